@@ -1,0 +1,61 @@
+//! Why a model call did not give an answer, sorted by what is to be done about it.
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong with one model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFault {
+    /// No connection, a reset, a stall, a stream that ended too early. Worth another try.
+    Network,
+    /// The provider says it is busy or broken (408, 409, 425, 429, 5xx, 529, an `error` event of that kind). Worth another try.
+    Busy,
+    /// What came does not follow the provider's protocol. The turn is discarded; worth another try.
+    Protocol,
+    /// The conversation is too long for the model (also 413). Worth another try after compaction.
+    ContextTooLong,
+    /// The key is missing, wrong or not allowed (401, 403). Final.
+    Auth,
+    /// The money or quota of the account is used up. Final.
+    Quota,
+    /// The model or the address does not exist (404). Final.
+    NotFound,
+    /// The request is refused as wrong (other 4xx, a redirect to another host, a bad cassette). Final.
+    BadRequest,
+}
+
+impl ModelFault {
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::Network | Self::Busy | Self::Protocol => true,
+            Self::ContextTooLong | Self::Auth | Self::Quota | Self::NotFound | Self::BadRequest => false,
+        }
+    }
+}
+
+/// A failed model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelError {
+    /// What kind of failure it is.
+    pub fault: ModelFault,
+    /// One line for people; it never contains a key, and at most a few hundred bytes of what the provider said.
+    pub message: String,
+    /// How long the provider wants to be left alone, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl ModelError {
+    /// A failure without a wish of the provider.
+    pub fn new(fault: ModelFault, message: impl Into<String>) -> Self {
+        Self { fault, message: message.into(), retry_after_ms: None }
+    }
+}
+
+impl std::fmt::Display for ModelError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ModelError {}

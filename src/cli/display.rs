@@ -1,0 +1,266 @@
+//! The terminal, as a watcher of events: what people see is a fold over them.
+
+use super::paint::{self, LiveLine, Tone};
+use crate::chat::Detail;
+use crate::driver::Briefing;
+use crate::lane::Item;
+use crate::report::{self, count, seconds};
+use crate::run::{AgentEvent, Phase, StateName, TaskResult};
+use crate::task::Task;
+use crate::verdict::{Reason, StepProgress, StepReport, StepStatus};
+use serde_json::Value;
+
+/// Lines of a failed step's output that are shown.
+const EXCERPT_LINES: usize = 25;
+/// Characters of a tool call's argument, or of its result's first line, that are shown.
+const GIST: usize = 90;
+
+/// What is on the screen, as far as the next line depends on it.
+#[derive(Debug)]
+pub(super) struct Display {
+    live: LiveLine,
+    /// Whether a piece of text stands at the end of the screen without a line end.
+    is_mid_line: bool,
+    attempt: u32,
+    attempts: u32,
+    turn: u64,
+}
+
+impl Display {
+    pub(super) fn new(is_live: bool) -> Self {
+        Self { live: LiveLine::new(is_live), is_mid_line: false, attempt: 0, attempts: 1, turn: 0 }
+    }
+
+    /// Shows one event.
+    pub(super) fn show(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Started { title, models, max_retries, verify } => {
+                self.attempts = if *verify { max_retries + 1 } else { 1 };
+                let about = format!("  {}", models.join(", "));
+                self.line(&[(Tone::Strong, title), (Tone::Faint, &about)]);
+            }
+            AgentEvent::StateChanged(state) => self.state(*state),
+            AgentEvent::PhaseChanged(phase) => self.phase(*phase),
+            AgentEvent::Text(text) => self.text(text),
+            AgentEvent::ToolCall { name, args } => self.live.begin(&format!("{name} {}", gist_of_args(args))),
+            AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
+                self.tool(name, args, *denied, *duration_ms, output, change.is_some(), detail);
+                if let Some(change) = change {
+                    self.line(&[(Tone::Faint, &format!("    {} +{} -{}", change.path, change.added, change.removed))]);
+                }
+            }
+            AgentEvent::ToolOutput { text } => self.live.note(text.lines().last().unwrap_or_default()),
+            AgentEvent::LaneStep(progress) => self.step(progress),
+            AgentEvent::VerifyResult { success, failed_steps, duration_ms, .. } => {
+                self.verdict(*success, failed_steps, *duration_ms);
+            }
+            AgentEvent::Tamper { findings } => {
+                for finding in findings {
+                    self.warn(&format!("protected path {}: {} ({})", finding.change, finding.path, finding.rule));
+                }
+            }
+            AgentEvent::Retry { what, tries, wait_ms, error } => {
+                self.warn(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)));
+            }
+            AgentEvent::TurnDiscarded { error } if self.is_mid_line => {
+                self.warn(&format!("the answer above is void: {error}"))
+            }
+            AgentEvent::Compaction { success, note } => {
+                let what = if *success { "conversation shortened" } else { "conversation not shortened" };
+                self.warn(&format!("{what}: {note}"));
+            }
+            AgentEvent::Confirmation { name, approved: Some(approved), .. } => {
+                self.warn(&format!("{name} was {}", if *approved { "approved" } else { "denied" }));
+            }
+            AgentEvent::Limit { reason } => self.warn(reason.row().meaning),
+            AgentEvent::Warning(message) => self.warn(message),
+            AgentEvent::Finished { .. } => self.clear(),
+            AgentEvent::Thinking(_)
+            | AgentEvent::ToolResult { .. }
+            | AgentEvent::TurnDiscarded { .. }
+            | AgentEvent::Confirmation { .. }
+            | AgentEvent::Subagent { .. }
+            | AgentEvent::Usage(_) => {}
+        }
+    }
+
+    fn state(&mut self, state: StateName) {
+        let text = match state {
+            StateName::Idle => return self.clear(),
+            StateName::Planning => "planning".to_owned(),
+            StateName::Executing => {
+                self.attempt += 1;
+                format!("executing, attempt {} of {}", self.attempt, self.attempts)
+            }
+            StateName::Verifying => "verifying".to_owned(),
+            StateName::Reporting => "reporting".to_owned(),
+        };
+        self.line(&[(Tone::Strong, "● "), (Tone::Plain, &text)]);
+    }
+
+    fn phase(&mut self, phase: Phase) {
+        let what = match phase {
+            Phase::CallingModel => {
+                self.turn += 1;
+                format!("waiting for the model, turn {}", self.turn)
+            }
+            Phase::BackingOff => "waiting before another try".into(),
+            Phase::Confirming => "waiting for an answer".into(),
+            Phase::Dispatching => "a sub-agent works".into(),
+            Phase::RunningHooks => "running hooks".into(),
+            Phase::AnsweringQuery => "looking something up".into(),
+            Phase::Compacting => "shortening the conversation".into(),
+            Phase::RunningTools => return,
+        };
+        if !self.is_mid_line {
+            self.live.begin(&what);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.live.clear();
+        paint::write(&[(Tone::Plain, text)]);
+        self.is_mid_line = !text.ends_with('\n');
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one line is made of these")]
+    fn tool(&mut self, name: &str, args: &Value, denied: bool, ms: u64, output: &str, changed: bool, detail: &Detail) {
+        let first = cut(output.lines().next().unwrap_or_default(), GIST);
+        let (tone, result) = match detail {
+            _ if denied => (Tone::Warn, format!("refused: {first}")),
+            Detail::Output { timed_out: true, .. } => (Tone::Bad, "timed out".into()),
+            Detail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
+            Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
+            Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
+            Detail::Output { .. } | Detail::None | Detail::Diff(_) if changed => (Tone::Good, "done".into()),
+            Detail::Output { .. } | Detail::None | Detail::Diff(_) => (Tone::Faint, first),
+        };
+        let (call, time) = (format!("  {name} "), format!("{}  ", cut(&gist_of_args(args), GIST)));
+        let slow = if ms >= 1000 { format!(" ({})", seconds(ms)) } else { String::new() };
+        self.line(&[(Tone::Strong, &call), (Tone::Plain, &time), (tone, &result), (Tone::Faint, &slow)]);
+    }
+
+    fn step(&mut self, progress: &StepProgress) {
+        match progress {
+            StepProgress::Started { lane, step, command } => self.live.begin(&format!("{lane}/{step}: {command}")),
+            StepProgress::Output { line, .. } => self.live.note(line),
+            StepProgress::Ended(report) => {
+                self.clear();
+                step_line(report);
+            }
+        }
+    }
+
+    fn verdict(&mut self, success: bool, failed: &[String], duration_ms: u64) {
+        let time = format!(" ({})", seconds(duration_ms));
+        if success {
+            self.line(&[(Tone::Good, "✓ the gate passed"), (Tone::Faint, &time)]);
+        } else {
+            let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
+            self.line(&[(Tone::Bad, "✗ the gate did not pass"), (Tone::Plain, &names), (Tone::Faint, &time)]);
+        }
+    }
+
+    fn warn(&mut self, message: &str) {
+        self.line(&[(Tone::Warn, "! "), (Tone::Plain, message)]);
+    }
+
+    fn line(&mut self, pieces: &[(Tone, &str)]) {
+        self.clear();
+        paint::line(pieces);
+    }
+
+    fn clear(&mut self) {
+        self.live.clear();
+        if std::mem::take(&mut self.is_mid_line) {
+            paint::line(&[]);
+        }
+    }
+}
+
+/// One line for a step that ended, and the part of its output that explains a failure.
+pub(super) fn step_line(report: &StepReport) {
+    let (tone, mark) = match report.status {
+        StepStatus::Passed => (Tone::Good, "  ✓ "),
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => (Tone::Bad, "  ✗ "),
+        StepStatus::Cancelled | StepStatus::Skipped => (Tone::Faint, "  - "),
+    };
+    let name = format!("{}/{}", report.lane, report.step);
+    let how = match (report.status, report.exit_code, report.signal) {
+        (StepStatus::Passed, _, _) => String::new(),
+        (StepStatus::Failed, Some(code), _) => format!(" exit {code}"),
+        (StepStatus::Failed, None, Some(signal)) => format!(" signal {signal}"),
+        (status, _, _) => format!(" {}", status.as_str().replace('_', " ")),
+    };
+    let note = if report.note.is_empty() { String::new() } else { format!(" ({})", report.note) };
+    let time = format!(" {}", seconds(report.duration_ms));
+    paint::line(&[(tone, mark), (Tone::Plain, &name), (tone, &how), (Tone::Plain, &note), (Tone::Faint, &time)]);
+    if tone == Tone::Bad {
+        let lines: Vec<&str> = report.excerpt.lines().collect();
+        for line in &lines[lines.len().saturating_sub(EXCERPT_LINES)..] {
+            paint::line(&[(Tone::Faint, "    | "), (Tone::Plain, line)]);
+        }
+        if let Some(log) = &report.log {
+            paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
+        }
+    }
+}
+
+/// How the run ended, and unless only errors are wanted, the summary.
+pub(super) fn closing(result: &TaskResult, only_errors: bool) {
+    let (tone, mark) = match result.reason {
+        Reason::Verified => (Tone::Good, "✓ verified"),
+        Reason::Skipped => (Tone::Warn, "✓ done, not verified"),
+        Reason::Cancelled => (Tone::Warn, "✗ cancelled"),
+        reason => (Tone::Bad, reason.row().word),
+    };
+    let message = if result.verified || result.cancelled { String::new() } else { format!(": {}", result.message) };
+    paint::line(&[(tone, mark), (Tone::Plain, &message)]);
+    if !only_errors {
+        for fact in report::closing(result) {
+            paint::line(&[(Tone::Faint, &format!("  {:<9}", fact.about)), (Tone::Plain, &fact.says)]);
+        }
+    }
+}
+
+/// The plan of a dry run, as text.
+pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
+    let mut text = format!("# {}\n\n## System prompt\n\n{}\n", task.title, briefing.plan.system);
+    for message in &briefing.plan.messages {
+        text.push_str(&format!("\n## First message\n\n{}\n", crate::chat::text_of(&message.content)));
+    }
+    text.push_str("\n## Tools\n\n");
+    for tool in &briefing.plan.tools {
+        text.push_str(&format!("- {}: {}\n", tool.name, tool.description));
+    }
+    text.push_str("\n## Gate\n\n");
+    for lane in briefing.gate.iter().flat_map(|gate| &gate.lanes) {
+        for step in lane.steps.iter().flat_map(Item::steps) {
+            text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
+        }
+    }
+    text.push_str(&format!("\n## Limits\n\n- {} retries\n", task.max_retries));
+    for (name, value) in limits.as_object().into_iter().flatten() {
+        let shown = value.as_u64().map_or_else(|| "unlimited".into(), count);
+        text.push_str(&format!("- {name}: {shown}\n"));
+    }
+    for note in &briefing.plan.notes {
+        text.push_str(&format!("\nwarning: {note}\n"));
+    }
+    text
+}
+
+/// The argument that tells most about a call: its path, command or pattern, else the first text.
+fn gist_of_args(args: &Value) -> String {
+    let named = ["path", "command", "pattern"].iter().find_map(|key| args.get(key)?.as_str());
+    let first = || args.as_object()?.values().find_map(Value::as_str);
+    let gist = named.or_else(first).unwrap_or_default();
+    cut(gist.lines().next().unwrap_or_default(), GIST)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}

@@ -1,0 +1,49 @@
+//! Any error at the front door: its words, a hint, and the exit code.
+
+use super::paint::{self, Tone};
+use crate::verdict::Reason;
+
+/// A verb that could not be done.
+#[derive(Debug)]
+pub(super) struct Failure {
+    reason: Reason,
+    error: anyhow::Error,
+    hint: Option<&'static str>,
+}
+
+impl Failure {
+    /// The input is wrong; nothing was run.
+    pub(super) fn input(error: impl Into<anyhow::Error>) -> Self {
+        Self { reason: Reason::BadInput, error: error.into(), hint: None }
+    }
+
+    /// fledge could not read or write what is its own.
+    pub(super) fn own(error: impl Into<anyhow::Error>) -> Self {
+        Self { reason: Reason::IoError, error: error.into(), hint: None }
+    }
+
+    /// With the code of another reason.
+    pub(super) fn because(reason: Reason, error: impl Into<anyhow::Error>) -> Self {
+        Self { reason, error: error.into(), hint: None }
+    }
+
+    /// With what to do about it.
+    pub(super) fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    /// Says it on standard error, and gives the exit code.
+    pub(super) fn show(&self) -> u8 {
+        let mut causes = self.error.chain();
+        let message = causes.next().map(ToString::to_string).unwrap_or_default();
+        paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, &message)]);
+        for cause in causes {
+            paint::line(&[(Tone::Faint, "  because: "), (Tone::Plain, &cause.to_string())]);
+        }
+        if let Some(hint) = self.hint {
+            paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
+        }
+        self.reason.row().exit_code
+    }
+}

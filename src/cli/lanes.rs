@@ -1,0 +1,147 @@
+//! `fledge lanes`: the project's lanes, by hand.
+
+use super::display::step_line;
+use super::failure::Failure;
+use super::paint::{self, LiveLine, Tone};
+use super::{block_on, print_data, signals};
+use crate::config::Environment;
+use crate::driver::Stop;
+use crate::gate::{self, GateFault};
+use crate::lane::Lane;
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
+use crate::report::seconds;
+use crate::store;
+use crate::verdict::{Reason, StepProgress};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// The verbs of `fledge lanes`.
+#[derive(Debug, Subcommand)]
+pub(super) enum LanesVerb {
+    /// List the project's lanes and what is in them
+    List(ListArguments),
+    /// Run a lane in place
+    Run(RunArguments),
+}
+
+/// Arguments of `fledge lanes list`.
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `fledge lanes run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    /// The lane
+    name: String,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
+    /// Print the result as JSON to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// An unknown or wrong lane, or no place for logs.
+pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
+    let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+    match verb {
+        LanesVerb::List(arguments) => list(&root, &arguments),
+        LanesVerb::Run(arguments) => run_one(root, &arguments, environment),
+    }
+}
+
+fn list(root: &Path, arguments: &ListArguments) -> Result<u8, Failure> {
+    let names = gate::names(root);
+    let lanes: Vec<Lane> = names.iter().map(|name| gate::load(root, name)).collect::<Result<_, _>>().map_err(failed)?;
+    if arguments.json {
+        print_data(&serde_json::json!({ "schema_version": 1, "lanes": lanes }).to_string());
+        return Ok(0);
+    }
+    if lanes.is_empty() {
+        paint::line(&[(Tone::Plain, "no lanes: there is nothing in lanes/")]);
+    }
+    for lane in &lanes {
+        print_data(format!("{}  {}", lane.name, paint::harmless(&lane.description)).trim_end());
+        for step in lane.steps.iter().flat_map(crate::lane::Item::steps) {
+            print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run)));
+        }
+    }
+    Ok(0)
+}
+
+fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
+    let lane = gate::load(&root, &arguments.name).map_err(failed)?;
+    let state = environment.state_dir().map_err(Failure::input)?;
+    let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
+    store::make_private(&log_dir).map_err(Failure::own)?;
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let room = Room { root, env: environment.child_env().into_iter().collect(), log_dir, jobs };
+    let live = Mutex::new(LiveLine::new(!arguments.ni));
+    let show = |progress: StepProgress| {
+        let Ok(live) = live.lock() else { return };
+        match progress {
+            StepProgress::Started { step, command, .. } => live.begin(&format!("{step}: {command}")),
+            StepProgress::Output { line, .. } => live.note(&line),
+            StepProgress::Ended(report) => {
+                live.clear();
+                step_line(&report);
+            }
+        }
+    };
+    let stop = Stop::default();
+    let (outcome, cause) = block_on(async {
+        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let outcome = run_lane(&lane, &room, stop.token(), &show).await;
+        drop(listening);
+        Ok::<_, Failure>((outcome, stop.cause()))
+    })??;
+    let (word, code) = ruling(outcome.ruling, cause);
+    if arguments.json {
+        print_data(&as_json(&lane, &outcome, word, code));
+    }
+    let tone = if code == 0 { Tone::Good } else { Tone::Bad };
+    let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
+    paint::line(&[(tone, &format!("lane {} {word}", lane.name)), (Tone::Faint, &time)]);
+    Ok(code)
+}
+
+fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, u8) {
+    match ruling {
+        LaneRuling::Passed => ("passed", 0),
+        LaneRuling::Failed => ("failed", 1),
+        LaneRuling::NothingRan => ("ran nothing", 1),
+        LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
+        LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
+    }
+}
+
+fn as_json(lane: &Lane, outcome: &LaneOutcome, word: &str, code: u8) -> String {
+    serde_json::json!({
+        "schema_version": 1,
+        "lane": lane.name,
+        "result": word.replace(' ', "_"),
+        "success": code == 0,
+        "exit_code": code,
+        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        "steps": outcome.steps,
+    })
+    .to_string()
+}
+
+fn failed(fault: GateFault) -> Failure {
+    let reason = match &fault {
+        GateFault::CannotRun { .. } => Reason::GateErrored,
+        GateFault::Unreadable(_) | GateFault::Seal(_) => Reason::PlanFailed,
+        GateFault::UnknownLane { .. } | GateFault::Lane(_) | GateFault::Pattern(_) => Reason::BadInput,
+    };
+    Failure::because(reason, fault)
+}

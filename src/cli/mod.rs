@@ -1,0 +1,84 @@
+//! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
+
+mod display;
+mod failure;
+mod lanes;
+mod paint;
+mod run;
+mod signals;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Runs a written task with a language-model agent, and believes only the project's own checks.
+#[derive(Debug, Parser)]
+#[command(name = "fledge", version, about, max_term_width = 110)]
+#[command(
+    after_help = "Exit codes: 0 verified, 1 gate failed, 2 bad input, 3 model failed, 4 limit reached, 5 gate could not run,\n\
+    6 gate tampered with, 7 blocked, 8 own state could not be written, 130/143 cancelled by SIGINT/SIGTERM."
+)]
+struct Arguments {
+    /// Log more to standard error: -v transitions, -vv everything (or set FLEDGE_LOG)
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run a task: an agent works on it until the project's checks pass
+    Run(run::RunArguments),
+    /// Look at the project's lanes, or run one by hand
+    #[command(subcommand)]
+    Lanes(lanes::LanesVerb),
+}
+
+/// Does what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            let _nobody_reads = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let environment = crate::config::Environment::capture();
+    start_log(arguments.verbose, environment.get("FLEDGE_LOG"));
+    let done = match arguments.verb {
+        Verb::Run(arguments) => run::run(arguments, &environment),
+        Verb::Lanes(verb) => lanes::run(verb, &environment),
+    };
+    ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))
+}
+
+fn start_log(verbose: u8, directives: Option<&str>) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "fledge=info",
+        _ => "fledge=trace",
+    };
+    let filter = directives.map_or_else(|| EnvFilter::new(level), EnvFilter::new);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let _only_once = log.with_ansi(paint::is_colourful()).try_init();
+}
+
+/// One runtime on this thread: a run is one loop, and its effects wait more than they compute.
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::own(anyhow::Error::new(error).context("cannot start the runtime")))?;
+    let done = runtime.block_on(future);
+    runtime.shutdown_background(); // a blocking read of a dead network file system holds nobody up
+    Ok(done)
+}
+
+/// Prints a line of data. A reader that has gone away is no failure of ours.
+fn print_data(line: &str) {
+    use std::io::Write;
+    let _reader_is_gone = writeln!(std::io::stdout().lock(), "{line}");
+}

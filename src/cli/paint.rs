@@ -1,0 +1,104 @@
+//! Lines on standard error, in colour where a terminal wants it (`NO_COLOR` and pipes do not), and the live line below them.
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// How a piece of a line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Bad,
+    Warn,
+    Strong,
+    Faint,
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Warn => AnsiColor::Yellow.on_default(),
+            Self::Strong => Style::new().bold(),
+            Self::Faint => Style::new().dimmed(),
+        }
+    }
+}
+
+/// Whether standard error shows colours.
+pub(super) fn is_colourful() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// Whether standard error is a terminal.
+pub(super) fn is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Writes pieces, and ends the line. A reader that has gone away is no failure of ours.
+pub(super) fn line(pieces: &[(Tone, &str)]) {
+    write(pieces);
+    let _reader_is_gone = writeln!(anstream::stderr());
+}
+
+/// Writes pieces.
+pub(super) fn write(pieces: &[(Tone, &str)]) {
+    let mut out = anstream::stderr().lock();
+    for (tone, text) in pieces {
+        let style = tone.style();
+        let _reader_is_gone = write!(out, "{style}{}{style:#}", harmless(text));
+    }
+    let _reader_is_gone = out.flush();
+}
+
+/// Without control characters but line ends and tabs: what a model or a tool says moves no cursor and changes no title.
+pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c);
+    if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
+}
+
+/// The line at the bottom of a terminal that says what is going on; nothing elsewhere.
+#[derive(Debug)]
+pub(super) struct LiveLine {
+    bar: Option<ProgressBar>,
+}
+
+impl LiveLine {
+    pub(super) fn new(wanted: bool) -> Self {
+        let make = || {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+            let style = ProgressStyle::with_template("{spinner} {elapsed:>3} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar
+        };
+        Self { bar: (wanted && is_terminal()).then(make) }
+    }
+
+    /// Something new is going on: its clock starts.
+    pub(super) fn begin(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.reset();
+            bar.set_message(harmless(what).into_owned());
+            bar.enable_steady_tick(Duration::from_millis(125));
+        }
+    }
+
+    /// The same goes on, and this is new about it.
+    pub(super) fn note(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(harmless(what).into_owned());
+        }
+    }
+
+    /// Takes the line away, so that others can be written.
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.disable_steady_tick();
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! `fledge run`: a task in; an exit code, a report and a story out.
+
+use super::display::Display;
+use super::failure::Failure;
+use super::{block_on, paint, print_data, signals};
+use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
+use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
+use crate::limits::{Limits, MAX_SOURCE};
+use crate::provider::{self, Endpoint, Kind, Provider, Secret};
+use crate::run::TaskResult;
+use crate::store;
+use crate::task::{self, GateChoice, ParamValues, Task};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end of the process waits for its own output to be taken.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// Arguments of `fledge run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge run task.md\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \
+    echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run"
+)]
+pub(super) struct RunArguments {
+    /// The task: a Markdown file, or `-` for standard input
+    task: String,
+    /// The model: provider/name, or a name from fledge.yaml; again for a fallback
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+    /// The lane that is the gate; again for several
+    #[arg(long, value_name = "NAME", conflicts_with = "no_verify")]
+    lane: Vec<String>,
+    /// Run no gate: the result is `skipped`, not verified by anything
+    #[arg(long)]
+    no_verify: bool,
+    /// Further attempts when the gate fails
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    max_retries: Option<u32>,
+    /// A value for a parameter of the task
+    #[arg(long, value_name = "NAME=VALUE")]
+    param: Vec<String>,
+    /// A YAML file with values for parameters; --param wins
+    #[arg(long, value_name = "FILE")]
+    params: Option<PathBuf>,
+    /// Print events as JSON, one a line, to standard output
+    #[arg(long)]
+    json: bool,
+    /// Write the report to this file too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
+    /// Show what would be sent and run, and call nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The folder that the agent works in
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// Whatever was wrong before the run began.
+pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<u8, Failure> {
+    let workspace = arguments.workspace.canonicalize();
+    let workspace = workspace
+        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
+        .map_err(Failure::input)?;
+    let set = config::load(environment, &workspace).map_err(Failure::input)?;
+    let task = read_task(&arguments)?;
+    let state_dir = environment.state_dir().map_err(Failure::input)?;
+    if arguments.dry_run {
+        return dry_run(&arguments, &task, settings(&arguments, environment, &set, workspace, state_dir, Vec::new()));
+    }
+    let models = connect_models(&task, &set, environment, task_folder(&arguments.task))?;
+    let is_live = !(arguments.ni || set.non_interactive);
+    let settings = settings(&arguments, environment, &set, workspace, state_dir, models);
+    block_on(drive(arguments, task, settings, is_live))?
+}
+
+async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live: bool) -> Result<u8, Failure> {
+    let stop = Stop::default();
+    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+    let mut agent = Agent::new(settings).with_stop(stop);
+    if arguments.json {
+        agent.on_record(|record| print_data(&serde_json::to_string(record).unwrap_or_default()));
+    }
+    if !arguments.quiet {
+        let mut display = Display::new(is_live);
+        agent.on_record(move |record| display.show(&record.event));
+    }
+    let ended = agent.run_task(task).await;
+    agent.settle(LAST_WORDS).await;
+    drop(listening);
+    let result = match &ended {
+        Ok(result) => result,
+        Err(error) => match error.result() {
+            Some(result) => result,
+            None => return Err(begin_failure(ended)),
+        },
+    };
+    close(result, &arguments);
+    Ok(result.exit_code)
+}
+
+fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
+    let failure = ended.err().map_or_else(|| Failure::own(anyhow!("the run ended without a result")), Failure::own);
+    failure.hint("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge")
+}
+
+/// The last lines: how it ended, and the summary.
+fn close(result: &TaskResult, arguments: &RunArguments) {
+    if arguments.quiet && result.verified {
+        return;
+    }
+    super::display::closing(result, arguments.quiet);
+}
+
+fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {
+    let text = read_source(&arguments.task)?;
+    let values = values(arguments)?;
+    let mut task = task::parse(&text, &arguments.task, &values).map_err(Failure::input)?;
+    if !arguments.model.is_empty() {
+        task.models.clone_from(&arguments.model);
+    }
+    if !arguments.lane.is_empty() {
+        task.gate = GateChoice::Lanes(arguments.lane.clone());
+    }
+    if arguments.no_verify {
+        task.gate = GateChoice::Skip;
+    }
+    task.max_retries = arguments.max_retries.unwrap_or(task.max_retries);
+    Ok(task)
+}
+
+fn read_source(source: &str) -> Result<String, Failure> {
+    if source != "-" {
+        let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
+        return read.ok_or_else(|| Failure::input(anyhow!("there is no task file {source}")));
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes);
+    read.context("cannot read the task from standard input").map_err(Failure::input)?;
+    if bytes.len() > MAX_SOURCE {
+        return Err(Failure::input(anyhow!("the task on standard input is larger than {MAX_SOURCE} bytes")));
+    }
+    String::from_utf8(bytes).context("the task on standard input is not UTF-8").map_err(Failure::input)
+}
+
+/// Values for parameters: those of the file, then those of the flags.
+fn values(arguments: &RunArguments) -> Result<ParamValues, Failure> {
+    let mut values = ParamValues::new();
+    if let Some(path) = &arguments.params {
+        let text = store::read_text(path, MAX_SOURCE).map_err(Failure::input)?;
+        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no file {}", path.display())))?;
+        values = task::parse_values(&text, &path.display().to_string()).map_err(Failure::input)?;
+    }
+    for pair in &arguments.param {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(Failure::input(anyhow!("--param {pair}: expected NAME=VALUE")));
+        };
+        values.insert(name.trim().to_owned(), value.to_owned());
+    }
+    Ok(values)
+}
+
+fn task_folder(source: &str) -> PathBuf {
+    let parent = Path::new(source).parent().filter(|parent| !parent.as_os_str().is_empty() && source != "-");
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+fn connect_models(
+    task: &Task,
+    set: &config::Settings,
+    environment: &Environment,
+    folder: PathBuf,
+) -> Result<Vec<Arc<dyn Provider>>, Failure> {
+    let choices: Result<Vec<ModelChoice>, _> = if task.models.is_empty() {
+        auto_model(set, environment).map(|choice| vec![choice])
+    } else {
+        task.models.iter().map(|name| resolve_model(name, set, environment)).collect()
+    };
+    choices.map_err(Failure::input)?.into_iter().map(|choice| connect(choice, &folder)).collect()
+}
+
+fn connect(choice: ModelChoice, folder: &Path) -> Result<Arc<dyn Provider>, Failure> {
+    let kind = match choice.provider {
+        ProviderKind::Anthropic => Kind::Anthropic,
+        ProviderKind::OpenAi => Kind::OpenAi,
+        ProviderKind::Cassette => {
+            let path = folder.join(&choice.model);
+            let text = store::read_text(&path, MAX_SOURCE).map_err(Failure::input)?;
+            Kind::Cassette {
+                text: text.ok_or_else(|| Failure::input(anyhow!("there is no cassette {}", path.display())))?,
+            }
+        }
+    };
+    let headers = choice.headers.into_iter().map(|(name, value)| (name, Secret::new(value.expose())));
+    let endpoint = Endpoint {
+        key: choice.key.map(|key| Secret::new(key.expose())),
+        base_url: choice.base_url,
+        headers: headers.collect(),
+        max_output_tokens: choice.max_output_tokens,
+        ..Endpoint::new(kind, choice.model)
+    };
+    provider::connect(endpoint).map_err(Failure::input)
+}
+
+fn settings(
+    arguments: &RunArguments,
+    environment: &Environment,
+    set: &config::Settings,
+    workspace: PathBuf,
+    state_dir: PathBuf,
+    models: Vec<Arc<dyn Provider>>,
+) -> Settings {
+    Settings {
+        workspace,
+        state_dir,
+        models,
+        env: environment.child_env().into_iter().collect(),
+        protect: set.protect.clone(),
+        reports: arguments.report.iter().cloned().collect(),
+        jobs: std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
+fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<u8, Failure> {
+    let briefing = prepare(task, &settings).map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
+    let defaults = Limits::default();
+    let lanes = briefing.gate.as_ref().map(|gate| gate.lanes.as_slice()).unwrap_or_default();
+    let plan = serde_json::json!({
+        "schema_version": 1,
+        "title": task.title,
+        "models": task.models,
+        "workspace": settings.workspace.display().to_string(),
+        "system": briefing.plan.system,
+        "messages": briefing.plan.messages,
+        "tools": briefing.plan.tools,
+        "lanes": lanes,
+        "gate_digest": briefing.plan.gate_digest,
+        "max_retries": task.max_retries,
+        "limits": {
+            "turns": task.budget.turns.unwrap_or(defaults.turns),
+            "tokens": task.budget.tokens,
+            "time_ms": task.budget.time_ms.unwrap_or(defaults.time_ms),
+        },
+        "warnings": briefing.plan.notes,
+    });
+    if arguments.json {
+        print_data(&plan.to_string());
+    } else {
+        print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end());
+    }
+    Ok(0)
+}

@@ -1,0 +1,220 @@
+//! The environment, captured once: the only place that reads it. Everything else asks [`Environment`], which tests build from
+//! pairs.
+#![expect(clippy::disallowed_methods, reason = "the room that reads the environment")]
+
+use super::ConfigFault;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// All variables of this process as they were when it began. One that is empty counts as not set; one that is not Unicode is
+/// left out. Shown by names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    vars: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    pub fn capture() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self::from_vars(std::env::vars_os().filter_map(text))
+    }
+
+    /// An environment of these variables.
+    pub fn from_vars<N: Into<String>, V: Into<String>>(vars: impl IntoIterator<Item = (N, V)>) -> Self {
+        Self { vars: vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+
+    /// A variable's value without blanks around it: keys from files often end in a line break.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// A variable that says yes or no; not set is no.
+    ///
+    /// # Errors
+    /// [`ConfigFault::Variable`] where it says neither.
+    pub fn flag(&self, name: &str) -> Result<bool, ConfigFault> {
+        match self.get(name).map(str::to_lowercase).as_deref() {
+            None | Some("0" | "false" | "no") => Ok(false),
+            Some("1" | "true" | "yes") => Ok(true),
+            Some(other) => {
+                let why = format!("expected `1` or `0`, found `{}`", crate::yaml::excerpt(other));
+                Err(ConfigFault::Variable { name: name.into(), why })
+            }
+        }
+    }
+
+    /// `ANTHROPIC_API_KEY`.
+    pub fn anthropic_key(&self) -> Option<&str> {
+        self.get("ANTHROPIC_API_KEY")
+    }
+
+    /// `ANTHROPIC_BASE_URL`.
+    pub fn anthropic_base_url(&self) -> Option<&str> {
+        self.get("ANTHROPIC_BASE_URL")
+    }
+
+    /// `OPENAI_API_KEY`.
+    pub fn openai_key(&self) -> Option<&str> {
+        self.get("OPENAI_API_KEY")
+    }
+
+    /// `OPENAI_BASE_URL`.
+    pub fn openai_base_url(&self) -> Option<&str> {
+        self.get("OPENAI_BASE_URL")
+    }
+
+    /// Where fledge keeps its state: `FLEDGE_STATE_DIR` as it is written, else below `XDG_STATE_HOME` or `HOME`.
+    ///
+    /// # Errors
+    /// [`ConfigFault::NoStateDir`] where none of the three is set.
+    pub fn state_dir(&self) -> Result<PathBuf, ConfigFault> {
+        let own = self.get("FLEDGE_STATE_DIR").map(PathBuf::from);
+        own.or_else(|| self.below("XDG_STATE_HOME", ".local/state")).ok_or(ConfigFault::NoStateDir)
+    }
+
+    /// The user's configuration file, whether or not it exists.
+    pub fn user_config(&self) -> Option<PathBuf> {
+        Some(self.below("XDG_CONFIG_HOME", ".config")?.join("config.yaml"))
+    }
+
+    /// fledge's folder below one that the XDG specification names, or its default below `HOME`. Relative ones are invalid
+    /// there and count as not set.
+    fn below(&self, variable: &str, default: &str) -> Option<PathBuf> {
+        let absolute = |name| self.get(name).map(Path::new).filter(|path| path.is_absolute());
+        let folder = absolute(variable).map(Path::to_path_buf);
+        Some(folder.or_else(|| Some(absolute("HOME")?.join(default)))?.join("fledge"))
+    }
+
+    /// The environment of steps and of the shell tool: what programs and toolchains need to run, and nothing that could be a
+    /// secret by its name or by a password in a URL. Colours and pagers are off.
+    pub fn child_env(&self) -> BTreeMap<String, String> {
+        let kept =
+            |(name, value): &(&String, &String)| is_for_children(name) && !is_secret(name) && !has_password(value);
+        let kept = self.vars.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone()));
+        let mut vars: BTreeMap<String, String> = kept.collect();
+        vars.entry("PATH".into()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".into());
+        for (name, value) in
+            [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")]
+        {
+            vars.insert(name.into(), value.into());
+        }
+        vars
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.vars.keys().map(|name| (name, "***"))).finish()
+    }
+}
+
+/// What children get, by name; `*` stands for the rest of it.
+const FOR_CHILDREN: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "CI",
+    "SOURCE_DATE_EPOCH",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "LD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    // proxies and certificates
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    // toolchains
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CARGO_BUILD_JOBS",
+    "CARGO_NET_OFFLINE",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUSTFLAGS",
+    "RUST_BACKTRACE",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOFLAGS",
+    "GOPROXY",
+    "GOTOOLCHAIN",
+    "JAVA_HOME",
+    "GRADLE_USER_HOME",
+    "MAVEN_HOME",
+    "M2_HOME",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "NVM_DIR",
+    "NODE_PATH",
+    "NPM_CONFIG_CACHE",
+    "npm_config_cache",
+    "PNPM_HOME",
+    "VOLTA_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "UV_CACHE_DIR",
+    "PIP_CACHE_DIR",
+    "POETRY_HOME",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_PATH",
+    "RBENV_ROOT",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
+    "MISE_DATA_DIR",
+    "DOTNET_ROOT",
+    "NUGET_PACKAGES",
+    "DEVELOPER_DIR",
+    "SDKROOT",
+];
+
+fn is_for_children(name: &str) -> bool {
+    FOR_CHILDREN.iter().any(|known| known.strip_suffix('*').map_or(*known == name, |start| name.starts_with(start)))
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.contains(word))
+}
+
+/// Whether a `scheme://user:password@host` stands anywhere in a value.
+fn has_password(value: &str) -> bool {
+    value
+        .split("://")
+        .skip(1)
+        .any(|rest| rest.split(['/', '?', '#', ',', ' ']).next().is_some_and(|host| host.contains('@')))
+}

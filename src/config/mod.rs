@@ -1,0 +1,143 @@
+//! What the operator has set: layers of files and environment, composed into [`Settings`]; and what a model's name means.
+//! A project's own files are somebody else's text: they can't send a key anywhere (see [`file`]).
+
+mod file;
+mod layers;
+mod model;
+mod url;
+
+pub use file::Owner;
+pub use layers::Environment;
+pub use model::{ModelChoice, ModelSettings, ProviderKind, Secret, auto_model, resolve_model};
+
+use crate::limits::MAX_SOURCE;
+use crate::yaml::Problems;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything that is set, later layers over earlier ones.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// The model of tasks that name none.
+    pub default_model: Option<Sourced>,
+    /// Models by name. An entry of a later layer replaces an earlier one as a whole.
+    pub models: BTreeMap<String, ModelSettings>,
+    /// More protected paths, as globs: those of all layers.
+    pub protect: Vec<String>,
+    /// Whether nobody is there to be asked.
+    pub non_interactive: bool,
+    /// What is logged, in the form of `FLEDGE_LOG`.
+    pub log: Option<String>,
+    /// Whether output is without colour.
+    pub no_color: bool,
+}
+
+/// A value and the layer it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced {
+    /// The value.
+    pub value: String,
+    /// A file's name, or a variable's.
+    pub origin: String,
+}
+
+/// Why there are no settings, or no such model.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigFault {
+    /// A configuration file could not be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A configuration file is wrong: every problem, one a line, with file and place.
+    #[error("{}", .problems.within(.file))]
+    Invalid {
+        /// The file, as it was named.
+        file: String,
+        /// What is wrong with it.
+        problems: Problems,
+    },
+    /// An environment variable is wrong.
+    #[error("{name}: {why}")]
+    Variable {
+        /// The variable.
+        name: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// A model's name means nothing.
+    #[error("no model `{name}` ({hint})")]
+    UnknownModel {
+        /// The name.
+        name: String,
+        /// What there is.
+        hint: String,
+    },
+    /// A model's key is not set.
+    #[error("no key for the model `{model}` (set {variable})")]
+    NoKey {
+        /// The model, as it was asked for.
+        model: String,
+        /// The variable that would hold the key.
+        variable: String,
+    },
+    /// No model was named and none can be chosen.
+    #[error(
+        "no model is configured (set ANTHROPIC_API_KEY or OPENAI_API_KEY; or name one with `model:` in the task, \
+         `default_model:` in fledge.yaml or FLEDGE_MODEL; `cassette/<path>` replays recorded answers without a key)"
+    )]
+    NoModel,
+    /// There is no place for state.
+    #[error("no place for fledge's state (set FLEDGE_STATE_DIR or HOME)")]
+    NoStateDir,
+}
+
+/// Reads all layers: the user's file, `fledge.yaml` and `fledge.local.yaml` in `workspace`, the environment.
+///
+/// # Errors
+/// The first layer that is unreadable or wrong, with all that is wrong with it.
+pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+    let mut settings = Settings::default();
+    if let Some(path) = environment.user_config() {
+        let name = path.display().to_string();
+        overlay(&mut settings, &path, &name, Owner::User)?;
+    }
+    for name in ["fledge.yaml", "fledge.local.yaml"] {
+        overlay(&mut settings, &workspace.join(name), name, Owner::Project)?;
+    }
+    if let Some(value) = environment.get("FLEDGE_MODEL") {
+        settings.default_model = Some(Sourced { value: value.into(), origin: "FLEDGE_MODEL".into() });
+    }
+    settings.non_interactive = environment.flag("FLEDGE_NON_INTERACTIVE")?;
+    settings.log = environment.get("FLEDGE_LOG").map(str::to_owned);
+    settings.no_color = environment.get("NO_COLOR").is_some();
+    Ok(settings)
+}
+
+fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Result<(), ConfigFault> {
+    let Some(text) = read(path)? else { return Ok(()) };
+    let layer = file::parse(&text, name, owner)?;
+    settings.default_model = layer.default_model.or(settings.default_model.take());
+    settings.models.extend(layer.models);
+    settings.protect.extend(layer.protect);
+    Ok(())
+}
+
+/// A file's text; `None` where there is no file. A pipe or a device would keep us waiting and is refused.
+fn read(path: &Path) -> Result<Option<String>, ConfigFault> {
+    let unreadable = |source| ConfigFault::Unreadable { path: path.into(), source };
+    let refused = |why: &str| Err(unreadable(std::io::Error::other(why)));
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(error)),
+        Ok(found) if !found.is_file() => refused("not a regular file"),
+        Ok(found) if found.len() > 2 * MAX_SOURCE as u64 => refused("far too large for a configuration"),
+        Ok(_) => std::fs::read_to_string(path).map(Some).map_err(unreadable),
+    }
+}
+
+#[cfg(test)]
+mod tests;

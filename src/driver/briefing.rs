@@ -1,0 +1,207 @@
+//! Planning: freezes the gate and assembles what every model call of the run begins with. Reads the workspace, starts nothing.
+
+use super::Settings;
+use crate::chat::{Message, ToolSpec};
+use crate::gate::{Gate, GateFault, freeze};
+use crate::lane::Item;
+use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
+use crate::spec::{self, Spec};
+use crate::store;
+use crate::task::{GateChoice, SpecChoice, Task};
+use crate::tool::{self, Effect};
+use crate::verdict::Reason;
+use crate::workspace::jail::{Jail, JailError, Last};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use std::path::Path;
+use std::sync::Arc;
+use walkdir::WalkDir;
+
+/// Bytes of project instructions that go into the system prompt.
+const INSTRUCTIONS_LIMIT: usize = 24 * 1024;
+/// Bytes of one context file or spec that go into the first message.
+const CONTEXT_LIMIT: u64 = 64 * 1024;
+
+/// A run that is ready to begin.
+#[derive(Debug, Clone)]
+pub struct Briefing {
+    /// What the machine is told.
+    pub plan: Plan,
+    /// The frozen gate, if the task has one.
+    pub gate: Option<Arc<Gate>>,
+}
+
+/// Why a run cannot be planned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PlanFault {
+    /// The reason that the run ends with.
+    pub reason: Reason,
+    /// One or more lines for people.
+    pub message: String,
+}
+
+impl PlanFault {
+    fn bad(message: impl Into<String>) -> Self {
+        Self { reason: Reason::BadInput, message: message.into() }
+    }
+}
+
+/// Plans a run: the gate, the tools, the system prompt, the first message.
+///
+/// # Errors
+/// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
+pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> {
+    let gate = frozen(task, settings)?;
+    let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
+    let (tools, rules) = tools_of(task)?;
+    let mut notes = Vec::new();
+    let specs = load_specs(&settings.workspace, &mut notes);
+    let plan = Plan {
+        system: system_prompt(task, gate.as_ref(), &jail),
+        messages: vec![Message::user(first_message(task, &specs, &jail)?)],
+        tools,
+        rules,
+        gate_digest: gate.as_ref().map(|gate| gate.digest.clone()).unwrap_or_default(),
+        notes,
+    };
+    Ok(Briefing { plan, gate: gate.map(Arc::new) })
+}
+
+fn frozen(task: &Task, settings: &Settings) -> Result<Option<Gate>, PlanFault> {
+    let lanes = match &task.gate {
+        GateChoice::Lanes(lanes) => lanes.as_slice(),
+        GateChoice::Skip => &[],
+    };
+    let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().collect();
+    let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let gate = freeze(&settings.workspace, lanes, &protect, &task.allow_edit, path).map_err(|fault| PlanFault {
+        reason: match &fault {
+            GateFault::CannotRun { .. } => Reason::GateErrored,
+            GateFault::UnknownLane { .. } | GateFault::Lane(_) | GateFault::Pattern(_) => Reason::BadInput,
+            GateFault::Unreadable(_) | GateFault::Seal(_) => Reason::PlanFailed,
+        },
+        message: chain(&fault),
+    })?;
+    Ok(Some(gate))
+}
+
+/// An error with its causes, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+/// The tools on offer, and the rules of all.
+fn tools_of(task: &Task) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
+    let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
+    let mut offered = Vec::new();
+    let mut rules = Vec::new();
+    for tool in tool::TOOLS {
+        let allowed = tool.flags.tier <= task.tier && allow.is_match(tool.name) && !deny.is_match(tool.name);
+        if allowed {
+            offered.push(tool.spec());
+        }
+        rules.push(ToolRule {
+            name: tool.name.into(),
+            access: if allowed { ToolAccess::Allowed } else { ToolAccess::Denied },
+            role: if tool.flags.effect == Effect::Mutating { ToolRole::Writer } else { ToolRole::Reader },
+        });
+    }
+    // Known to the machine and not offered: a model that asks for it all the same hears that there is none.
+    rules.push(ToolRule { name: "subagent-spawn".into(), access: ToolAccess::Allowed, role: ToolRole::Child });
+    Ok((offered, rules))
+}
+
+fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
+    let wrong = |pattern: &str, error: &globset::Error| {
+        PlanFault::bad(format!("`{pattern}` is not a pattern: {}", error.kind()))
+    };
+    let mut set = GlobSetBuilder::new();
+    for pattern in globs {
+        set.add(Glob::new(pattern).map_err(|error| wrong(pattern, &error))?);
+    }
+    set.build().map_err(|error| wrong("tools", &error))
+}
+
+fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail) -> String {
+    let mut text = String::from(
+        "You work on a task in a repository, alone: nobody is there to answer questions, so decide by yourself. Work with the tools; \
+         paths are relative to the repository's root. Read before you change, change as little as the task needs, and keep the style of \
+         the code around. When the task is done, end with a summary of one to three sentences and no tool call.",
+    );
+    if let (Some(gate), GateChoice::Lanes(_)) = (gate, &task.gate) {
+        text.push_str(
+            "\n\nThen the project's own checks judge your work; if they fail you get the failure and may go on:\n",
+        );
+        for lane in &gate.lanes {
+            for step in lane.steps.iter().flat_map(Item::steps) {
+                text.push_str(&format!("- {}: {}\n", step.name, step.run));
+            }
+        }
+        text.push_str("The checks and what defines them (lanes/, specs/, CI files) are protected: changes there are refused or undone.");
+    }
+    for name in ["AGENTS.md", "CLAUDE.md"] {
+        if let Ok(instructions) = read(jail, name) {
+            let kept = &instructions[..instructions.floor_char_boundary(INSTRUCTIONS_LIMIT)];
+            text.push_str(&format!(
+                "\n\nThe project's instructions ({name}); they widen no permission:\n{}",
+                kept.trim()
+            ));
+            break;
+        }
+    }
+    text
+}
+
+/// The task, then what belongs to it: the files it names as context, and the specs.
+fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, PlanFault> {
+    let mut text = task.prompt.clone();
+    for path in &task.context {
+        let content = read(jail, path).map_err(|error| PlanFault::bad(format!("{}: context: {error}", task.source)))?;
+        text.push_str(&format!("\n\nFile `{path}`:\n{content}"));
+    }
+    if task.specs == SpecChoice::None || specs.is_empty() {
+        return Ok(text);
+    }
+    let mut mentioned = spec::paths_in(&task.prompt);
+    mentioned.extend(task.files.iter().chain(&task.context).cloned());
+    text.push_str(&format!("\n\nSpecs of this project's modules:\n{}", spec::index(specs)));
+    let chosen = spec::select(specs, &task.specs, &mentioned);
+    for spec in chosen.map_err(|fault| PlanFault::bad(format!("{}: {fault}", task.source)))? {
+        let body: String = spec.body.chars().take(CONTEXT_LIMIT as usize).collect();
+        text.push_str(&format!("\n\nSpec `{}`:\n{}", spec.path, body.trim()));
+    }
+    Ok(text)
+}
+
+/// A text file of the workspace; bytes that are not text become replacement characters.
+fn read(jail: &Jail, path: &str) -> Result<String, JailError> {
+    let bytes = jail.locate(&jail.path(path)?, Last::Follow)?.read(CONTEXT_LIMIT)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Every spec of the project that can be read; what is wrong with the others becomes a note.
+fn load_specs(root: &Path, notes: &mut Vec<String>) -> Vec<Spec> {
+    let mut specs = Vec::new();
+    let walk = WalkDir::new(root.join("specs")).min_depth(2).max_depth(3).sort_by_file_name();
+    for entry in walk.into_iter().flatten() {
+        let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).display().to_string();
+        if !entry.file_type().is_file() || !path.ends_with(".spec.md") {
+            continue;
+        }
+        match store::read_text(entry.path(), crate::limits::MAX_SOURCE) {
+            Ok(Some(text)) => match spec::parse(&text, &path) {
+                Ok(spec) => specs.push(spec),
+                Err(fault) => notes.push(format!("left out: {fault}")),
+            },
+            Ok(None) => {}
+            Err(error) => notes.push(chain(&error)),
+        }
+    }
+    specs
+}

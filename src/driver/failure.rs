@@ -1,0 +1,80 @@
+//! Why `run_task` gives an error. Every one of a run that began carries the whole result: nothing that was done is lost.
+
+use crate::run::TaskResult;
+use crate::verdict::Reason;
+
+/// A run that did not end as verified, skipped or cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The gate failed and no retries are left, or it failed in the same way too often.
+    #[error("verification failed: {}", .0.message)]
+    VerificationFailed(Box<TaskResult>),
+    /// The task, a lane or the configuration is wrong, or the run could not be planned.
+    #[error("{}", .0.message)]
+    BadInput(Box<TaskResult>),
+    /// The provider failed for good, the model refused, said nothing, or broke the protocol.
+    #[error("the model failed: {}", .0.message)]
+    Model(Box<TaskResult>),
+    /// A limit was reached, or a loop was found.
+    #[error("{}", .0.message)]
+    Limit(Box<TaskResult>),
+    /// The gate could not run.
+    #[error("the gate could not run: {}", .0.message)]
+    Gate(Box<TaskResult>),
+    /// The gate was tampered with.
+    #[error("tampered with: {}", .0.message)]
+    Tampered(Box<TaskResult>),
+    /// Blocked for now; can be taken up again.
+    #[error("blocked: {}", .0.message)]
+    Blocked(Box<TaskResult>),
+    /// fledge could not write its own state, or failed itself.
+    #[error("{}", .0.message)]
+    Own(Box<TaskResult>),
+    /// The run never began: its folder or journal could not be made.
+    #[error("cannot keep the state of a run")]
+    NotBegun(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl RunError {
+    /// The answer of `run_task` for a result: by the table of reasons.
+    pub(super) fn judge(result: TaskResult) -> Result<TaskResult, Self> {
+        let result = Box::new(result);
+        Err(match result.reason {
+            Reason::Verified | Reason::Skipped | Reason::Cancelled => return Ok(*result),
+            Reason::GateFailed | Reason::Stuck => Self::VerificationFailed(result),
+            Reason::BadInput | Reason::PlanFailed => Self::BadInput(result),
+            Reason::ProviderFailed | Reason::Refused | Reason::EmptyResponse | Reason::ModelProtocol => {
+                Self::Model(result)
+            }
+            Reason::MaxTurns
+            | Reason::BudgetTokens
+            | Reason::BudgetMoney
+            | Reason::BudgetTime
+            | Reason::LoopDetected => Self::Limit(result),
+            Reason::GateErrored | Reason::NoSandbox => Self::Gate(result),
+            Reason::GateTampered => Self::Tampered(result),
+            Reason::Blocked => Self::Blocked(result),
+            Reason::IoError | Reason::Internal => Self::Own(result),
+        })
+    }
+
+    /// What was done, if the run began.
+    pub fn result(&self) -> Option<&TaskResult> {
+        match self {
+            Self::VerificationFailed(result)
+            | Self::BadInput(result)
+            | Self::Model(result)
+            | Self::Limit(result)
+            | Self::Gate(result)
+            | Self::Tampered(result)
+            | Self::Blocked(result)
+            | Self::Own(result) => Some(result),
+            Self::NotBegun(_) => None,
+        }
+    }
+
+    /// The reason, as the table of exit codes has it.
+    pub fn reason(&self) -> Reason {
+        self.result().map_or(Reason::IoError, |result| result.reason)
+    }
+}

@@ -1,0 +1,127 @@
+//! The effects in flight, and the one queue into which they answer. Every wait has three ends: an answer, the deadline, the
+//! wish to stop.
+
+use super::stop::Stop;
+use crate::run::Event;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Passing events that may wait in the queue; further ones are left out, as nothing is decided on them.
+const PASSING: usize = 4096;
+/// What a stopped effect has to end by itself: a second for its processes, and half of one around that.
+const STOP_WITHIN: Duration = Duration::from_millis(1500);
+
+/// What a wait came to.
+#[derive(Debug)]
+pub(super) enum Happened {
+    Event(Event),
+    Deadline,
+    Stop,
+}
+
+/// Where effects put what they have to say.
+#[derive(Debug, Clone)]
+pub(super) struct Outbox {
+    queue: UnboundedSender<Event>,
+    passing: Arc<AtomicUsize>,
+}
+
+impl Outbox {
+    /// Something to show; left out when too much is waiting.
+    pub(super) fn pass(&self, event: Event) {
+        if self.passing.load(Ordering::Relaxed) < PASSING {
+            self.send(event);
+        }
+    }
+
+    /// Something that counts.
+    pub(super) fn send(&self, event: Event) {
+        if event.is_transient() {
+            self.passing.fetch_add(1, Ordering::Relaxed);
+        }
+        let _run_is_over = self.queue.send(event);
+    }
+}
+
+/// The effects in flight.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    tasks: JoinSet<()>,
+    outbox: Outbox,
+    queue: UnboundedReceiver<Event>,
+    stop: CancellationToken,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Self {
+        let (sender, queue) = unbounded_channel();
+        let outbox = Outbox { queue: sender, passing: Arc::default() };
+        Self { tasks: JoinSet::new(), outbox, queue, stop: CancellationToken::new() }
+    }
+
+    pub(super) fn outbox(&self) -> Outbox {
+        self.outbox.clone()
+    }
+
+    /// The token by which the effects in flight are stopped.
+    pub(super) fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Starts an effect. Its answer is queued when it ends; `on_panic` answers for one that panics.
+    pub(super) fn start(&mut self, effect: impl Future<Output = Event> + Send + 'static, on_panic: Event) {
+        let outbox = self.outbox();
+        self.tasks.spawn(async move {
+            outbox.send(AssertUnwindSafe(effect).catch_unwind().await.unwrap_or(on_panic));
+        });
+    }
+
+    /// Waits for the next thing to happen.
+    pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &Stop, heed_stop: bool) -> Happened {
+        let due = async {
+            match deadline {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.token().cancelled(), if heed_stop => Happened::Stop,
+            Some(event) = self.queue.recv() => self.took(event),
+            () = due => Happened::Deadline,
+        }
+    }
+
+    /// Stops every effect in flight and gives what had ended by then, or ended in time.
+    pub(super) async fn abort(&mut self) -> Vec<Event> {
+        self.stop.cancel();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let _in_time = tokio::time::timeout(STOP_WITHIN, ended).await;
+        self.tasks.shutdown().await;
+        self.stop = CancellationToken::new();
+        let mut late = Vec::new();
+        while let Ok(event) = self.queue.try_recv() {
+            if let Happened::Event(event) = self.took(event)
+                && !event.is_transient()
+            {
+                late.push(event);
+            }
+        }
+        late
+    }
+
+    fn took(&mut self, event: Event) -> Happened {
+        if event.is_transient() {
+            self.outbox.passing.fetch_sub(1, Ordering::Relaxed);
+        }
+        while self.tasks.try_join_next().is_some() {} // what has answered is done
+        Happened::Event(event)
+    }
+}

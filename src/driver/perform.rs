@@ -1,0 +1,204 @@
+//! One action, one effect, one event: how each thing that the machine asks for is done. Decides nothing.
+
+use super::briefing::{Briefing, chain, prepare};
+use super::inbox::{Inbox, Outbox};
+use super::{Settings, report};
+use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
+use crate::gate::{Bench, Gate};
+use crate::id::CallId;
+use crate::provider::Request;
+use crate::run::{Action, Event, Query, Run};
+use crate::store::RunDir;
+use crate::task::{GateChoice, Task};
+use crate::tool::{HostSettings, ProtectedRule, ToolHost, ToolRequest};
+use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
+use std::sync::{Arc, OnceLock};
+use tokio_util::sync::CancellationToken;
+
+/// What the effects of one run share.
+#[derive(Debug)]
+pub(super) struct Hands {
+    pub(super) settings: Arc<Settings>,
+    pub(super) task: Arc<Task>,
+    pub(super) run_dir: RunDir,
+    /// Made in Planning: there is neither a gate nor a tool host before.
+    ready: Arc<OnceLock<Ready>>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    gate: Option<Arc<Gate>>,
+    host: Arc<ToolHost>,
+}
+
+impl Hands {
+    pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir) -> Self {
+        Self { settings, task, run_dir, ready: Arc::default() }
+    }
+
+    /// Starts an effect for an action; its answer comes through the inbox.
+    pub(super) fn perform(&self, action: Action, run: &Run, inbox: &mut Inbox) {
+        match action {
+            Action::Plan { call } => self.plan(call, inbox),
+            Action::CallModel { call, model } => self.call_model(call, model, run, inbox),
+            Action::RunTool { call, tool, input } => {
+                self.run_tool(ToolRequest { call, name: tool, input }, inbox);
+            }
+            Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
+            Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, inbox),
+            Action::AskConfirmation { call, tool } => {
+                let note = format!("nobody is there to approve {}", tool.name);
+                inbox.outbox().send(Event::ConfirmationAnswered { call, approved: false, note });
+            }
+            Action::RunChild { call, .. } => {
+                let outcome = ToolOutcome::error("sub-agents are not available: do the work yourself");
+                inbox.outbox().send(Event::ChildFinished { call, outcome, usage: Usage::default() });
+            }
+            Action::RunHooks { call } => inbox.outbox().send(Event::HooksFinished { call, notes: Vec::new() }),
+            Action::Compact { call, .. } => {
+                let result = Err("summaries are not available: the conversation stays as it is".into());
+                inbox.outbox().send(Event::CompactionFinished { call, result, usage: Usage::default() });
+            }
+            Action::SaveReport { call } => self.save_report(call, run, inbox),
+            Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
+        }
+    }
+
+    fn plan(&self, call: CallId, inbox: &mut Inbox) {
+        let (settings, task, outputs, ready) =
+            (self.settings.clone(), self.task.clone(), self.run_dir.outputs(), self.ready.clone());
+        let work = move || -> Event {
+            let failed = |reason, message| Event::PlanFailed { call, reason, message };
+            let Briefing { plan, gate } = match prepare(&task, &settings) {
+                Ok(briefing) => briefing,
+                Err(fault) => return failed(fault.reason, fault.message),
+            };
+            let host = match ToolHost::new(host_settings(&task, &settings, gate.as_deref(), outputs)) {
+                Ok(host) => Arc::new(host),
+                Err(error) => return failed(Reason::PlanFailed, chain(&error)),
+            };
+            let gate = gate.filter(|_| task.gate != GateChoice::Skip);
+            let _first = ready.set(Ready { gate, host });
+            Event::PlanReady { call, plan: Box::new(plan) }
+        };
+        let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
+        let panicked = lost.clone();
+        inbox.start(async move { tokio::task::spawn_blocking(work).await.unwrap_or(lost) }, panicked);
+    }
+
+    fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
+        let failed =
+            move |message: &str| Event::ModelFailed { call, error: ModelError::new(ModelFault::BadRequest, message) };
+        let Some(provider) = self.settings.models.get(model).cloned() else {
+            inbox.outbox().send(failed("there is no such model in this run"));
+            return;
+        };
+        let request = Request {
+            system: run.system().to_owned(),
+            messages: Arc::from(run.conversation()),
+            tools: Arc::from(run.tools()),
+            turn: run.next_turn(),
+        };
+        let (outbox, stop) = (inbox.outbox(), inbox.stop_token());
+        let effect = async move {
+            let deltas = |delta| outbox.send(Event::ModelDelta { call, delta });
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => failed("stopped"),
+                answer = provider.complete(&request, &deltas) => match answer {
+                    Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
+                    Err(error) => Event::ModelFailed { call, error },
+                },
+            }
+        };
+        inbox.start(effect, failed("the provider panicked"));
+    }
+
+    fn run_tool(&self, request: ToolRequest, inbox: &mut Inbox) {
+        let call = request.call;
+        let finished = move |outcome| Event::ToolFinished { call, outcome };
+        let Some(ready) = self.ready.get() else {
+            inbox.outbox().send(finished(ToolOutcome::error("the tools are not ready")));
+            return;
+        };
+        let (host, outbox, stop) = (ready.host.clone(), inbox.outbox(), inbox.stop_token());
+        let effect = async move {
+            let progress = |text| outbox.pass(Event::ToolProgress { call, text });
+            finished(host.call(request, &stop, &progress).await)
+        };
+        inbox.start(effect, finished(ToolOutcome::error("the tool panicked")));
+    }
+
+    fn answer(&self, call: CallId, path: &str, inbox: &mut Inbox) {
+        let answered = move |answer: String| Event::QueryAnswered { call, answer };
+        let Some(ready) = self.ready.get() else {
+            inbox.outbox().send(answered("the tools are not ready".into()));
+            return;
+        };
+        let request = ToolRequest { call, name: "files-read".into(), input: serde_json::json!({ "path": path }) };
+        let (host, stop) = (ready.host.clone(), inbox.stop_token());
+        let effect = async move { answered(host.call(request, &stop, &|_| {}).await.content) };
+        inbox.start(effect, answered("looking it up failed".into()));
+    }
+
+    fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
+        let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
+        let Some(gate) = self.ready.get().and_then(|ready| ready.gate.clone()) else {
+            inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
+            return;
+        };
+        let bench = Bench {
+            root: self.settings.workspace.clone(),
+            env: self.settings.env.clone(),
+            logs: self.run_dir.logs(),
+            jobs: self.settings.jobs,
+            on_tamper: self.task.on_tamper,
+        };
+        let (outbox, stop): (Outbox, CancellationToken) = (inbox.outbox(), inbox.stop_token());
+        let effect = async move {
+            let on_step = |progress| {
+                let is_output = matches!(progress, StepProgress::Output { .. });
+                let event = Event::GateProgress { call, progress };
+                if is_output { outbox.pass(event) } else { outbox.send(event) }
+            };
+            finished(gate.judge(&bench, attempt, &stop, &on_step).await)
+        };
+        inbox.start(effect, finished(could_not_judge("the gate panicked")));
+    }
+
+    fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
+        let written = run.result().map_or(Ok(()), |result| {
+            report::save(&result, &self.task, &self.settings, &self.run_dir).map_err(|error| chain(&error))
+        });
+        inbox.outbox().send(match written {
+            Ok(()) => Event::ReportSaved { call },
+            Err(message) => Event::ReportFailed { call, message },
+        });
+    }
+}
+
+fn could_not_judge(why: &str) -> Verdict {
+    Verdict {
+        ruling: Ruling::Errored,
+        steps: Vec::new(),
+        findings: Vec::new(),
+        duration_ms: 0,
+        feedback: why.into(),
+        signature: String::new(),
+    }
+}
+
+fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: std::path::PathBuf) -> HostSettings {
+    let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
+    let protected = rules.map(|rule| ProtectedRule { pattern: rule.pattern.clone(), why: rule.why.clone() }).collect();
+    HostSettings {
+        root: settings.workspace.clone(),
+        outputs_dir: outputs,
+        protected,
+        allow_edit: task.allow_edit.clone(),
+        files: task.files.clone(),
+        env: settings.env.clone(),
+        max_result: crate::limits::MAX_RESULT,
+        shell_timeout: crate::limits::SHELL_TIMEOUT,
+    }
+}

@@ -1,0 +1,45 @@
+//! The wish to stop, and who has it.
+
+use crate::verdict::StopCause;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// A cancellation token that remembers who cancelled it.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    token: CancellationToken,
+    cause: Arc<AtomicU8>,
+}
+
+impl Stop {
+    /// A stop that follows the token of a library user.
+    pub fn of(token: CancellationToken) -> Self {
+        Self { token, cause: Arc::default() }
+    }
+
+    /// Asks for a stop. The first cause counts.
+    pub fn ask(&self, cause: StopCause) {
+        let number = match cause {
+            StopCause::Token => 0,
+            StopCause::Interrupt => 1,
+            StopCause::Terminate => 2,
+        };
+        let _first = self.cause.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+        self.token.cancel();
+    }
+
+    /// The token itself.
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Who asked.
+    pub fn cause(&self) -> StopCause {
+        match self.cause.load(Ordering::SeqCst) {
+            1 => StopCause::Interrupt,
+            2 => StopCause::Terminate,
+            _ => StopCause::Token,
+        }
+    }
+}

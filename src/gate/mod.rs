@@ -1,0 +1,112 @@
+//! The gate: the lanes of a run with everything that defines them, frozen before the first model call. Judges the workspace
+//! and says so in a [`Verdict`].
+//!
+//! First form: the room is the workspace itself. What defines the gate is read into memory when it is frozen; before each
+//! judgement it is compared, put back where it differs, and the difference is a finding.
+
+mod feedback;
+mod freeze;
+mod protected;
+
+pub use freeze::{GateFault, freeze, load, names};
+pub use protected::{Protection, Rule, Seal};
+
+use crate::lane::Lane;
+use crate::lane_runner::{LaneRuling, Room, run_lane};
+use crate::limits::FEEDBACK_LIMIT;
+use crate::task::OnTamper;
+use crate::verdict::{Finding, Ruling, StepProgress, StepReport, Verdict};
+use std::path::PathBuf;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// A frozen gate.
+#[derive(Debug)]
+pub struct Gate {
+    /// The lanes, in the order in which they run.
+    pub lanes: Vec<Lane>,
+    /// A digest of the lanes as they were parsed: the same gate has the same one.
+    pub digest: String,
+    /// What may not be changed, as it was.
+    pub seal: Seal,
+}
+
+/// Where and how a gate runs.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// The workspace.
+    pub root: PathBuf,
+    /// The environment of steps, whole.
+    pub env: Vec<(String, String)>,
+    /// Where step logs go; a folder for each attempt is made in it.
+    pub logs: PathBuf,
+    /// Steps at once.
+    pub jobs: usize,
+    /// What happens when a protected path was changed.
+    pub on_tamper: OnTamper,
+}
+
+impl Gate {
+    /// Judges the workspace: first what was tampered with, then the lanes, one after the other until one does not pass.
+    pub async fn judge(
+        &self,
+        bench: &Bench,
+        attempt: u32,
+        stop: &CancellationToken,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+    ) -> Verdict {
+        let started = now();
+        let findings = match self.seal.inspect(bench.on_tamper == OnTamper::Restore) {
+            Ok(findings) => findings,
+            Err(error) => return errored(Vec::new(), format!("cannot compare protected files: {error}"), started),
+        };
+        if !findings.is_empty() {
+            return tampered(findings, started);
+        }
+        let mut steps = Vec::new();
+        for lane in &self.lanes {
+            let log_dir = bench.logs.join(format!("attempt-{attempt}")).join(&lane.name);
+            let room = Room { root: bench.root.clone(), env: bench.env.clone(), log_dir, jobs: bench.jobs };
+            let outcome = run_lane(lane, &room, stop, on_step).await;
+            steps.extend(outcome.steps);
+            match outcome.ruling {
+                LaneRuling::Passed => {}
+                LaneRuling::Failed => return failed(steps, started),
+                LaneRuling::Errored => {
+                    let why = feedback::could_not_run(&steps);
+                    return errored(steps, why, started);
+                }
+                LaneRuling::Cancelled => return errored(steps, "the gate was stopped".into(), started),
+                LaneRuling::NothingRan => {
+                    let why = format!("nothing ran in lane `{}`: that proves nothing", lane.name);
+                    return errored(steps, why, started);
+                }
+            }
+        }
+        verdict(Ruling::Passed, steps, started)
+    }
+}
+
+fn verdict(ruling: Ruling, steps: Vec<StepReport>, started: Instant) -> Verdict {
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Verdict { ruling, steps, findings: Vec::new(), duration_ms, feedback: String::new(), signature: String::new() }
+}
+
+fn failed(steps: Vec<StepReport>, started: Instant) -> Verdict {
+    let feedback = feedback::of(&steps, FEEDBACK_LIMIT);
+    let signature = feedback::signature(&steps);
+    Verdict { feedback, signature, ..verdict(Ruling::Failed, steps, started) }
+}
+
+fn errored(steps: Vec<StepReport>, why: String, started: Instant) -> Verdict {
+    Verdict { feedback: why, ..verdict(Ruling::Errored, steps, started) }
+}
+
+fn tampered(findings: Vec<Finding>, started: Instant) -> Verdict {
+    Verdict { findings, ..verdict(Ruling::Tampered, Vec::new(), started) }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a judgement took is part of the verdict")]
+fn now() -> Instant {
+    Instant::now()
+}

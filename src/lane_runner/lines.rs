@@ -1,0 +1,63 @@
+//! Cuts a stream of output into lines for people: clean text, whole lines where they are of a readable length.
+
+use crate::process::clean;
+
+/// The longest line that is handed on in one piece, in bytes.
+const LONGEST: usize = 8 * 1024;
+
+/// A line that has begun.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes a piece of output in, and gives the lines that are complete with it.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (piece, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |piece| (piece, true));
+            // A line that is far too long is told up to there, and its rest is in the log.
+            let room = LONGEST.saturating_sub(self.begun.len());
+            self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
+            if is_whole {
+                lines.extend(self.take());
+            }
+        }
+        lines
+    }
+
+    /// Gives the line that was begun and never ended.
+    pub(super) fn rest(&mut self) -> Option<String> {
+        if self.begun.is_empty() { None } else { self.take() }
+    }
+
+    fn take(&mut self) -> Option<String> {
+        let line = clean(&self.begun);
+        self.begun.clear();
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_put_together_to_lines() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.push(b"one\ntw"), ["one"]);
+        assert_eq!(lines.push("o \x1b[1mü".as_bytes().split_at(7).0), Vec::<String>::new());
+        assert_eq!(lines.push(b"\xbc\r\n\nlast"), ["two ü", ""]);
+        assert_eq!((lines.rest(), lines.rest()), (Some("last".into()), None));
+    }
+
+    #[test]
+    fn a_line_without_end_takes_little_memory() {
+        let mut lines = Lines::default();
+        for _ in 0..1000 {
+            assert_eq!(lines.push(&[b'x'; 4096]), Vec::<String>::new());
+        }
+        assert_eq!(lines.push(b"\nnext\n"), ["x".repeat(LONGEST), "next".into()]);
+    }
+}

@@ -1,0 +1,151 @@
+use super::*;
+use crate::lane::parse;
+use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, Passed, Skipped, TimedOut};
+
+struct Place {
+    folder: tempfile::TempDir,
+    room: Room,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("WHO".into(), "room".into())];
+    let room = Room { root: folder.path().into(), env, log_dir: folder.path().join("logs"), jobs: 4 };
+    Place { folder, room }
+}
+
+async fn run(place: &Place, text: &str) -> LaneOutcome {
+    let lane = parse("verify", "verify.yaml", text).unwrap();
+    run_lane(&lane, &place.room, &CancellationToken::new(), &|_| {}).await
+}
+
+fn statuses(outcome: &LaneOutcome) -> Vec<StepStatus> {
+    outcome.steps.iter().map(|step| step.status).collect()
+}
+
+#[tokio::test]
+async fn a_step_runs_in_its_directory_with_its_variables_and_leaves_a_log() {
+    let place = place();
+    std::fs::create_dir(place.folder.path().join("sub")).unwrap();
+    let text = "env: {A: lane, B: lane}\nsteps: [{name: 'say it', run: 'echo $WHO $A $B; basename $(pwd)', dir: sub, env: {B: step}}]";
+    let mut outcome = run(&place, text).await;
+    let log = place.folder.path().join("logs/verify-01-say-it.log");
+    let report = StepReport {
+        lane: "verify".into(),
+        step: "say it".into(),
+        command: "echo $WHO $A $B; basename $(pwd)".into(),
+        status: Passed,
+        exit_code: Some(0),
+        signal: None,
+        duration_ms: 0,
+        log: Some(log.display().to_string()),
+        excerpt: "room lane step\nsub".into(),
+        note: String::new(),
+    };
+    outcome.steps[0].duration_ms = 0;
+    assert_eq!((outcome.ruling, outcome.steps), (LaneRuling::Passed, vec![report]));
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "room lane step\nsub\n");
+}
+
+#[tokio::test]
+async fn what_happens_is_told_as_it_happens() {
+    let (place, events) = (place(), Mutex::new(Vec::new()));
+    let lane =
+        parse("verify", "verify.yaml", "steps: [{name: a, run: 'echo one; printf two'}, {name: b, run: 'exit 3'}]")
+            .unwrap();
+    let outcome =
+        run_lane(&lane, &place.room, &CancellationToken::new(), &|event| events.lock().unwrap().push(event)).await;
+    let started = |step: &str, command: &str| StepProgress::Started {
+        lane: "verify".into(),
+        step: step.into(),
+        command: command.into(),
+    };
+    let line = |line: &str| StepProgress::Output { lane: "verify".into(), step: "a".into(), line: line.into() };
+    let ended = |number: usize| StepProgress::Ended(outcome.steps[number].clone());
+    let told = vec![
+        started("a", "echo one; printf two"),
+        line("one"),
+        line("two"),
+        ended(0),
+        started("b", "exit 3"),
+        ended(1),
+    ];
+    assert_eq!(*events.lock().unwrap(), told);
+    assert_eq!((outcome.ruling, outcome.steps[1].exit_code), (LaneRuling::Failed, Some(3)));
+}
+
+#[tokio::test]
+async fn a_failure_ends_running_siblings_and_skips_the_rest() {
+    let place = place();
+    // `slow` is running when `no` fails: each waits for the other's sign.
+    let text = "steps: [{parallel: [{run: 'touch here; sleep 60'}, {run: 'until [ -e here ]; do sleep 0.01; done; exit 1'}]}, {run: touch later}]";
+    let outcome = run(&place, text).await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, Skipped]));
+    assert!(!place.folder.path().join("later").exists() && outcome.duration < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn without_fail_fast_all_failures_are_found() {
+    let text =
+        "fail_fast: false\nsteps: [{run: exit 1}, {parallel: [{run: exit 2}, {run: 'true'}]}, {run: no-such-program}]";
+    let outcome = run(&place(), text).await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Failed, Failed, Passed, Failed]));
+    assert_eq!(
+        (outcome.steps[3].exit_code, outcome.steps[3].note.as_str()),
+        (Some(127), "the shell could not find or run a program")
+    );
+}
+
+#[tokio::test]
+async fn a_step_that_cannot_be_started_makes_the_lane_errored() {
+    let place = place();
+    let outcome = run(&place, "steps: [{run: 'true', dir: missing}, {run: 'true'}]").await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Errored, vec![Errored, Skipped]));
+    let why = format!("the directory `{}` does not exist", place.folder.path().join("missing").display());
+    assert_eq!((&outcome.steps[0].note, &outcome.steps[0].log), (&why, &None));
+}
+
+#[tokio::test]
+async fn time_is_limited_for_a_step_and_for_the_lane() {
+    let outcome = run(&place(), "steps: [{run: sleep 60, timeout: 200ms}]").await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![TimedOut]));
+    assert_eq!(outcome.steps[0].note, "ran out of its time of 200ms");
+    let outcome =
+        run(&place(), "timeout: 200ms\nsteps: [{parallel: [{run: sleep 60}, {run: sleep 60}]}, {run: 'true'}]").await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![TimedOut, TimedOut, Skipped]));
+    assert_eq!(outcome.steps[0].note, "the lane ran out of its time of 200ms");
+}
+
+#[tokio::test]
+async fn a_stop_cancels_what_runs() {
+    let (place, stop) = (place(), CancellationToken::new());
+    let lane = parse("verify", "verify.yaml", "steps: [{run: echo up; sleep 60}, {run: 'true'}]").unwrap();
+    let on_event = |event: StepProgress| {
+        if matches!(event, StepProgress::Output { .. }) {
+            stop.cancel();
+        }
+    };
+    let outcome = run_lane(&lane, &place.room, &stop, &on_event).await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Cancelled, Skipped]));
+    let outcome = run_lane(&lane, &place.room, &stop, &|event| panic!("{event:?}")).await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Skipped, Skipped]));
+}
+
+#[tokio::test]
+async fn what_a_step_leaves_behind_is_killed_and_told() {
+    let outcome = run(&place(), "steps: [{run: '(setsid sleep 60 >/dev/null 2>&1 &)'}]").await;
+    assert_eq!(
+        (outcome.ruling, outcome.steps[0].note.as_str()),
+        (LaneRuling::Passed, "left processes behind, which were killed")
+    );
+}
+
+#[tokio::test]
+async fn no_more_steps_run_at_a_time_than_the_room_has_jobs() {
+    let mut place = place();
+    place.room.jobs = 1;
+    let one = "'mkdir alone && sleep 0.05 && rmdir alone'";
+    let outcome =
+        run(&place, &format!("steps: [{{parallel: [{{run: {one}}}, {{run: {one}}}, {{run: {one}}}]}}]")).await;
+    assert_eq!(statuses(&outcome), vec![Passed, Passed, Passed]);
+}

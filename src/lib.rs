@@ -1,0 +1,47 @@
+//! fledge runs a written task with a language-model agent and does not believe the agent: the work counts only when the
+//! project's own checks, frozen before the agent started, pass.
+//!
+//! The map, from the words that everything shares up to the command line; a module imports only from floors below its own:
+//!
+//! | floor | decides (pure) | does (world) |
+//! |---|---|---|
+//! | 8 | | `cli` |
+//! | 7 | | [`config`] |
+//! | 5 | | [`driver`] |
+//! | 4 | [`report`] | [`gate`] |
+//! | 3c | | [`tool`] |
+//! | 3b | | [`provider`] · [`lane_runner`] |
+//! | 3a | [`run`] · [`lane`] · [`spec`] | |
+//! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] |
+//! | 1 | [`id`] · [`moment`] · [`limits`] · [`duration`] · [`yaml`] | [`process`] |
+//!
+//! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
+
+pub mod chat;
+pub mod config;
+pub mod driver;
+pub mod duration;
+pub mod gate;
+pub mod id;
+pub mod lane;
+pub mod lane_runner;
+pub mod limits;
+pub mod moment;
+pub mod process;
+pub mod provider;
+pub mod report;
+pub mod run;
+pub mod spec;
+pub mod store;
+pub mod task;
+pub mod tool;
+pub mod verdict;
+pub mod workspace;
+pub mod yaml;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+
+pub use driver::{Agent, RunError, Settings};
+pub use run::{AgentEvent, StateName, TaskResult};
+pub use task::Task;

@@ -1,0 +1,70 @@
+//! What a run may spend, and the defaults of every bound in the program, in one table.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Bounds on one run. `None` means unlimited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Model calls that completed, over all attempts.
+    pub turns: u64,
+    /// Input and output tokens together, over all attempts.
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar.
+    pub usd_micros: Option<u64>,
+    /// Time from start to the moment the report is written, in milliseconds.
+    pub time_ms: u64,
+    /// Tool calls that one turn may ask for; further ones get an error result.
+    pub calls_per_turn: usize,
+    /// How often one model call is tried before it counts as failed for good.
+    pub tries: u32,
+    /// The longest pause a provider may ask for, in milliseconds; a longer one ends the run as blocked.
+    pub max_wait_ms: u64,
+    /// The first back-off pause in milliseconds; it doubles with each try.
+    pub backoff_ms: u64,
+    /// Times in a row that a model is asked to go on after its output limit.
+    pub continuations: u32,
+    /// Answers given in a row to things asked for in prose.
+    pub queries: u32,
+    /// Alike calls among recent ones that make a loop; the model is told at half of it.
+    pub loop_threshold: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            turns: 100,
+            tokens: None,
+            usd_micros: None,
+            time_ms: 60 * 60 * 1000,
+            calls_per_turn: 64,
+            tries: 4,
+            max_wait_ms: 120_000,
+            backoff_ms: 1_000,
+            continuations: 3,
+            queries: 2,
+            loop_threshold: 8,
+        }
+    }
+}
+
+/// The longest back-off pause that fledge chooses by itself.
+pub const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// Further attempts after the first one when the gate says no.
+pub const MAX_RETRIES: u32 = 3;
+/// Bytes of one tool result that go to the model.
+pub const MAX_RESULT: usize = 30 * 1024;
+/// Bytes of feedback that a failed gate may send to the model.
+pub const FEEDBACK_LIMIT: usize = 16 * 1024;
+/// The default time of one shell call.
+pub const SHELL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The default time of one lane.
+pub const LANE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Time that a process has between SIGTERM and SIGKILL when a step times out.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// The same when the run was cancelled: a cancelled run is over within two seconds.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
+/// Bytes on disk that one step's log may have; its middle is dropped above that.
+pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
+/// The largest task, lane, parameter or configuration file that is read, in bytes.
+pub const MAX_SOURCE: usize = 1024 * 1024;

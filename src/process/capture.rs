@@ -1,0 +1,138 @@
+//! Takes a step's output from its pipe: all of it to the log and to whoever listens, its two ends into memory. Memory is bounded,
+//! however much is written and however long its lines are.
+
+use super::log::Log;
+use super::text;
+use std::future::Future;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+
+/// Bytes kept of each end.
+const KEPT: usize = 64 * 1024;
+
+/// The two ends of a step's output. They never overlap; together they are the whole when it is short enough.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The first bytes, 64 KiB at most.
+    pub head: Vec<u8>,
+    /// The last bytes of what came after the head, 64 KiB at most.
+    pub tail: Vec<u8>,
+    /// How many bytes were written in all.
+    pub total: u64,
+}
+
+impl Captured {
+    /// The output as valid, harmless text of at most `limit` bytes: escapes and control characters removed, rewritten lines in
+    /// their last state, and a marked cut where something is left out.
+    pub fn text(&self, limit: usize) -> String {
+        match self.total - (self.head.len() + self.tail.len()) as u64 {
+            0 => text::shorten(&text::clean(&[self.head.as_slice(), &self.tail].concat()), limit),
+            hidden => text::join(&text::clean(&self.head), &text::clean(&self.tail), hidden, limit),
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(KEPT - self.head.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend_from_slice(rest);
+        if self.tail.len() > 2 * KEPT {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        self.tail.drain(..self.tail.len().saturating_sub(KEPT));
+    }
+}
+
+/// The reading end of a running step.
+pub(super) struct Output<'a> {
+    /// `None` once every writer has closed it.
+    pipe: Option<Receiver>,
+    buffer: Box<[u8]>,
+    kept: Captured,
+    log: Option<Log>,
+    listener: &'a (dyn Fn(&[u8]) + Send + Sync),
+}
+
+impl<'a> Output<'a> {
+    pub(super) fn new(pipe: Receiver, log: Option<Log>, listener: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Self {
+        let buffer = vec![0; KEPT].into_boxed_slice();
+        Self { pipe: Some(pipe), buffer, kept: Captured::default(), log, listener }
+    }
+
+    /// Takes output in until `until` is done. What `until` waits for is looked at before each read, so a flood delays nothing.
+    pub(super) async fn pump<T>(&mut self, until: impl Future<Output = T>) -> T {
+        tokio::pin!(until);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut until => return done,
+                () = self.take(), if self.is_open() => {}
+            }
+        }
+    }
+
+    /// Takes what is left, for `limit` at most. True when the output has ended.
+    pub(super) async fn drain(&mut self, limit: Duration) -> bool {
+        let rest = async {
+            while self.is_open() {
+                self.take().await;
+            }
+        };
+        tokio::time::timeout(limit, rest).await.is_ok()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    pub(super) fn finish(mut self) -> Captured {
+        if let Some(Err(error)) = self.log.take().map(Log::finish) {
+            tracing::warn!(%error, "cannot finish a step's log");
+        }
+        self.kept.trim();
+        self.kept
+    }
+
+    /// Takes one piece. Nothing is lost when this is dropped while it waits.
+    async fn take(&mut self) {
+        let Some(pipe) = self.pipe.as_mut() else { return };
+        match pipe.read(&mut self.buffer).await {
+            Ok(0) | Err(_) => self.pipe = None,
+            Ok(count) => {
+                let bytes = &self.buffer[..count];
+                self.kept.add(bytes);
+                (self.listener)(bytes);
+                if let Some(Err(error)) = self.log.as_mut().map(|log| log.write(bytes)) {
+                    tracing::warn!(%error, "cannot write a step's log; the rest of it will be missing");
+                    self.log = None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_ends_of_a_long_output_are_kept_and_never_overlap() {
+        let mut kept = Captured::default();
+        let bytes: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        bytes.chunks(777).for_each(|chunk| kept.add(chunk));
+        kept.trim();
+        let whole =
+            Captured { head: bytes[..KEPT].to_vec(), tail: bytes[bytes.len() - KEPT..].to_vec(), total: 1_000_000 };
+        assert_eq!(kept, whole);
+    }
+
+    #[test]
+    fn the_text_of_a_cut_output_says_how_much_is_missing() {
+        let kept = Captured { head: b"first\n".to_vec(), tail: b"last\n".to_vec(), total: 1011 };
+        assert_eq!(kept.text(4096), "first\n\n[… 1000 bytes left out …]\nlast\n");
+    }
+}

@@ -1,0 +1,253 @@
+//! Starts programs and ends them: the only place that does. When [`run`] returns, nothing that the program started is alive.
+//!
+//! On Linux this makes the whole process a subreaper (prctl(2), `PR_SET_CHILD_SUBREAPER`), once and for good: orphans of a step
+//! come to us and not to init, so that daemons are found. Elsewhere only the process group is killed.
+#![expect(clippy::disallowed_methods, reason = "the room that starts programs measures how long they take")]
+
+mod capture;
+mod census;
+mod group;
+mod log;
+mod text;
+
+pub use capture::Captured;
+pub use group::kill_everything;
+pub use text::{clean, shorten};
+
+use crate::limits::CANCEL_GRACE;
+use capture::Output;
+use group::Group;
+use log::Log;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// How often a running step's processes are counted and its dead orphans reaped.
+const TENDING: Duration = Duration::from_secs(1);
+/// What a process that outlives its leader has to finish what it is writing.
+const LINGER: Duration = Duration::from_millis(100);
+/// The longest wait for killed processes to be gone.
+const CLEARING: Duration = Duration::from_secs(2);
+/// The longest wait for output that is already in the pipe.
+const DRAINING: Duration = Duration::from_millis(200);
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// Its path, or a name to look up in the `PATH` of `env`.
+    pub program: String,
+    /// Its arguments, without its name.
+    pub args: Vec<String>,
+    /// The directory it runs in.
+    pub dir: PathBuf,
+    /// Its whole environment; nothing is inherited.
+    pub env: Vec<(String, String)>,
+    /// When it is ended; `None` means never.
+    pub timeout: Option<Duration>,
+    /// The time between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// The file for its whole output, replaced when it exists.
+    pub log: Option<PathBuf>,
+    /// The most bytes that file may have; above that its middle is dropped.
+    pub log_limit: u64,
+}
+
+/// A program that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub end: End,
+    /// From the start until nothing was left of it.
+    pub duration: Duration,
+    /// What it wrote, standard output and error in the order they came.
+    pub output: Captured,
+    /// Whether something outlived it and was killed, or held its output open.
+    pub leaked: bool,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal, which did not come from here.
+    Signalled(i32),
+    /// It ran out of time.
+    TimedOut,
+    /// It was asked to stop.
+    Stopped,
+    /// It could not be started, for this reason.
+    NotStarted(String),
+}
+
+/// Runs a program in a session of its own with closed standard input, and hands its output on as it comes. Needs a tokio runtime
+/// with I/O and time. When it returns, or is dropped, no descendant of the program is left.
+pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
+    let begun = Instant::now();
+    if stop.is_cancelled() {
+        return Ended { end: End::Stopped, duration: Duration::ZERO, output: Captured::default(), leaked: false };
+    }
+    let (mut leader, group, mut output) = match start(&invocation, on_output) {
+        Ok(started) => started,
+        Err(why) => {
+            let output = Captured::default();
+            return Ended { end: End::NotStarted(why), duration: begun.elapsed(), output, leaked: false };
+        }
+    };
+
+    let cause = output.pump(wait(&mut leader, &group, invocation.timeout, stop)).await;
+    let mut leaked = false;
+    match cause {
+        Cause::Ended => {
+            if output.is_open() && group.alive() > 0 {
+                tokio::select! { _ = output.drain(LINGER) => {}, () = stop.cancelled() => {} }
+            }
+            leaked = group.alive() > 0;
+        }
+        Cause::Stopped => output.pump(part(&mut leader, &group, invocation.grace.min(CANCEL_GRACE))).await,
+        Cause::TimedOut => {
+            let parting = output.pump(part(&mut leader, &group, invocation.grace));
+            tokio::select! { () = parting => {}, () = stop.cancelled() => {} }
+        }
+    }
+
+    group.kill();
+    let cleared = output.pump(tokio::time::timeout(CLEARING, group.gone())).await.is_ok();
+    leaked |= !output.drain(DRAINING).await || !cleared;
+    let status = tokio::time::timeout(CLEARING, leader.child.wait()).await;
+    drop(group);
+    let end = match (cause, status) {
+        (Cause::Stopped, _) => End::Stopped,
+        (Cause::TimedOut, _) => End::TimedOut,
+        (Cause::Ended, Ok(Ok(status))) => how(status),
+        (Cause::Ended, Ok(Err(_)) | Err(_)) => End::Signalled(0),
+    };
+    Ended { end, duration: begun.elapsed(), output: output.finish(), leaked }
+}
+
+/// The program itself, and what tells of its end.
+struct Leader {
+    child: Box<dyn ChildWrapper>,
+    pid: Pid,
+    /// Comes when any child of this process has ended.
+    news: Signal,
+}
+
+enum Cause {
+    Ended,
+    Stopped,
+    TimedOut,
+}
+
+impl Leader {
+    /// Waits for the end without taking the process off the kernel's list: as long as it is there, its number and that of its
+    /// group cannot be given to somebody else.
+    async fn ended(&mut self) {
+        let quietly = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while let Ok(None) = waitid(WaitId::Pid(self.pid), quietly) {
+            self.news.recv().await;
+        }
+    }
+}
+
+/// Waits for the first reason to be over.
+async fn wait(leader: &mut Leader, group: &Group, timeout: Option<Duration>, stop: &CancellationToken) -> Cause {
+    let deadline = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            biased;
+            () = leader.ended() => return Cause::Ended,
+            () = stop.cancelled() => return Cause::Stopped,
+            () = &mut deadline => return Cause::TimedOut,
+            () = tokio::time::sleep(TENDING) => group.tend(),
+        }
+    }
+}
+
+/// Asks everything to end, and waits until it has or the grace is over.
+async fn part(leader: &mut Leader, group: &Group, grace: Duration) {
+    group.terminate();
+    let over = async {
+        leader.ended().await;
+        while group.alive() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _ = tokio::time::timeout(grace, over).await;
+}
+
+/// Measures a time, for those who may not read the clock themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The time since the start.
+    pub fn read(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+fn how(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, signal) => End::Signalled(signal.unwrap_or(0)),
+    }
+}
+
+type Started<'a> = (Leader, Group, Output<'a>);
+
+fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Result<Started<'a>, String> {
+    let Invocation { program, args, dir, env, log, log_limit, .. } = invocation;
+    if !dir.is_dir() {
+        return Err(format!("the directory `{}` does not exist", dir.display()));
+    }
+    let log = log.as_ref().map(|path| {
+        Log::create(path, *log_limit).map_err(|error| format!("cannot write the log `{}`: {error}", path.display()))
+    });
+    let log = log.transpose()?;
+    let pipe = || -> io::Result<_> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Receiver::from_owned_fd(reader.into())?, writer.try_clone()?, writer))
+    };
+    let (reader, stdout, stderr) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
+    let command = CommandWrap::with_new(program, |command| {
+        command.args(args).current_dir(dir).env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    });
+    let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
+    let (group, child) = Group::start(command).map_err(|error| why_not(program, &error))?;
+    let leader = Leader { child, pid: group.leader(), news };
+    Ok((leader, group, Output::new(reader, log, on_output)))
+}
+
+fn why_not(program: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no program `{program}`"),
+        io::ErrorKind::PermissionDenied => format!("`{program}` may not be run: permission denied"),
+        io::ErrorKind::ArgumentListTooLong => {
+            format!("the arguments and environment of `{program}` are longer than the system takes")
+        }
+        _ => format!("cannot start `{program}`: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

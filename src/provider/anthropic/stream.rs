@@ -1,0 +1,219 @@
+//! A streamed answer of the Messages API, event by event, in the one order that its documentation allows.
+
+use crate::{
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    provider::{
+        DeltaSink,
+        codec::{Decoder, Pulse, count, json_of, protocol, text},
+        complaint::Complaint,
+        framing::Event,
+    },
+};
+use serde_json::{Map, Value, json};
+
+/// An answer under way.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// What `message_start` said; nothing may come before it.
+    model: Option<String>,
+    /// How many blocks began: the index that the next one must have.
+    begun: u64,
+    /// The block that is streaming.
+    open: Option<Open>,
+    content: Vec<Block>,
+    stop: Option<StopReason>,
+    /// The newest of every count; those of `message_delta` are cumulative.
+    usage: Map<String, Value>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    Tool {
+        id: String,
+        name: String,
+        /// What the block began with: whole arguments from servers that do not stream them.
+        first: Value,
+        json: String,
+    },
+    /// A block of another type, as long as it is whole in its first event.
+    Other(Option<Value>),
+}
+
+impl Decoder for Stream {
+    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let value = json_of(event)?;
+        let kind = value["type"].as_str().ok_or_else(|| protocol("an event has no type"))?;
+        match kind {
+            "error" => Err(Complaint::of(&value["error"]).in_stream()),
+            "message_start" => self.start(&value["message"]),
+            "content_block_start" | "content_block_delta" | "content_block_stop" | "message_delta" | "message_stop"
+                if self.model.is_none() =>
+            {
+                Err(protocol(format!("{kind} before message_start")))
+            }
+            "content_block_start" => self.open(&value, deltas),
+            "content_block_delta" => self.extend(&value, deltas),
+            "content_block_stop" => self.close(&value, deltas),
+            "message_delta" => self.note(&value),
+            "message_stop" => self.end(),
+            _ => Ok(Pulse::Idle), // a ping, or an event newer than this code, which the documentation says to ignore
+        }
+    }
+}
+
+impl Stream {
+    fn start(&mut self, message: &Value) -> Result<Pulse, ModelError> {
+        if self.model.is_some() {
+            return Err(protocol("a second message_start"));
+        }
+        self.model = Some(text(message, "model").to_owned());
+        self.count_usage(&message["usage"]);
+        Ok(Pulse::Progress)
+    }
+
+    fn open(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        if self.open.is_some() || event["index"].as_u64() != Some(self.begun) {
+            return Err(protocol(format!("block {} begins out of order", event["index"])));
+        }
+        self.begun += 1;
+        let block = &event["content_block"];
+        self.open = Some(match text(block, "type") {
+            "text" => Open::Text(String::new()),
+            "thinking" => Open::Thinking { text: String::new(), signature: text(block, "signature").to_owned() },
+            "tool_use" => Open::Tool {
+                id: text(block, "id").to_owned(),
+                name: text(block, "name").to_owned(),
+                first: block["input"].clone(),
+                json: String::new(),
+            },
+            "" => return Err(protocol("a block has no type")),
+            _ => Open::Other(Some(block.clone())),
+        });
+        match &mut self.open {
+            Some(Open::Text(said)) => say(said, text(block, "text"), Delta::Text, deltas),
+            Some(Open::Thinking { text: said, .. }) => say(said, text(block, "thinking"), Delta::Thinking, deltas),
+            Some(Open::Tool { id, .. }) if id.is_empty() => return Err(protocol("a tool call has no id")),
+            Some(Open::Tool { .. } | Open::Other(_)) | None => Pulse::Progress,
+        };
+        Ok(Pulse::Progress)
+    }
+
+    fn extend(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let delta = &event["delta"];
+        let kind = text(delta, "type");
+        Ok(match (self.current(event)?, kind) {
+            (Open::Text(said), "text_delta") => say(said, text(delta, "text"), Delta::Text, deltas),
+            (Open::Thinking { text: said, .. }, "thinking_delta") => {
+                say(said, text(delta, "thinking"), Delta::Thinking, deltas)
+            }
+            (Open::Thinking { signature, .. }, "signature_delta") => append(signature, text(delta, "signature")),
+            (Open::Tool { json, .. }, "input_json_delta") => append(json, text(delta, "partial_json")),
+            (Open::Other(whole), _) => {
+                *whole = None;
+                Pulse::Progress
+            }
+            (
+                Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. },
+                "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta" | "",
+            ) => {
+                return Err(protocol(format!("`{kind}` does not belong to the block it is for")));
+            }
+            (Open::Text(_) | Open::Thinking { .. } | Open::Tool { .. }, _) => Pulse::Idle, // citations, and what is newer
+        })
+    }
+
+    fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        self.current(event)?;
+        match self.open.take() {
+            Some(Open::Text(text)) => self.content.push(Block::Text { text }),
+            Some(Open::Thinking { text, signature }) => {
+                let opaque = (!signature.is_empty()).then(|| json!({"signature": signature}));
+                self.content.push(Block::Thinking { text, opaque });
+            }
+            Some(Open::Tool { id, name, first, json }) => {
+                let input = match first {
+                    Value::Object(map) if json.is_empty() => ToolInput::Object(Value::Object(map)),
+                    _ => ToolInput::parse(&json),
+                };
+                let call = ToolCall { id, name, input };
+                deltas(Delta::ToolCall(call.clone()));
+                self.content.push(Block::ToolUse(call));
+            }
+            // A block that was continued in ways we do not know cannot be rebuilt, and half of it must not be sent back.
+            Some(Open::Other(whole)) => self.content.extend(whole.map(|value| Block::Opaque { value })),
+            None => {}
+        }
+        Ok(Pulse::Progress)
+    }
+
+    /// The open block, if it is the one that the event names.
+    fn current(&mut self, event: &Value) -> Result<&mut Open, ModelError> {
+        let newest = event["index"].as_u64().and_then(|index| index.checked_add(1)) == Some(self.begun);
+        self.open.as_mut().filter(|_| newest).ok_or_else(|| protocol(format!("block {} is not open", event["index"])))
+    }
+
+    fn note(&mut self, event: &Value) -> Result<Pulse, ModelError> {
+        self.count_usage(&event["usage"]);
+        self.stop = match text(&event["delta"], "stop_reason") {
+            "" => return Ok(Pulse::Progress),
+            "end_turn" | "stop_sequence" => Some(StopReason::EndTurn),
+            "tool_use" => Some(StopReason::ToolUse),
+            "max_tokens" | "model_context_window_exceeded" => Some(StopReason::OutputLimit),
+            "refusal" => Some(StopReason::Refusal),
+            "pause_turn" => Some(StopReason::Pause),
+            other => return Err(protocol(format!("unknown stop reason `{other}`"))),
+        };
+        Ok(Pulse::Progress)
+    }
+
+    fn end(&mut self) -> Result<Pulse, ModelError> {
+        if self.open.is_some() {
+            return Err(protocol("message_stop inside a block"));
+        }
+        Ok(Pulse::Done(Box::new(Reply {
+            stop: self.stop.take().ok_or_else(|| protocol("message_stop without a stop reason"))?,
+            content: std::mem::take(&mut self.content),
+            usage: self.usage(),
+            model: self.model.clone().unwrap_or_default(),
+        })))
+    }
+
+    fn count_usage(&mut self, usage: &Value) {
+        for (name, value) in usage.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+            self.usage.insert(name.clone(), value.clone());
+        }
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        let usage = Value::Object(std::mem::take(&mut self.usage));
+        let (read, written) =
+            (count(&usage, "cache_read_input_tokens")?, count(&usage, "cache_creation_input_tokens")?);
+        let usage = Usage {
+            input_tokens: count(&usage, "input_tokens")? + read + written,
+            output_tokens: count(&usage, "output_tokens")?,
+            cached_tokens: read,
+            cache_write_tokens: written,
+            ..Usage::default()
+        };
+        (usage.input_tokens > 0).then_some(usage)
+    }
+}
+
+/// Adds a piece to what is said, and passes it on.
+fn say(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> Pulse {
+    if !piece.is_empty() {
+        deltas(delta(piece.to_owned()));
+    }
+    append(said, piece)
+}
+
+/// Adds a piece; an empty one brings nothing on.
+fn append(whole: &mut String, piece: &str) -> Pulse {
+    whole.push_str(piece);
+    if piece.is_empty() { Pulse::Idle } else { Pulse::Progress }
+}

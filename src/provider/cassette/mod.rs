@@ -1,0 +1,304 @@
+//! A model that plays written turns: for tests, demos and work without a network. It counts no time and makes no request.
+//!
+//! ```yaml
+//! name: fix-bug                       # optional, for people
+//! turns:
+//!   - thinking: "Let me see."         # optional
+//!     text: "I'll look at the code."  # streamed word by word
+//!     tools:                          # optional; ids are made (call_<turn>_<n>) unless `id` gives one
+//!       - { name: files-read, input: { path: src/lib.rs } }   # a text as input is taken as the raw arguments
+//!     expect:                         # optional: what was said to the model since its last answer
+//!       contains: ["2 tests failed"]
+//!       tool_result: ok               # all results are ok; `error`: at least one is not
+//!     usage: { input: 1200, output: 80 }   # optional; unknown when left out
+//!     stop: end_turn                  # optional: end_turn, tool_use, output_limit, refusal, pause
+//!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }   # acted out so often; then the next turn
+//!     text: "half of an"              # optional: what comes before the fault
+//!   - hang: true                      # never answers; asked again, the next turn
+//! ```
+//!
+//! Turns are played in order, one for each question. A cassette whose first question is for a later turn of a run (one that is
+//! resumed) begins there: faults and hangs count as no turn.
+
+mod script;
+
+use super::{Completion, DeltaSink, Provider, ProviderError, Request};
+use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role};
+use script::{Act, Expect, Fault, ResultKind, Turn};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The recording and how far it was played.
+#[derive(Debug)]
+pub struct Cassette {
+    name: String,
+    turns: Vec<Turn>,
+    /// `None` until the first question.
+    cursor: Mutex<Option<Cursor>>,
+}
+
+/// Where a cassette stands.
+#[derive(Debug, Clone, Copy)]
+struct Cursor {
+    /// The index of the turn to play.
+    turn: usize,
+    /// How often that turn's fault was acted out.
+    faults: u64,
+}
+
+impl Cassette {
+    /// Reads a cassette; `name` is its path as the model's name has it.
+    ///
+    /// # Errors
+    /// When the text is not a cassette, with line and column where the YAML parser knows them.
+    pub fn parse(text: &str, name: &str) -> Result<Self, ProviderError> {
+        let turns = script::parse(text, name)
+            .map_err(|problem| ProviderError::BadCassette { name: name.to_owned(), problem })?;
+        Ok(Self { name: name.to_owned(), turns, cursor: Mutex::new(None) })
+    }
+
+    async fn play(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+        let turn = self.next(request)?;
+        match &turn.act {
+            Act::Hang => std::future::pending().await,
+            Act::Fault(said, Fault { kind, message, retry_after_ms, .. }) => {
+                stream(said, deltas).await;
+                Err(ModelError { fault: *kind, message: message.clone(), retry_after_ms: *retry_after_ms })
+            }
+            Act::Reply(reply) => {
+                stream(&reply.content, deltas).await;
+                Ok(reply.clone())
+            }
+        }
+    }
+
+    /// The turn to play now; the cursor goes past it, so that two questions never get one turn.
+    fn next(&self, request: &Request) -> Result<&Turn, ModelError> {
+        let mut cursor = self.lock();
+        let at = cursor
+            .get_or_insert_with(|| Cursor { turn: self.after_replies(request.turn.saturating_sub(1)), faults: 0 });
+        let number = at.turn + 1;
+        let asked = since_last_answer(&request.messages);
+        let turn = self.turns.get(at.turn).ok_or_else(|| {
+            let (turns, head) = (self.turns.len(), head_of(asked));
+            self.wrong(format!("there are {turns} turns, and turn {number} was asked for with: {head}"))
+        })?;
+        if let Some(missing) = turn.expect.as_ref().and_then(|expect| missing(expect, asked)) {
+            return Err(self.wrong(format!("turn {number} expects {missing}; asked with: {}", head_of(asked))));
+        }
+        at.faults += 1;
+        let played_out = match &turn.act {
+            Act::Fault(_, fault) => at.faults >= fault.times,
+            Act::Hang | Act::Reply(_) => true,
+        };
+        if played_out {
+            *at = Cursor { turn: number, faults: 0 };
+        }
+        Ok(turn)
+    }
+
+    /// The index behind the first `count` replies.
+    fn after_replies(&self, count: u64) -> usize {
+        let mut replies = 0;
+        self.turns
+            .iter()
+            .position(|turn| {
+                let found = replies == count;
+                replies += u64::from(matches!(turn.act, Act::Reply(_)));
+                found
+            })
+            .unwrap_or(self.turns.len())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Cursor>> {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wrong(&self, what: String) -> ModelError {
+        ModelError::new(ModelFault::BadRequest, format!("{}: {what}", self.name()))
+    }
+}
+
+impl Provider for Cassette {
+    fn name(&self) -> String {
+        format!("cassette/{}", self.name)
+    }
+
+    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+        Box::pin(self.play(request, deltas))
+    }
+}
+
+/// Streams an answer word by word, letting others run in between, as a network would.
+async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
+    for block in content {
+        let (text, delta): (&str, fn(String) -> Delta) = match block {
+            Block::Text { text } => (text, Delta::Text),
+            Block::Thinking { text, .. } => (text, Delta::Thinking),
+            Block::ToolUse(call) => {
+                deltas(Delta::ToolCall(call.clone()));
+                continue;
+            }
+            Block::ToolResult(_) | Block::Opaque { .. } => continue,
+        };
+        for word in text.split_inclusive(' ') {
+            deltas(delta(word.to_owned()));
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What was said to the model since it last spoke.
+fn since_last_answer(messages: &[Message]) -> &[Message] {
+    let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
+    &messages[answered.map_or(0, |last| last + 1)..]
+}
+
+/// What of the expectation is not met, if anything.
+fn missing(expect: &Expect, asked: &[Message]) -> Option<String> {
+    if let Some(text) = expect.contains.iter().find(|text| !texts(asked).any(|said| said.contains(text.as_str()))) {
+        return Some(format!("the text {text:?}"));
+    }
+    let mut results = asked.iter().flat_map(|message| &message.content).filter_map(|block| match block {
+        Block::ToolResult(result) => Some(result.is_error),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => None,
+    });
+    match expect.tool_result? {
+        ResultKind::Error => (!results.any(|failed| failed)).then(|| "a tool result that is an error".to_owned()),
+        ResultKind::Ok => (results.next() != Some(false) || results.any(|failed| failed))
+            .then(|| "tool results without an error".to_owned()),
+    }
+}
+
+fn texts(asked: &[Message]) -> impl Iterator<Item = &str> {
+    asked.iter().flat_map(|message| &message.content).filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::ToolResult(result) => Some(result.content.as_str()),
+        Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => None,
+    })
+}
+
+/// The beginning of what was asked, for a message of one line.
+fn head_of(asked: &[Message]) -> String {
+    let text: String = texts(asked).collect::<Vec<_>>().join(" ");
+    format!("{:?}", text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{StopReason, ToolCall, ToolInput, ToolResult, Usage};
+    use serde_json::json;
+    use std::time::Duration;
+
+    const FIX: &str = r#"
+name: fix
+turns:
+  - thinking: "Let me see."
+    text: "I'll look now."
+    tools:
+      - { name: files-read, input: { path: a.rs } }
+      - { name: shell, input: "{oops", id: mine }
+    usage: { input: 1200, output: 80 }
+  - fault: { kind: busy, message: overloaded, retry_after: 2s, times: 2 }
+    text: half of
+  - text: done
+    expect: { contains: ["2 tests failed"], tool_result: ok }
+"#;
+
+    fn request(turn: u64, messages: Vec<Message>) -> Request {
+        Request { system: String::new(), messages: messages.into(), tools: [].into(), turn }
+    }
+
+    fn results(content: &str, is_error: bool) -> Vec<Message> {
+        let result = ToolResult { id: "call_1_1".into(), content: content.into(), is_error };
+        let answer = Message::assistant(vec![Block::Text { text: "2 tests failed".into() }]);
+        vec![Message::user("go"), answer, Message { role: Role::User, content: vec![Block::ToolResult(result)] }]
+    }
+
+    async fn ask(cassette: &Cassette, request: &Request) -> (Vec<Delta>, Result<Reply, ModelError>) {
+        let streamed = Mutex::new(Vec::new());
+        let end = cassette.complete(request, &|delta| streamed.lock().unwrap().push(delta)).await;
+        (streamed.into_inner().unwrap(), end)
+    }
+
+    #[tokio::test]
+    async fn a_turn_is_streamed_word_by_word_and_then_given_whole() {
+        let cassette = Cassette::parse(FIX, "fix.yaml").unwrap();
+        let (deltas, end) = ask(&cassette, &request(1, vec![Message::user("go")])).await;
+        let read = ToolCall {
+            id: "call_1_1".into(),
+            name: "files-read".into(),
+            input: ToolInput::Object(json!({"path": "a.rs"})),
+        };
+        let shell = ToolCall { id: "mine".into(), name: "shell".into(), input: ToolInput::parse("{oops") };
+        let mut wanted: Vec<Delta> = ["Let ", "me ", "see."].map(|word| Delta::Thinking(word.into())).into();
+        wanted.extend(["I'll ", "look ", "now."].map(|word| Delta::Text(word.into())));
+        wanted.extend([Delta::ToolCall(read.clone()), Delta::ToolCall(shell.clone())]);
+        assert_eq!(deltas, wanted);
+        assert_eq!(
+            end.unwrap(),
+            Reply {
+                content: vec![
+                    Block::Thinking { text: "Let me see.".into(), opaque: None },
+                    Block::Text { text: "I'll look now.".into() },
+                    Block::ToolUse(read),
+                    Block::ToolUse(shell),
+                ],
+                stop: StopReason::ToolUse,
+                usage: Some(Usage { input_tokens: 1200, output_tokens: 80, ..Usage::default() }),
+                model: "fix.yaml".into(),
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn a_fault_is_acted_out_as_often_as_it_says() {
+        let cassette = Cassette::parse(FIX, "fix.yaml").unwrap();
+        ask(&cassette, &request(1, vec![])).await.1.unwrap();
+        let busy = ModelError { fault: ModelFault::Busy, message: "overloaded".into(), retry_after_ms: Some(2000) };
+        let question = request(2, results("2 tests failed", false));
+        for _ in 0..2 {
+            let half = ["half ", "of"].map(|word| Delta::Text(word.into()));
+            assert_eq!(ask(&cassette, &question).await, (half.into(), Err(busy.clone())));
+        }
+        assert_eq!(ask(&cassette, &question).await.1.unwrap().text(), "done");
+    }
+
+    #[tokio::test]
+    async fn an_unmet_expectation_names_turn_and_text_and_does_not_move_on() {
+        let turns = "turns:\n  - { text: done, expect: { contains: [2 tests failed], tool_result: ok } }";
+        let cassette = Cassette::parse(turns, "c.yaml").unwrap();
+        let message = async |messages| ask(&cassette, &request(1, messages)).await.1.unwrap_err().message;
+        assert_eq!(
+            message(results("all\ngood", false)).await,
+            r#"cassette/c.yaml: turn 1 expects the text "2 tests failed"; asked with: "all good""#
+        );
+        assert_eq!(
+            message(results("2 tests failed", true)).await,
+            r#"cassette/c.yaml: turn 1 expects tool results without an error; asked with: "2 tests failed""#
+        );
+        assert_eq!(ask(&cassette, &request(1, results("2 tests failed", false))).await.1.unwrap().text(), "done");
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_is_not_there_is_named_with_what_was_asked() {
+        let cassette = Cassette::parse("turns: [{ text: hi }]", "c.yaml").unwrap();
+        ask(&cassette, &request(1, vec![])).await.1.unwrap();
+        assert_eq!(
+            ask(&cassette, &request(2, vec![Message::user("and now?")])).await.1.unwrap_err(),
+            ModelError::new(
+                ModelFault::BadRequest,
+                r#"cassette/c.yaml: there are 1 turns, and turn 2 was asked for with: "and now?""#
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn a_resumed_run_goes_on_behind_the_turns_it_had() {
+        let turns = "turns: [{ fault: { kind: network } }, { text: one }, { hang: true }, { text: two }]";
+        let cassette = Cassette::parse(turns, "c.yaml").unwrap();
+        let question = request(2, vec![]);
+        assert!(tokio::time::timeout(Duration::from_millis(10), ask(&cassette, &question)).await.is_err());
+        assert_eq!(ask(&cassette, &question).await.1.unwrap().text(), "two");
+    }
+}

@@ -1,0 +1,210 @@
+//! A cassette's text to checked turns.
+
+use crate::{
+    chat::{Block, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    limits::MAX_SOURCE,
+};
+use jiff::SignedDuration;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+
+/// One turn: what must have been asked, and what happens then.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) expect: Option<Expect>,
+    pub(super) act: Act,
+}
+
+/// What a turn does.
+#[derive(Debug)]
+pub(super) enum Act {
+    Reply(Reply),
+    /// Some of an answer, and then a failure.
+    Fault(Vec<Block>, Fault),
+    Hang,
+}
+
+/// A failure to act out.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) kind: ModelFault,
+    pub(super) message: String,
+    pub(super) retry_after_ms: Option<u64>,
+    pub(super) times: u64,
+}
+
+/// What must have been said since the model last spoke.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Expect {
+    #[serde(default)]
+    pub(super) contains: Vec<String>,
+    pub(super) tool_result: Option<ResultKind>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ResultKind {
+    Ok,
+    Error,
+}
+
+/// Reads a cassette's text; an error is one line.
+pub(super) fn parse(text: &str, name: &str) -> Result<Vec<Turn>, String> {
+    if text.len() > MAX_SOURCE {
+        return Err(format!("{} bytes, and {MAX_SOURCE} are allowed", text.len()));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // The untyped parse refuses duplicate keys that the typed one would not see.
+    serde_yaml::from_str::<serde_yaml::Value>(text).map_err(|error| error.to_string())?;
+    let script: RawScript = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    (1..).zip(script.turns).map(|(number, turn)| turn.check(number, name)).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScript {
+    /// For people only.
+    #[serde(default, rename = "name")]
+    _name: Option<IgnoredAny>,
+    turns: Vec<RawTurn>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTurn {
+    text: Option<String>,
+    thinking: Option<String>,
+    #[serde(default)]
+    tools: Vec<RawTool>,
+    expect: Option<Expect>,
+    usage: Option<RawUsage>,
+    stop: Option<StopReason>,
+    fault: Option<RawFault>,
+    #[serde(default)]
+    hang: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTool {
+    id: Option<String>,
+    name: String,
+    #[serde(default)]
+    input: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawUsage {
+    input: u64,
+    output: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFault {
+    kind: ModelFault,
+    message: Option<String>,
+    retry_after: Option<String>,
+    times: Option<u64>,
+}
+
+impl RawTurn {
+    fn check(self, number: usize, name: &str) -> Result<Turn, String> {
+        let wrong = |what: &str| format!("turn {number}: {what}");
+        let replies = !self.tools.is_empty() || self.usage.is_some() || self.stop.is_some();
+        let speaks = self.text.is_some() || self.thinking.is_some();
+        let act = match (self.hang, self.fault) {
+            (true, None) if !speaks && !replies => Act::Hang,
+            (true, _) => return Err(wrong("`hang` stands with nothing but `expect`")),
+            (false, Some(_)) if replies => {
+                return Err(wrong("`fault` stands with nothing but `text`, `thinking` and `expect`"));
+            }
+            (false, Some(fault)) => {
+                Act::Fault(spoken(self.thinking, self.text), fault.check().map_err(|what| wrong(&what))?)
+            }
+            (false, None) if !speaks && !replies => {
+                return Err(wrong("says nothing: give `text`, `tools`, `fault` or `hang`"));
+            }
+            (false, None) => {
+                let stop = if self.tools.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+                let mut content = spoken(self.thinking, self.text);
+                let calls = (1..).zip(self.tools).map(|(call, tool)| Block::ToolUse(tool.call(number, call)));
+                content.extend(calls);
+                let usage = self.usage.map(|usage| Usage {
+                    input_tokens: usage.input,
+                    output_tokens: usage.output,
+                    ..Usage::default()
+                });
+                Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model: name.to_owned() })
+            }
+        };
+        Ok(Turn { expect: self.expect, act })
+    }
+}
+
+impl RawTool {
+    fn call(self, turn: usize, number: usize) -> ToolCall {
+        let input = match self.input {
+            Value::String(raw) => ToolInput::parse(&raw),
+            Value::Null => ToolInput::parse(""),
+            object @ Value::Object(_) => ToolInput::Object(object),
+            other => ToolInput::parse(&other.to_string()),
+        };
+        ToolCall { id: self.id.unwrap_or_else(|| format!("call_{turn}_{number}")), name: self.name, input }
+    }
+}
+
+impl RawFault {
+    fn check(self) -> Result<Fault, String> {
+        let retry_after_ms = match self.retry_after {
+            None => None,
+            Some(text) => {
+                let wait: Option<SignedDuration> = text.parse().ok();
+                let wait = wait.and_then(|wait| u64::try_from(wait.as_millis()).ok());
+                Some(wait.ok_or_else(|| format!("`retry_after: {text}` is not a duration such as 2s or 500ms"))?)
+            }
+        };
+        let times = self.times.unwrap_or(1);
+        if times == 0 {
+            return Err("`times: 0` would never act the fault out".to_owned());
+        }
+        let message = self.message.unwrap_or_else(|| "acted out by the cassette".to_owned());
+        Ok(Fault { kind: self.kind, message, retry_after_ms, times })
+    }
+}
+
+fn spoken(thinking: Option<String>, text: Option<String>) -> Vec<Block> {
+    let thinking = thinking.map(|text| Block::Thinking { text, opaque: None });
+    thinking.into_iter().chain(text.map(|text| Block::Text { text })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_cassette_is_refused_with_the_place() {
+        let cases = [
+            ("turns:\n  - text: a\n    txt: b\n", "turns[0]: unknown field `txt`"),
+            ("turns:\n  - { fault: { kind: tired } }", "line 2 column"),
+            ("turns:\n  - { tools: [{ name: x, input: { a: 1, a: 2 } }] }", "line 2"),
+            ("turns:\n  - {}", "turn 1: says nothing"),
+            ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
+            ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands with nothing"),
+            ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
+            ("turns:\n  - { fault: { kind: busy, retry_after: soon } }", "turn 1: `retry_after: soon`"),
+            ("turn: []", "unknown field `turn`"),
+        ];
+        for (text, wanted) in cases {
+            let found = parse(text, "c").unwrap_err();
+            assert!(found.contains(wanted), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_cassette() {
+        assert_eq!(parse("\u{feff}name: x\nturns: []\n", "c").unwrap().len(), 0);
+    }
+}

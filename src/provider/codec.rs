@@ -1,0 +1,131 @@
+//! What every wire format over HTTP must say of itself, and the few rules they share. A dialect knows bytes and words; it
+//! never waits.
+
+use super::{DeltaSink, Request, Secret, framing::Event};
+use crate::chat::{ModelError, ModelFault, Reply, ToolInput};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// One wire format.
+pub(super) trait Dialect: fmt::Debug + Send + Sync {
+    /// The provider's name, as [`super::Kind::name`] has it.
+    fn name(&self) -> &'static str;
+
+    /// The provider's own address.
+    fn own_base(&self) -> &'static str;
+
+    /// The path to ask, when the base URL has this path (without a slash at its end).
+    fn path(&self, base: &str) -> String;
+
+    /// The headers that every request has.
+    fn headers(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// The header that carries the key.
+    fn key_header(&self, key: &Secret) -> (&'static str, String);
+
+    /// The request's body. The same conversation gives the same bytes, so that a provider's cache knows it again.
+    fn body(&self, model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value;
+
+    /// A decoder for one answer.
+    fn decoder(&self, request: &Request) -> Box<dyn Decoder>;
+}
+
+/// Turns the events of one answer into a reply. Strict: what does not follow the protocol is an error, never skipped.
+pub(super) trait Decoder: Send {
+    /// Takes the next event.
+    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
+}
+
+/// What an event did for the answer.
+#[derive(Debug, PartialEq)]
+pub(super) enum Pulse {
+    /// Nothing: a ping, or something unknown.
+    Idle,
+    /// It brought it on.
+    Progress,
+    /// It ended it.
+    Done(Box<Reply>),
+}
+
+/// An answer that breaks the protocol.
+pub(super) fn protocol(message: impl Into<String>) -> ModelError {
+    ModelError::new(ModelFault::Protocol, message)
+}
+
+/// The JSON of an event.
+pub(super) fn json_of(event: &Event) -> Result<Value, ModelError> {
+    let value: Value =
+        serde_json::from_str(&event.data).map_err(|error| protocol(format!("an event is not JSON: {error}")))?;
+    if value.is_object() { Ok(value) } else { Err(protocol("an event is not a JSON object")) }
+}
+
+/// A text member of a JSON object; empty when it is missing, null or something else.
+pub(super) fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A token count of a usage object: zero when it is missing, `None` when it cannot be true.
+pub(super) fn count(usage: &Value, member: &str) -> Option<u64> {
+    /// More than any one call can cost.
+    const ABSURD: u64 = 1_000_000_000;
+    match usage.get(member) {
+        None | Some(Value::Null) => Some(0),
+        Some(value) => value.as_u64().filter(|tokens| *tokens < ABSURD),
+    }
+}
+
+/// A tool's name as providers accept it in a conversation: a model may have made one up that they would refuse.
+pub(super) fn wire_name(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(64).map(allowed).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+/// A call's arguments as they go back into the conversation: always an object, which is all that providers accept.
+pub(super) fn wire_input(input: &ToolInput) -> Value {
+    match input {
+        ToolInput::Object(value) => value.clone(),
+        ToolInput::Malformed { text, .. } => {
+            Value::Object(Map::from_iter([("unparsed".to_owned(), Value::String(text.clone()))]))
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::chat::Delta;
+    use serde_json::json;
+    use std::sync::Mutex;
+
+    /// Feeds the data of events to a decoder until it is done or fails: what it streamed, and how it ended (`Ok(None)`: not).
+    pub(crate) fn decode<S: AsRef<str>>(
+        decoder: &mut dyn Decoder,
+        events: &[S],
+    ) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
+        let streamed = Mutex::new(Vec::new());
+        let sink = |delta| streamed.lock().unwrap().push(delta);
+        let mut end = Ok(None);
+        for data in events {
+            match decoder.feed(&Event { name: String::new(), data: data.as_ref().to_owned() }, &sink) {
+                Ok(Pulse::Idle | Pulse::Progress) => continue,
+                Ok(Pulse::Done(reply)) => end = Ok(Some(*reply)),
+                Err(error) => end = Err(error),
+            }
+            break;
+        }
+        (streamed.into_inner().unwrap(), end)
+    }
+
+    #[test]
+    fn counts_that_cannot_be_true_are_unknown() {
+        let usage = json!({"a": 7, "b": -1, "c": 1e300, "d": null, "e": "9", "f": 4_000_000_000_u64});
+        let counts = ["a", "b", "c", "d", "e", "f", "g"].map(|member| count(&usage, member));
+        assert_eq!(counts, [Some(7), None, None, Some(0), None, None, Some(0)]);
+    }
+
+    #[test]
+    fn a_name_that_providers_would_refuse_is_mended() {
+        assert_eq!(["files-read", "", "rm -rf é"].map(wire_name), ["files-read", "_", "rm_-rf__"]);
+    }
+}

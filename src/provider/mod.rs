@@ -1,0 +1,114 @@
+//! Models behind one trait: a request goes in, pieces of the answer come out as they stream, and the whole answer ends it.
+//!
+//! A turn is a transaction. A provider makes one HTTP request for one turn and returns a [`Reply`] only when the protocol's own
+//! end was seen; everything else is a [`ModelError`], and whether to try again is decided by whoever asked. To cancel a turn,
+//! drop its future: the connection closes with it.
+
+mod anthropic;
+mod cassette;
+mod codec;
+mod complaint;
+mod framing;
+mod openai_chat;
+#[cfg(test)]
+mod scripted;
+mod settings;
+mod transport;
+
+pub use cassette::Cassette;
+pub use settings::{Clocks, Endpoint, Kind, Secret};
+
+use crate::chat::{Delta, Message, ModelError, Reply, ToolSpec};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+/// A model that can be asked.
+pub trait Provider: Send + Sync + fmt::Debug {
+    /// Its name as tasks write it: `anthropic/claude-sonnet-4-5`.
+    fn name(&self) -> String;
+
+    /// Asks for one turn. The texts given to `deltas`, joined, are the reply's text; each tool call of the reply is given to it
+    /// exactly once. What was given before an error is void.
+    ///
+    /// # Errors
+    /// When the turn did not end properly; the error says what may help.
+    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a>;
+}
+
+/// Where the pieces of an answer go while it streams.
+pub type DeltaSink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
+
+/// A turn under way.
+pub type Completion<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The system prompt; empty for none.
+    pub system: String,
+    /// The conversation so far.
+    pub messages: Arc<[Message]>,
+    /// The tools it may ask for.
+    pub tools: Arc<[ToolSpec]>,
+    /// Which turn of the run this is, counted from 1.
+    pub turn: u64,
+}
+
+/// Makes the provider that an endpoint describes. Nothing is sent yet.
+///
+/// # Errors
+/// When the endpoint cannot work as it is written.
+pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
+    Ok(match &endpoint.kind {
+        Kind::Anthropic => Arc::new(transport::Connection::open(Box::new(anthropic::Messages), endpoint)?),
+        Kind::OpenAi => Arc::new(transport::Connection::open(Box::new(openai_chat::ChatCompletions), endpoint)?),
+        Kind::Cassette { text } => Arc::new(Cassette::parse(text, &endpoint.model)?),
+    })
+}
+
+/// Why an endpoint cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// The provider's own address wants a key, and there is none.
+    #[error("{provider}: no API key")]
+    MissingKey {
+        /// The provider's name.
+        provider: &'static str,
+    },
+    /// The key holds what no HTTP header can carry.
+    #[error("{provider}: the API key holds a character that a header cannot carry")]
+    BadKey {
+        /// The provider's name.
+        provider: &'static str,
+    },
+    /// A configured header cannot be sent.
+    #[error("{provider}: header `{header}` is not a valid HTTP header")]
+    BadHeader {
+        /// The provider's name.
+        provider: &'static str,
+        /// The header's name.
+        header: String,
+    },
+    /// The base URL cannot be used.
+    #[error("{provider}: base URL: {problem}")]
+    BadAddress {
+        /// The provider's name.
+        provider: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The HTTP client cannot be made: usually there are no root certificates.
+    #[error("cannot set up the HTTP client")]
+    Client {
+        /// What it said.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// A cassette does not say what to play.
+    #[error("cassette {name}: {problem}")]
+    BadCassette {
+        /// The cassette's name.
+        name: String,
+        /// What is wrong, with its place where there is one.
+        problem: String,
+    },
+}

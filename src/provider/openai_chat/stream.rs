@@ -1,0 +1,208 @@
+//! A streamed answer of Chat Completions, chunk by chunk. It is over at `[DONE]`, and only after a finish reason.
+//!
+//! Lenient where servers are known to differ without loss (ids and names only in a call's first piece, calls sent whole, calls
+//! without or with repeated indices, usage in any chunk), strict everywhere else.
+
+use crate::{
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    provider::{
+        DeltaSink,
+        codec::{Decoder, Pulse, count, json_of, protocol, text},
+        complaint::Complaint,
+        framing::Event,
+    },
+};
+use serde_json::Value;
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// The turn's number, for the ids of calls that came without one.
+    turn: u64,
+    model: String,
+    thinking: String,
+    text: String,
+    /// Whether some of the text was a refusal.
+    refused: bool,
+    /// The calls as they are gathered; with the finish reason they become `done`.
+    calls: Vec<Piece>,
+    done: Vec<ToolCall>,
+    stop: Option<StopReason>,
+    usage: Option<Usage>,
+}
+
+/// A tool call under way.
+#[derive(Debug, Default)]
+struct Piece {
+    index: u64,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Decoder for Stream {
+    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        if event.data.trim() == "[DONE]" {
+            return self.end();
+        }
+        let chunk = json_of(event)?;
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(Complaint::of(error).in_stream());
+        }
+        if self.model.is_empty() {
+            self.model = text(&chunk, "model").to_owned();
+        }
+        let mut progress = false;
+        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = read_usage(usage);
+            progress = true;
+        }
+        for choice in chunk["choices"].as_array().into_iter().flatten() {
+            if choice["index"].as_u64().is_some_and(|index| index != 0) {
+                return Err(protocol("a second choice, which was not asked for"));
+            }
+            progress |= self.extend(&choice["delta"], deltas)?;
+            progress |= self.finish(text(choice, "finish_reason"), deltas)?;
+        }
+        Ok(if progress { Pulse::Progress } else { Pulse::Idle })
+    }
+}
+
+impl Stream {
+    /// An answer of which nothing has come.
+    pub(super) fn new(turn: u64) -> Self {
+        Self {
+            turn,
+            model: String::new(),
+            thinking: String::new(),
+            text: String::new(),
+            refused: false,
+            calls: Vec::new(),
+            done: Vec::new(),
+            stop: None,
+            usage: None,
+        }
+    }
+
+    /// Takes the pieces of one chunk; whether there were any.
+    fn extend(&mut self, delta: &Value, deltas: DeltaSink<'_>) -> Result<bool, ModelError> {
+        let reasoning = [text(delta, "reasoning_content"), text(delta, "reasoning")];
+        let reasoning = reasoning.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+        let (said, refusal) = (text(delta, "content"), text(delta, "refusal"));
+        let calls = delta["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if [reasoning, said, refusal].iter().all(|text| text.is_empty()) && calls.is_empty() {
+            return Ok(false);
+        }
+        if self.stop.is_some() {
+            return Err(protocol("the answer goes on after its finish reason"));
+        }
+        if !reasoning.is_empty() {
+            self.thinking.push_str(reasoning);
+            deltas(Delta::Thinking(reasoning.to_owned()));
+        }
+        self.refused |= !refusal.is_empty();
+        for said in [said, refusal].into_iter().filter(|text| !text.is_empty()) {
+            self.text.push_str(said);
+            deltas(Delta::Text(said.to_owned()));
+        }
+        for call in calls {
+            self.gather(call)?;
+        }
+        Ok(true)
+    }
+
+    fn gather(&mut self, call: &Value) -> Result<(), ModelError> {
+        let (id, function) = (text(call, "id"), &call["function"]);
+        let next = self.calls.iter().map(|known| known.index + 1).max().unwrap_or(0);
+        let index = match &call["index"] {
+            // Without an index, a piece with a new id begins a call and any other goes on with the last.
+            Value::Null if self.calls.last().is_none_or(|last| !id.is_empty() && last.id != id) => next,
+            Value::Null => next - 1,
+            index => index
+                .as_u64()
+                .filter(|index| *index <= next)
+                .ok_or_else(|| protocol(format!("tool call {index} comes out of order")))?,
+        };
+        // Some servers send every call whole and under the same index: then the id tells them apart.
+        let same = |known: &Piece| known.index == index && (id.is_empty() || known.id.is_empty() || known.id == id);
+        let position = match self.calls.iter().rposition(same) {
+            Some(position) => position,
+            None => {
+                self.calls.push(Piece { index, ..Piece::default() });
+                self.calls.len() - 1
+            }
+        };
+        let known = &mut self.calls[position];
+        let name = text(function, "name");
+        if known.name.is_empty() {
+            known.name = name.to_owned();
+        } else if !name.is_empty() && known.name != name {
+            return Err(protocol(format!("tool call {index} changes its name")));
+        }
+        if known.id.is_empty() {
+            known.id = id.to_owned();
+        }
+        match &function["arguments"] {
+            Value::Null => {}
+            Value::String(piece) => known.arguments.push_str(piece),
+            whole => known.arguments.push_str(&whole.to_string()), // servers that send the object itself
+        }
+        Ok(())
+    }
+
+    /// Takes the finish reason, when there is one: now the arguments of all calls are complete.
+    fn finish(&mut self, reason: &str, deltas: DeltaSink<'_>) -> Result<bool, ModelError> {
+        let stop = match reason {
+            "" => return Ok(false),
+            "content_filter" => StopReason::Refusal,
+            "length" => StopReason::OutputLimit,
+            "stop" | "tool_calls" | "function_call" if self.refused => StopReason::Refusal,
+            "stop" => StopReason::EndTurn,
+            "tool_calls" | "function_call" => StopReason::ToolUse,
+            other => return Err(protocol(format!("unknown finish reason `{other}`"))),
+        };
+        match self.stop {
+            Some(known) if known == stop => return Ok(false), // said again beside the usage
+            Some(_) => return Err(protocol("two finish reasons")),
+            None => self.stop = Some(stop),
+        }
+        for piece in std::mem::take(&mut self.calls) {
+            let id = if piece.id.is_empty() { self.made_id() } else { piece.id };
+            let call = ToolCall { id, name: piece.name, input: ToolInput::parse(&piece.arguments) };
+            deltas(Delta::ToolCall(call.clone()));
+            self.done.push(call);
+        }
+        Ok(true)
+    }
+
+    /// An id for a call that came without one. The turn's number keeps it apart from those of other turns.
+    fn made_id(&self) -> String {
+        format!("call_{}_{}", self.turn, self.done.len() + 1)
+    }
+
+    fn end(&mut self) -> Result<Pulse, ModelError> {
+        let stop = self.stop.ok_or_else(|| protocol("[DONE] without a finish reason"))?;
+        let mut content = Vec::new();
+        if !self.thinking.is_empty() {
+            content.push(Block::Thinking { text: std::mem::take(&mut self.thinking), opaque: None });
+        }
+        if !self.text.is_empty() {
+            content.push(Block::Text { text: std::mem::take(&mut self.text) });
+        }
+        content.extend(self.done.drain(..).map(Block::ToolUse));
+        let (usage, model) = (self.usage.take(), std::mem::take(&mut self.model));
+        Ok(Pulse::Done(Box::new(Reply { content, stop, usage, model })))
+    }
+}
+
+fn read_usage(usage: &Value) -> Option<Usage> {
+    let input = count(usage, "prompt_tokens")?;
+    let usage = Usage {
+        input_tokens: input,
+        output_tokens: count(usage, "completion_tokens")?,
+        cached_tokens: count(&usage["prompt_tokens_details"], "cached_tokens")?.min(input),
+        reasoning_tokens: count(&usage["completion_tokens_details"], "reasoning_tokens")?,
+        ..Usage::default()
+    };
+    (input > 0).then_some(usage)
+}

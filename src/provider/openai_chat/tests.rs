@@ -1,0 +1,169 @@
+//! Golden streams: what a streamed answer of Chat Completions becomes, whole and broken.
+
+use super::stream::Stream;
+use crate::{
+    chat::{Block, Delta, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    provider::codec::tests::decode,
+};
+use serde_json::{Value, json};
+
+const DONE: &str = "[DONE]";
+
+fn delta(delta: &Value) -> String {
+    json!({"model": "gpt-x", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+}
+
+fn calls(calls: &Value) -> String {
+    delta(&json!({"tool_calls": calls}))
+}
+
+fn finish(reason: &str) -> String {
+    json!({"model": "gpt-x", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
+}
+
+fn run(events: &[String]) -> (Vec<Delta>, Result<Option<Reply>, ModelError>) {
+    decode(&mut Stream::new(3), events)
+}
+
+/// The calls of a reply to these chunks, which must also have been streamed once each.
+fn called(chunks: &[String]) -> Vec<(String, String, Value)> {
+    let (deltas, end) = run(&[chunks, &[finish("tool_calls"), DONE.into()]].concat());
+    let calls: Vec<_> = end.unwrap().unwrap().tool_calls().cloned().collect();
+    assert_eq!(deltas, calls.iter().cloned().map(Delta::ToolCall).collect::<Vec<_>>());
+    calls.into_iter().map(|call| (call.id, call.name, call.input.to_value())).collect()
+}
+
+fn call(id: &str, name: &str, input: Value) -> (String, String, Value) {
+    (id.into(), name.into(), input)
+}
+
+#[test]
+fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
+    let usage = json!({"model": "gpt-x", "choices": [], "usage": {
+        "prompt_tokens": 100, "completion_tokens": 20,
+        "prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 8},
+    }});
+    let (deltas, end) = run(&[
+        delta(&json!({"role": "assistant", "content": ""})),
+        delta(&json!({"reasoning_content": "hm"})),
+        delta(&json!({"content": "I'll "})),
+        delta(&json!({"content": "look."})),
+        calls(&json!([{"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": ""}}])),
+        calls(&json!([{"index": 0, "function": {"arguments": "{\"p\":"}}])),
+        calls(&json!([{"index": 0, "function": {"arguments": "1}"}}])),
+        finish("tool_calls"),
+        usage.to_string(),
+        DONE.into(),
+    ]);
+    let call = ToolCall { id: "c1".into(), name: "read".into(), input: ToolInput::Object(json!({"p": 1})) };
+    assert_eq!(
+        deltas,
+        [
+            Delta::Thinking("hm".into()),
+            Delta::Text("I'll ".into()),
+            Delta::Text("look.".into()),
+            Delta::ToolCall(call.clone()),
+        ]
+    );
+    let reply = Reply {
+        content: vec![
+            Block::Thinking { text: "hm".into(), opaque: None },
+            Block::Text { text: "I'll look.".into() },
+            Block::ToolUse(call),
+        ],
+        stop: StopReason::ToolUse,
+        usage: Some(Usage {
+            input_tokens: 100,
+            output_tokens: 20,
+            cached_tokens: 64,
+            reasoning_tokens: 8,
+            ..Usage::default()
+        }),
+        model: "gpt-x".into(),
+    };
+    assert_eq!(end, Ok(Some(reply)));
+}
+
+#[test]
+fn calls_are_told_apart_however_a_server_numbers_them() {
+    let whole = |index: Value, id: &str, p: u64| {
+        calls(
+            &json!([{"index": index, "id": id, "function": {"name": "read", "arguments": json!({"p": p}).to_string()}}]),
+        )
+    };
+    let two = [call("a", "read", json!({"p": 1})), call("b", "read", json!({"p": 2}))];
+    assert_eq!(called(&[whole(json!(0), "a", 1), whole(json!(1), "b", 2)]), two, "by index");
+    assert_eq!(called(&[whole(json!(0), "a", 1), whole(json!(0), "b", 2)]), two, "by id under one index");
+    assert_eq!(called(&[whole(Value::Null, "a", 1), whole(Value::Null, "b", 2)]), two, "by id without an index");
+}
+
+#[test]
+fn interleaved_pieces_find_their_calls() {
+    let piece = |index: u64, text: &str| calls(&json!([{"index": index, "function": {"arguments": text}}]));
+    let first = calls(
+        &json!([{"index": 0, "id": "a", "function": {"name": "x"}}, {"index": 1, "id": "b", "function": {"name": "y"}}]),
+    );
+    assert_eq!(
+        called(&[first, piece(1, "{\"q\""), piece(0, "{}"), piece(1, ":2}")]),
+        [call("a", "x", json!({})), call("b", "y", json!({"q": 2}))]
+    );
+}
+
+#[test]
+fn calls_without_ids_get_their_own() {
+    let bare = |index: u64| calls(&json!([{"index": index, "function": {"name": "x", "arguments": {"object": true}}}]));
+    let input = json!({"object": true});
+    assert_eq!(called(&[bare(0), bare(1)]), [call("call_3_1", "x", input.clone()), call("call_3_2", "x", input)]);
+}
+
+#[test]
+fn every_finish_reason_is_known() {
+    let reasons = [
+        ("stop", StopReason::EndTurn),
+        ("length", StopReason::OutputLimit),
+        ("tool_calls", StopReason::ToolUse),
+        ("function_call", StopReason::ToolUse),
+        ("content_filter", StopReason::Refusal),
+    ];
+    let found = reasons.map(|(reason, _)| run(&[finish(reason), DONE.into()]).1.unwrap().unwrap().stop);
+    assert_eq!(found, reasons.map(|(_, stop)| stop));
+}
+
+#[test]
+fn a_refusal_is_said_and_named() {
+    let (deltas, end) = run(&[delta(&json!({"refusal": "I can't."})), finish("stop"), finish("stop"), DONE.into()]);
+    let reply = end.unwrap().unwrap();
+    assert_eq!(
+        (deltas, reply.text(), reply.stop),
+        (vec![Delta::Text("I can't.".into())], "I can't.".into(), StopReason::Refusal)
+    );
+}
+
+#[test]
+fn what_breaks_the_protocol_is_a_fault() {
+    let cases: [(&str, Vec<String>); 8] = [
+        ("done without a reason", vec![delta(&json!({"content": "x"})), DONE.into()]),
+        ("more after the reason", vec![finish("stop"), delta(&json!({"content": "x"}))]),
+        ("two reasons", vec![finish("stop"), finish("length")]),
+        ("a reason nobody knows", vec![finish("boredom")]),
+        ("index skipped", vec![calls(&json!([{"index": 1, "id": "a"}]))]),
+        (
+            "another name",
+            vec![calls(&json!([{"index": 0, "function": {"name": "a"}}, {"index": 0, "function": {"name": "b"}}]))],
+        ),
+        ("a second choice", vec![json!({"choices": [{"index": 1, "delta": {"content": "x"}}]}).to_string()]),
+        ("not JSON", vec!["{".into()]),
+    ];
+    for (name, events) in cases {
+        assert_eq!(run(&events).1.unwrap_err().fault, ModelFault::Protocol, "{name}");
+    }
+}
+
+#[test]
+fn an_error_object_in_the_stream_is_judged_by_its_words() {
+    let error = json!({"error": {"type": "server_error", "message": "try again"}}).to_string();
+    assert_eq!(
+        run(&[delta(&json!({"content": "x"})), error]).1.unwrap_err(),
+        ModelError::new(ModelFault::Busy, "the stream reports: server_error try again")
+    );
+}

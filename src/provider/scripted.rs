@@ -1,0 +1,116 @@
+//! A scripted HTTP server for tests: real sockets that send in pieces, stall, flood, break off and count.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What the server does on a connection, after it has read the request.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    /// Sends these bytes, in one write.
+    Send(String),
+    /// Sends these bytes again and again until the client hangs up.
+    Flood(String),
+    /// Reads another request.
+    Read,
+    /// Waits until the client hangs up.
+    Stall,
+    /// Breaks the connection with a reset.
+    Reset,
+}
+
+/// A server that plays one script for each connection, and then refuses further ones.
+#[derive(Debug)]
+pub(super) struct Scripted {
+    address: SocketAddr,
+    requests: UnboundedReceiver<String>,
+    hang_ups: UnboundedReceiver<()>,
+}
+
+impl Scripted {
+    /// Starts it.
+    pub(super) fn start(scripts: impl IntoIterator<Item = Vec<Act>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ((request, requests), (hang_up, hang_ups)) = (unbounded_channel(), unbounded_channel());
+        let scripts: Vec<Vec<Act>> = scripts.into_iter().collect();
+        thread::spawn(move || {
+            for script in scripts {
+                let Ok((socket, _)) = listener.accept() else { return };
+                let (request, hang_up) = (request.clone(), hang_up.clone());
+                thread::spawn(move || play(socket, script, &request, &hang_up));
+            }
+        });
+        Self { address, requests, hang_ups }
+    }
+
+    /// Where it is.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests that came since this was last asked, each as it came.
+    pub(super) fn requests(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.requests.try_recv().ok()).collect()
+    }
+
+    /// Waits until there is a request.
+    pub(super) async fn asked(&mut self) {
+        self.requests.recv().await.unwrap();
+    }
+
+    /// Waits until a client has hung up on a stalled or flooding connection.
+    pub(super) async fn hung_up(&mut self) {
+        let gone = tokio::time::timeout(Duration::from_secs(10), self.hang_ups.recv()).await;
+        assert_eq!(gone, Ok(Some(())), "the client holds on to the connection");
+    }
+}
+
+fn play(mut socket: TcpStream, script: Vec<Act>, request: &UnboundedSender<String>, hang_up: &UnboundedSender<()>) {
+    // A socket that is closed with bytes unread is reset, so a script that breaks off leaves some.
+    let leave = usize::from(script.iter().any(|act| matches!(act, Act::Reset)));
+    let Some(text) = read_request(&mut socket, leave) else { return };
+    let _gone = request.send(text);
+    for act in script {
+        match act {
+            Act::Send(bytes) => drop(socket.write_all(bytes.as_bytes())),
+            Act::Flood(bytes) => {
+                while socket.write_all(bytes.as_bytes()).is_ok() {}
+                let _gone = hang_up.send(());
+            }
+            Act::Read => {
+                let Some(text) = read_request(&mut socket, 0) else { return };
+                let _gone = request.send(text);
+            }
+            Act::Stall => {
+                let _ = socket.read(&mut [0]);
+                let _gone = hang_up.send(());
+            }
+            Act::Reset => return,
+        }
+    }
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
+/// Reads a request up to `leave` bytes of its body.
+fn read_request(socket: &mut TcpStream, leave: usize) -> Option<String> {
+    let mut reader = BufReader::with_capacity(1, socket);
+    let (mut text, mut length) = (String::new(), 0);
+    loop {
+        let start = text.len();
+        reader.read_line(&mut text).ok()?;
+        match text[start..].trim_end().to_ascii_lowercase().split_once(": ") {
+            Some(("content-length", bytes)) => length = bytes.parse().ok()?,
+            Some(_) => {}
+            None if text[start..].trim().is_empty() => break,
+            None => {}
+        }
+    }
+    let mut body = vec![0; length - leave];
+    reader.read_exact(&mut body).ok()?;
+    Some(text + &String::from_utf8_lossy(&body))
+}

@@ -1,0 +1,237 @@
+//! One turn over HTTP: one request, one streamed answer, three clocks.
+//!
+//! The answer counts only when the dialect saw its end. Whatever else happens is one error, and every error leaves through
+//! [`Connection::scrubbed`], so that no key can be in it. Nothing is tried twice here.
+
+mod client;
+mod scrub;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use super::{
+    Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret,
+    codec::{Dialect, Pulse, protocol},
+    complaint::Complaint,
+    framing::{Framing, FramingError},
+};
+use crate::chat::{ModelError, ModelFault, Reply};
+use jiff::Timestamp;
+use reqwest::{
+    Client, Response, Url,
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use std::{error::Error, fmt, time::Duration};
+use tokio::time::timeout;
+use watch::Watch;
+
+/// Bytes of an error's body that are read.
+const MAX_COMPLAINT: usize = 4 * 1024;
+/// How long an error's body may take.
+const COMPLAINT_TIME: Duration = Duration::from_secs(5);
+/// How long the rest of a finished answer is waited for, so that the connection can be used again.
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+/// A model behind an address.
+pub(super) struct Connection {
+    dialect: Box<dyn Dialect>,
+    endpoint: Endpoint,
+    url: Url,
+    headers: HeaderMap,
+    client: Client,
+}
+
+impl Connection {
+    /// Checks the endpoint and prepares everything that all requests share.
+    pub(super) fn open(dialect: Box<dyn Dialect>, endpoint: Endpoint) -> Result<Self, ProviderError> {
+        let url = address(dialect.as_ref(), endpoint.base_url.as_deref())?;
+        let headers = headers(dialect.as_ref(), &endpoint)?;
+        let client = client::shared(&url).map_err(|source| ProviderError::Client { source })?;
+        Ok(Self { dialect, endpoint, url, headers, client })
+    }
+
+    async fn turn(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+        let mut watch = Watch::start(self.endpoint.clocks);
+        let body = self.dialect.body(&self.endpoint.model, self.endpoint.max_output_tokens, request);
+        let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
+        let mut response = watch.wait(sending).await?.map_err(|error| self.unreachable(&error))?;
+        watch.progress();
+        if response.status().as_u16() != 200 {
+            return Err(self.refusal(response).await);
+        }
+        expect_events(response.headers())?;
+        self.read(&mut response, &mut watch, request, deltas).await
+    }
+
+    async fn read(
+        &self,
+        response: &mut Response,
+        watch: &mut Watch,
+        request: &Request,
+        deltas: DeltaSink<'_>,
+    ) -> Result<Reply, ModelError> {
+        let (mut framing, mut decoder) = (Framing::default(), self.dialect.decoder(request));
+        let mut received = 0_usize;
+        while let Some(chunk) = watch.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
+            received = received.saturating_add(chunk.len());
+            if received > self.endpoint.max_response {
+                return Err(protocol(format!("the answer has more than {} bytes", self.endpoint.max_response)));
+            }
+            framing.push(&chunk);
+            while let Some(event) = framing.next_event()? {
+                match decoder.feed(&event, deltas)? {
+                    Pulse::Idle => {}
+                    Pulse::Progress => watch.progress(),
+                    Pulse::Done(reply) => {
+                        drain(response).await;
+                        return Ok(*reply);
+                    }
+                }
+            }
+            watch.check()?; // a flood is always ready, so the wait above would never see the clock
+        }
+        // Some servers forget the blank line behind the very last event.
+        match framing.finish().map(|event| decoder.feed(&event, deltas)) {
+            Some(Ok(Pulse::Done(reply))) => Ok(*reply),
+            Some(_) => Err(network("the stream ended in the middle of an event")),
+            None => Err(network("the stream ended before the answer did")),
+        }
+    }
+
+    /// What an answer with another status than 200 says.
+    async fn refusal(&self, mut response: Response) -> ModelError {
+        let mut body = Vec::new();
+        let reading = async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                body.extend_from_slice(&chunk);
+                if body.len() >= MAX_COMPLAINT {
+                    break;
+                }
+            }
+        };
+        let _late = timeout(COMPLAINT_TIME, reading).await; // what came until then will do
+        body.truncate(MAX_COMPLAINT);
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let status = response.status().as_u16();
+        Complaint::parse(&String::from_utf8_lossy(&body)).refusal(status, header, Timestamp::now())
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ModelError {
+        let host = self.url.host_str().unwrap_or_default();
+        let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
+        network(format!("{what} {host}: {}", root(error)))
+    }
+
+    /// The error as it may leave: with the model's name, in one line, without any secret.
+    fn scrubbed(&self, mut error: ModelError) -> ModelError {
+        let secrets = self.endpoint.key.iter().chain(self.endpoint.headers.iter().map(|(_, value)| value));
+        // Word by word: `Bearer KEY` may come back without its first word.
+        let secrets: Vec<&str> = secrets.flat_map(|secret| secret.reveal().split_whitespace()).collect();
+        error.message = scrub::line(&format!("{}: {}", self.name(), error.message), &secrets);
+        error
+    }
+}
+
+impl Provider for Connection {
+    fn name(&self) -> String {
+        format!("{}/{}", self.dialect.name(), self.endpoint.model)
+    }
+
+    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+        Box::pin(async move { self.turn(request, deltas).await.map_err(|error| self.scrubbed(error)) })
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl From<FramingError> for ModelError {
+    fn from(error: FramingError) -> Self {
+        protocol(error.to_string())
+    }
+}
+
+/// Refuses an answer that cannot be an event stream we can read.
+fn expect_events(headers: &HeaderMap) -> Result<(), ModelError> {
+    let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let kind = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("text/event-stream") {
+        return Err(protocol(format!("expected an event stream, got `{kind}`")));
+    }
+    match value(CONTENT_ENCODING) {
+        "" | "identity" => Ok(()),
+        other => Err(protocol(format!("the answer is packed with `{other}`, which was not asked for"))),
+    }
+}
+
+async fn drain(response: &mut Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _late = timeout(DRAIN_TIME, rest).await; // then the connection is closed instead
+}
+
+fn broken(error: &reqwest::Error) -> ModelError {
+    network(format!("the stream broke off: {}", root(error)))
+}
+
+fn network(message: impl Into<String>) -> ModelError {
+    ModelError::new(ModelFault::Network, message)
+}
+
+/// The innermost cause: the outer ones only say that something went wrong, and where to.
+fn root(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// The address that is asked.
+fn address(dialect: &dyn Dialect, base: Option<&str>) -> Result<Url, ProviderError> {
+    let wrong = |problem: &str| ProviderError::BadAddress { provider: dialect.name(), problem: problem.to_owned() };
+    let mut url = Url::parse(base.unwrap_or(dialect.own_base())).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("only http and https are spoken"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("it holds a user or password; send them as a header"));
+    }
+    let path = dialect.path(url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// The headers of every request; the configured ones take the place of the provider's.
+fn headers(dialect: &dyn Dialect, endpoint: &Endpoint) -> Result<HeaderMap, ProviderError> {
+    let provider = dialect.name();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    for (name, value) in dialect.headers() {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let (key_name, key) = dialect.key_header(endpoint.key.as_ref().unwrap_or(&Secret::new("")));
+    if endpoint.key.is_some() {
+        let value = secret_value(&key).ok_or(ProviderError::BadKey { provider })?;
+        headers.insert(key_name, value);
+    }
+    for (name, value) in &endpoint.headers {
+        let bad = || ProviderError::BadHeader { provider, header: name.clone() };
+        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        headers.insert(known, secret_value(value.reveal()).ok_or_else(bad)?);
+    }
+    let own_address = endpoint.base_url.is_none();
+    if own_address && !["authorization", key_name].iter().any(|name| headers.contains_key(*name)) {
+        return Err(ProviderError::MissingKey { provider });
+    }
+    Ok(headers)
+}
+
+fn secret_value(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

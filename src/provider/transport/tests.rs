@@ -1,0 +1,293 @@
+//! Turns over real sockets: what each fault becomes, how many requests it costs, and that no key comes back.
+
+use super::super::{
+    Clocks, Endpoint, Kind, Provider, ProviderError, Request, Secret, connect,
+    scripted::{
+        Act::{self, Flood, Read, Reset, Send, Stall},
+        Scripted,
+    },
+};
+use crate::chat::{Delta, Message, ModelError, ModelFault, Reply};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+const KEY: &str = "sk-canary-0123456789";
+const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
+const PING: &str = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+/// An answer in each dialect, cut where its end begins.
+const ANSWERS: [(Kind, &str, &str); 2] = [
+    (
+        Kind::Anthropic,
+        concat!(
+            "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n\n",
+            "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+            "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"h\u{e9}llo\"}}\n\n",
+            "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+            "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\n",
+        ),
+        "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+    ),
+    (
+        Kind::OpenAi,
+        concat!(
+            "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"h\u{e9}llo\"}}]}\n\n",
+            "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        ),
+        "data: [DONE]\n\n",
+    ),
+];
+
+fn send(parts: &[&str]) -> Act {
+    Send(parts.concat())
+}
+
+fn provider(kind: Kind, server: &Scripted) -> Arc<dyn Provider> {
+    let mut endpoint = Endpoint::new(kind, "m");
+    endpoint.base_url = Some(server.url());
+    endpoint.key = Some(Secret::new(KEY));
+    connect(endpoint).unwrap()
+}
+
+fn request() -> Request {
+    Request { system: "s".into(), messages: [Message::user("hi")].into(), tools: [].into(), turn: 1 }
+}
+
+async fn ask(provider: &dyn Provider) -> (Vec<Delta>, Result<Reply, ModelError>) {
+    let streamed = Mutex::new(Vec::new());
+    let end = provider.complete(&request(), &|delta| streamed.lock().unwrap().push(delta)).await;
+    (streamed.into_inner().unwrap(), end)
+}
+
+/// What a script becomes in one dialect; it must cost one request, and no key may come back.
+async fn failure(kind: Kind, script: Vec<Act>) -> ModelError {
+    let mut server = Scripted::start([script]);
+    let error = ask(provider(kind, &server).as_ref()).await.1.unwrap_err();
+    assert_eq!(server.requests().len(), 1, "{error}");
+    assert!(!error.message.contains("canary") && error.message.len() <= 300, "{error}");
+    error
+}
+
+#[tokio::test]
+async fn an_answer_in_the_smallest_pieces_is_whole_in_both_dialects() {
+    for (kind, answer, end) in ANSWERS {
+        let bytes = [answer, end].concat();
+        let pieces = bytes.split_inclusive(|_| true).map(|piece| send(&[piece]));
+        let mut server = Scripted::start([std::iter::once(send(&[EVENTS])).chain(pieces).collect()]);
+        let (deltas, reply) = ask(provider(kind, &server).as_ref()).await;
+        assert_eq!((deltas, reply.unwrap().text()), (vec![Delta::Text("héllo".into())], "héllo".to_owned()));
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_answer_ends_the_turn_though_the_server_stays() {
+    for (kind, answer, end) in ANSWERS {
+        let mut server = Scripted::start([vec![send(&[EVENTS, answer, end]), Stall]]);
+        assert_eq!(ask(provider(kind, &server).as_ref()).await.1.unwrap().text(), "héllo");
+        server.hung_up().await;
+    }
+}
+
+#[tokio::test]
+async fn a_finished_answer_leaves_its_connection_to_the_next_turn() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    for (kind, answer, end) in ANSWERS {
+        let chunk = format!("{:x}\r\n{answer}{end}\r\n", answer.len() + end.len());
+        let turn = [send(&[head, &chunk]), send(&["0\r\n\r\n"])];
+        let mut server = Scripted::start([[&turn[..], &[Read], &turn[..]].concat()]);
+        let model = provider(kind, &server);
+        for _ in 0..2 {
+            assert_eq!(ask(model.as_ref()).await.1.unwrap().text(), "héllo");
+        }
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn the_last_event_may_lack_its_blank_line() {
+    for (kind, answer, end) in ANSWERS {
+        let server = Scripted::start([vec![send(&[EVENTS, answer, end.trim_end()])]]);
+        assert_eq!(ask(provider(kind, &server).as_ref()).await.1.unwrap().text(), "héllo");
+    }
+}
+
+#[tokio::test]
+async fn a_request_carries_key_and_headers_and_goes_to_the_right_path() {
+    for (kind, path, header) in [
+        (Kind::Anthropic, "/v1/messages", format!("x-api-key: {KEY}")),
+        (Kind::OpenAi, "/chat/completions", format!("authorization: Bearer {KEY}")),
+    ] {
+        let mut server = Scripted::start([vec![]]);
+        ask(provider(kind, &server).as_ref()).await.1.unwrap_err();
+        let request = server.requests().pop().unwrap();
+        assert!(request.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{request}");
+        assert!(request.contains(&header) && request.contains("\"stream\":true"), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_clean_end_before_the_protocols_end_is_no_success() {
+    for (kind, answer, end) in ANSWERS {
+        for cut in
+            [String::new(), answer[..answer.len() - 9].to_owned(), answer.to_owned(), [answer, &end[..9]].concat()]
+        {
+            assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, &cut])]).await.fault, ModelFault::Network, "{cut}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_a_network_fault() {
+    for (kind, answer, _) in ANSWERS {
+        assert_eq!(failure(kind.clone(), vec![Reset]).await.fault, ModelFault::Network);
+        assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.fault, ModelFault::Network);
+        assert_eq!(failure(kind, vec![]).await.fault, ModelFault::Network);
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_network_fault_that_names_the_host() {
+    let server = Scripted::start([]);
+    let provider = provider(Kind::OpenAi, &server);
+    let error = loop {
+        // The listener closes on its own thread; a connection that it still took is answered by nothing.
+        let error = ask(provider.as_ref()).await.1.unwrap_err();
+        if error.message.contains("connect") {
+            break error;
+        }
+    };
+    assert_eq!(
+        error,
+        ModelError::new(
+            ModelFault::Network,
+            "openai/m: cannot connect to 127.0.0.1: Connection refused (os error 111)"
+        )
+    );
+}
+
+#[tokio::test]
+async fn every_clock_ends_a_turn_and_the_connection_with_it() {
+    let (kind, answer, _) = &ANSWERS[0];
+    let (start, _) = answer.split_at(answer.find("data: {\"type\":\"content_block_stop").unwrap());
+    let drip =
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n";
+    let (default, short) = (Clocks::default(), Duration::from_millis(150));
+    let (first_byte, idle) = (Clocks { first_byte: short, ..default }, Clocks { idle: short, ..default });
+    for (clocks, script, message) in [
+        (first_byte, vec![Stall], "no answer within 150ms"),
+        (idle, vec![send(&[EVENTS, start]), Stall], "the stream brought nothing new for 150ms"),
+        (idle, vec![send(&[EVENTS, start]), Flood(PING.into())], "the stream brought nothing new for 150ms"),
+        (
+            Clocks { turn: short, ..default },
+            vec![send(&[EVENTS, start]), Flood(drip.into())],
+            "the turn took longer than 150ms",
+        ),
+    ] {
+        let mut server = Scripted::start([script]);
+        let mut endpoint = Endpoint::new(kind.clone(), "m");
+        (endpoint.base_url, endpoint.clocks) = (Some(format!("{}/v1/", server.url())), clocks);
+        let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
+        assert_eq!(error, ModelError::new(ModelFault::Network, format!("anthropic/m: {message}")));
+        server.hung_up().await;
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_turn_closes_its_connection() {
+    let (kind, answer, _) = &ANSWERS[1];
+    let request = request();
+
+    let mut server = Scripted::start([vec![Stall]]);
+    let model = provider(kind.clone(), &server);
+    tokio::select! {
+        end = model.complete(&request, &|_| ()) => panic!("{end:?}"),
+        () = server.asked() => {}
+    }
+    server.hung_up().await;
+
+    let mut server = Scripted::start([vec![send(&[EVENTS, answer]), Stall]]);
+    let (model, streaming) = (provider(kind.clone(), &server), tokio::sync::Notify::new());
+    let sink = |_| streaming.notify_one();
+    tokio::select! {
+        end = model.complete(&request, &sink) => panic!("{end:?}"),
+        () = streaming.notified() => {}
+    }
+    server.hung_up().await;
+}
+
+#[tokio::test]
+async fn a_refusal_is_classed_and_the_key_it_echoes_is_scrubbed() {
+    let answer = |head: &str, body: &str| {
+        let length = body.len();
+        vec![Send(format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"))]
+    };
+    let error = |text: &str| format!(r#"{{"error":{{"type":"some_error","message":"{text}"}}}}"#);
+    let busy =
+        |message: &str, retry_after_ms| ModelError { fault: ModelFault::Busy, message: message.into(), retry_after_ms };
+    for (script, wanted) in [
+        (
+            answer("401 Unauthorized", &error(&format!("wrong {KEY}"))),
+            ModelError::new(ModelFault::Auth, "openai/m: 401 wrong *** (check the key)"),
+        ),
+        (
+            answer("404 Not Found", &error("no model m")),
+            ModelError::new(ModelFault::NotFound, "openai/m: 404 no model m (check the model's name and the base URL)"),
+        ),
+        (answer("429 Slow\r\nretry-after: 2", &error("slow")), busy("openai/m: 429 slow", Some(2000))),
+        (answer("529 Busy", &error("Overloaded")), busy("openai/m: 529 Overloaded", None)),
+        (answer("503 Down", "<html>\r\n <b>down</b>"), busy("openai/m: 503 <html> <b>down</b>", None)),
+        (
+            answer("307 Elsewhere\r\nlocation: http://127.0.0.1:1/", ""),
+            ModelError::new(ModelFault::BadRequest, "openai/m: 307 redirect not followed"),
+        ),
+        (
+            answer("200 OK\r\ncontent-type: text/html", "<html>"),
+            ModelError::new(ModelFault::Protocol, "openai/m: expected an event stream, got `text/html`"),
+        ),
+        (
+            answer("200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip", "x"),
+            ModelError::new(
+                ModelFault::Protocol,
+                "openai/m: the answer is packed with `gzip`, which was not asked for",
+            ),
+        ),
+    ] {
+        assert_eq!(failure(Kind::OpenAi, script).await, wanted);
+    }
+}
+
+#[tokio::test]
+async fn an_endless_complaint_is_cut_and_a_key_cut_with_it_too() {
+    let head = "HTTP/1.1 500 Oops\r\nconnection: close\r\n\r\n";
+    let error = failure(Kind::Anthropic, vec![send(&[head]), Flood(format!("{} {KEY}", " ".repeat(4080)))]).await;
+    assert_eq!(error, ModelError::new(ModelFault::Busy, "anthropic/m: 500 ***"));
+}
+
+#[tokio::test]
+async fn an_answer_over_its_cap_is_a_protocol_fault() {
+    let mut server = Scripted::start([vec![send(&[EVENTS]), Flood(": a comment\n".repeat(1000))]]);
+    let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
+    (endpoint.base_url, endpoint.max_response) = (Some(server.url()), 1_000_000);
+    let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
+    assert_eq!(error, ModelError::new(ModelFault::Protocol, "openai/m: the answer has more than 1000000 bytes"));
+    server.hung_up().await;
+}
+
+#[test]
+fn an_endpoint_that_cannot_work_is_refused_before_anything_is_sent() {
+    let refused = |change: &dyn Fn(&mut Endpoint)| {
+        let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
+        endpoint.base_url = Some("http://127.0.0.1:1".into());
+        change(&mut endpoint);
+        connect(endpoint).unwrap_err()
+    };
+    let base = |url: &'static str| move |endpoint: &mut Endpoint| endpoint.base_url = Some(url.into());
+    assert!(matches!(refused(&|endpoint| endpoint.base_url = None), ProviderError::MissingKey { provider: "openai" }));
+    assert!(matches!(refused(&base("ftp://x")), ProviderError::BadAddress { .. }));
+    assert!(matches!(refused(&base("http://u:p@x")), ProviderError::BadAddress { .. }));
+    assert!(matches!(refused(&|endpoint| endpoint.key = Some(Secret::new("a\nb"))), ProviderError::BadKey { .. }));
+    let header = ("a b".to_owned(), Secret::new("c"));
+    assert!(matches!(refused(&|endpoint| endpoint.headers = vec![header.clone()]), ProviderError::BadHeader { .. }));
+}

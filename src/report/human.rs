@@ -1,0 +1,107 @@
+//! The closing summary of a run, as lines for people. Pure.
+
+use crate::chat::ChangeKind;
+use crate::run::TaskResult;
+
+/// One line of the summary: what it is about, and what there is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What the line is about; empty when it goes on from the one before.
+    pub about: &'static str,
+    /// What there is to say.
+    pub says: String,
+}
+
+/// Files that are named one by one.
+const FILES_NAMED: usize = 20;
+
+/// The closing summary: attempts, files, tools, tokens, time.
+pub fn closing(result: &TaskResult) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut say = |about, says: String| facts.push(Fact { about, says });
+    say("attempts", format!("{}, {} model turns", result.attempts.len().max(1), result.turns));
+    for (place, file) in result.files_changed.iter().take(FILES_NAMED).enumerate() {
+        let what = match file.kind {
+            ChangeKind::Created => " (new)",
+            ChangeKind::Modified => "",
+            ChangeKind::Deleted => " (deleted)",
+        };
+        let about = if place == 0 { "files" } else { "" };
+        say(about, format!("{} +{} -{}{what}", file.path, file.added, file.removed));
+    }
+    if result.files_changed.is_empty() {
+        say("files", "none changed by file tools".into());
+    } else if result.files_changed.len() > FILES_NAMED {
+        say("", format!("and {} more", result.files_changed.len() - FILES_NAMED));
+    }
+    say("tools", tools(result));
+    say("tokens", tokens(result));
+    say("time", seconds(result.duration_ms));
+    facts
+}
+
+fn tools(result: &TaskResult) -> String {
+    let one = |(name, tally): (&String, &crate::run::ToolTally)| {
+        let mut text = format!("{name} {}", tally.called);
+        let troubles: Vec<String> = [(tally.failed, "failed"), (tally.denied, "denied")]
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        if !troubles.is_empty() {
+            text.push_str(&format!(" ({})", troubles.join(", ")));
+        }
+        text
+    };
+    let all: Vec<String> = result.tools.iter().map(one).collect();
+    if all.is_empty() { "none used".into() } else { all.join(", ") }
+}
+
+fn tokens(result: &TaskResult) -> String {
+    let usage = &result.usage.total;
+    let mut text = format!("{} in, {} out", count(usage.input_tokens), count(usage.output_tokens));
+    if usage.cached_tokens > 0 {
+        text.push_str(&format!(", {} of the input cached", count(usage.cached_tokens)));
+    }
+    if let Some(micros) = usage.cost_micros {
+        text.push_str(&format!(", ${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100));
+    }
+    text
+}
+
+/// A number with its thousands apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time in milliseconds as people read it: `0.4s`, `12.3s`, `2m05s`, `1h02m`.
+pub fn seconds(ms: u64) -> String {
+    match ms / 1000 {
+        0..60 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
+        total @ 60..3600 => format!("{}m{:02}s", total / 60, total % 60),
+        total => format!("{}h{:02}m", total / 3600, total % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_thousands_apart() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!([49, 12_345, 125_000, 3_725_000].map(seconds), ["0.0s", "12.3s", "2m05s", "1h02m"]);
+    }
+}

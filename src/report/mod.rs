@@ -1,0 +1,60 @@
+//! The report: what a run came to, as data. Pure; the driver writes it.
+
+mod human;
+
+pub use human::{Fact, closing, count, seconds};
+
+use crate::run::TaskResult;
+use serde::Serialize;
+use std::path::Path;
+
+/// The version of the report's form.
+pub const REPORT_SCHEMA_VERSION: u32 = 1;
+
+/// A report, ready to be written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The version of this form.
+    pub schema_version: u32,
+    /// The program that made it.
+    pub fledge: &'static str,
+    /// The task.
+    pub task: TaskFacts,
+    /// The workspace.
+    pub workspace: String,
+    /// The run's folder, with its journal and logs.
+    pub folder: String,
+    /// Everything else.
+    #[serde(flatten)]
+    pub result: TaskResult,
+}
+
+/// Which task it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskFacts {
+    /// Where its text came from: a path, or `-`.
+    pub source: String,
+    /// The SHA-256 digest of the prompt, in hexadecimal.
+    pub digest: String,
+}
+
+impl Report {
+    /// The report of a result.
+    pub fn new(result: TaskResult, source: &str, task_digest: String, workspace: &Path, folder: &Path) -> Self {
+        Self {
+            schema_version: REPORT_SCHEMA_VERSION,
+            fledge: env!("CARGO_PKG_VERSION"),
+            task: TaskFacts { source: source.to_owned(), digest: task_digest },
+            workspace: workspace.display().to_string(),
+            folder: folder.display().to_string(),
+            result,
+        }
+    }
+
+    /// As JSON, indented, with a line end.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
+        text.push('\n');
+        text
+    }
+}

@@ -1,0 +1,111 @@
+//! What the machine must know before it starts (the charter) and before the first model call (the plan).
+
+use crate::chat::{Message, ToolSpec};
+use crate::id::RunId;
+use crate::limits::{Limits, MAX_RETRIES};
+use crate::task::OnTamper;
+use serde::{Deserialize, Serialize};
+
+/// The terms of one run, fixed when the task is handed over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Charter {
+    /// The run's name.
+    pub run: RunId,
+    /// The task's title.
+    pub title: String,
+    /// The task's text, for loop and query messages and compaction.
+    pub prompt: String,
+    /// Whether there is a gate.
+    pub verify: bool,
+    /// Further attempts after the first one.
+    pub max_retries: u32,
+    /// Attempts with the same failure that end the run early; `None`: only the retries bound it.
+    pub stuck_after: Option<u32>,
+    /// What happens when a protected path was changed.
+    pub on_tamper: OnTamper,
+    /// The models, in order of preference, as people name them; never empty.
+    pub models: Vec<String>,
+    /// The model's context window in tokens, where it is known.
+    pub context_window: Option<u64>,
+    /// Whether neighbouring read-only calls may overlap in time.
+    pub parallel_reads: bool,
+    /// How long a person has to answer, in milliseconds; `None`: without end.
+    pub confirm_within_ms: Option<u64>,
+    /// What the run may spend.
+    pub limits: Limits,
+    /// Where the jitter of back-off pauses comes from.
+    pub seed: u64,
+}
+
+impl Charter {
+    /// A charter with every default, for a run of this name.
+    pub fn new(run: RunId, title: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            run,
+            title: title.into(),
+            prompt: prompt.into(),
+            verify: true,
+            max_retries: MAX_RETRIES,
+            stuck_after: None,
+            on_tamper: OnTamper::Restore,
+            models: vec!["model".into()],
+            context_window: None,
+            parallel_reads: false,
+            confirm_within_ms: None,
+            limits: Limits::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// What Planning made: everything that the model calls of this run share.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The system prompt.
+    pub system: String,
+    /// The conversation to begin with: the task's first message, and an earlier conversation where one is continued.
+    pub messages: Vec<Message>,
+    /// The tools that the model is offered.
+    pub tools: Vec<ToolSpec>,
+    /// What the machine must know of each tool, offered or not.
+    pub rules: Vec<ToolRule>,
+    /// The digest of the frozen gate; empty without one.
+    pub gate_digest: String,
+    /// What was not as it should be while planning; each becomes a warning.
+    pub notes: Vec<String>,
+}
+
+/// What the machine must know of one tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRule {
+    /// The tool's name.
+    pub name: String,
+    /// Whether the model may call it.
+    pub access: ToolAccess,
+    /// Who carries it out.
+    pub role: ToolRole,
+}
+
+/// Whether a tool may be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolAccess {
+    /// It may.
+    Allowed,
+    /// Only when a person says so.
+    Ask,
+    /// Not in this task.
+    Denied,
+}
+
+/// Who carries a tool out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolRole {
+    /// The tool host; it only reads.
+    Reader,
+    /// The tool host; it may change something.
+    Writer,
+    /// A sub-agent.
+    Child,
+}

@@ -1,0 +1,165 @@
+//! What outlives states: the terms, the plan, the conversation, the ledger, and the actions of the event in hand.
+
+use super::action::Action;
+use super::charter::{Charter, Plan, ToolAccess, ToolRule};
+use super::ledger::Ledger;
+use super::loops::LoopWatch;
+use super::transcript::Transcript;
+use super::watch::{AgentEvent, StateName};
+use crate::id::CallId;
+use crate::moment::Moment;
+use crate::verdict::{Finding, Reason};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Shared by all states of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Context {
+    pub(super) charter: Charter,
+    pub(super) plan: Plan,
+    pub(super) transcript: Transcript,
+    pub(super) ledger: Ledger,
+    pub(super) loops: LoopWatch,
+    pub(super) streaks: Streaks,
+    /// The attempt under way, from 1; 0 before the first.
+    pub(super) attempt: u32,
+    /// The place of the model in use in the charter's list.
+    pub(super) model: usize,
+    /// What was found tampered with and told to the model.
+    pub(super) told: Vec<Finding>,
+    /// The moment of the event in hand.
+    pub(super) now: Moment,
+    next_call: u64,
+    #[serde(skip)]
+    actions: Vec<Action>,
+}
+
+/// How often something happened in a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Streaks {
+    /// Answers cut off by the output limit.
+    pub(super) continuations: u32,
+    /// Answers with nothing in them.
+    pub(super) empties: u32,
+    /// Turns in which no call could be understood.
+    pub(super) malformed: u32,
+    /// Answers given to questions in prose.
+    pub(super) queries: u32,
+    /// Compactions that failed.
+    pub(super) compactions: u32,
+}
+
+impl Context {
+    pub(super) fn new(charter: Charter) -> Self {
+        Self {
+            charter,
+            plan: Plan::default(),
+            transcript: Transcript::default(),
+            ledger: Ledger::default(),
+            loops: LoopWatch::default(),
+            streaks: Streaks::default(),
+            attempt: 0,
+            model: 0,
+            told: Vec::new(),
+            now: Moment::default(),
+            next_call: 1,
+            actions: Vec::new(),
+        }
+    }
+
+    /// A new task in the same place: nothing is left of the one before but the numbering of calls, so that answers to it
+    /// stay strangers.
+    pub(super) fn renew(&mut self, charter: Charter) {
+        *self = Self { now: self.now, next_call: self.next_call, actions: self.take_actions(), ..Self::new(charter) };
+    }
+
+    /// A number for the next effect.
+    pub(super) fn call(&mut self) -> CallId {
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        call
+    }
+
+    /// Asks for something.
+    pub(super) fn ask(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    /// Tells whoever watches.
+    pub(super) fn tell(&mut self, event: AgentEvent) {
+        self.actions.push(Action::Emit { event });
+    }
+
+    /// Tells whoever watches that something is not as it should be, and keeps it for the report.
+    pub(super) fn warn(&mut self, message: String) {
+        self.ledger.warn(&message);
+        self.tell(AgentEvent::Warning(message));
+    }
+
+    /// An event that makes no sense here: nothing changes but this one warning.
+    pub(super) fn senseless(&mut self, state: StateName, event: &str) {
+        self.warn(format!("{event} makes no sense while {state:?}: ignored"));
+    }
+
+    /// What was asked for since the last time this was called.
+    pub(super) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// The rule of a tool, by its name.
+    pub(super) fn rule(&self, name: &str) -> Option<&ToolRule> {
+        self.plan.rules.iter().find(|rule| rule.name == name && rule.access != ToolAccess::Denied)
+    }
+
+    /// The limit that forbids another model call, if one does.
+    pub(super) fn exhausted(&self) -> Option<Reason> {
+        let limits = &self.charter.limits;
+        let used = &self.ledger.usage.total;
+        let spent = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        if self.ledger.turns >= limits.turns {
+            Some(Reason::MaxTurns)
+        } else if spent(limits.tokens, used.total()) {
+            Some(Reason::BudgetTokens)
+        } else if spent(limits.usd_micros, used.cost_micros.unwrap_or(0)) {
+            Some(Reason::BudgetMoney)
+        } else if self.now >= self.time_limit() {
+            Some(Reason::BudgetTime)
+        } else {
+            None
+        }
+    }
+
+    /// The moment at which the run's time is up.
+    pub(super) fn time_limit(&self) -> Moment {
+        Moment(self.charter.limits.time_ms)
+    }
+
+    /// The pause before try number `tries + 1`: doubling, with jitter over its upper half, never shorter than the other side
+    /// wishes.
+    pub(super) fn pause(&self, tries: u32, wish_ms: Option<u64>) -> Duration {
+        let doubled = self.charter.limits.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16));
+        let longest = u64::try_from(crate::limits::MAX_BACKOFF.as_millis()).unwrap_or(u64::MAX);
+        let full = doubled.min(longest);
+        let jitter = scramble(self.charter.seed ^ self.next_call) % (full / 2 + 1);
+        Duration::from_millis((full / 2 + jitter).max(wish_ms.unwrap_or(0)))
+    }
+
+    /// Whether the conversation has grown so long that it should be summarised.
+    pub(super) fn is_crowded(&self) -> bool {
+        const COMPACT_AT_PERCENT: u64 = 70;
+        const GIVE_UP_AFTER: u32 = 3;
+        self.streaks.compactions < GIVE_UP_AFTER
+            && self
+                .charter
+                .context_window
+                .is_some_and(|window| self.ledger.context_tokens >= window / 100 * COMPACT_AT_PERCENT)
+    }
+}
+
+/// One step of SplitMix64 (Steele, Lea and Flood, 2014): spreads a number over all 64 bits.
+fn scramble(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,132 @@
+//! Everything that can happen to a run, in the past tense. Plain data: what is in the journal, and what the machine is fed.
+
+use super::charter::{Charter, Plan};
+use crate::chat::{Delta, ModelError, Reply, ToolOutcome, Usage};
+use crate::id::CallId;
+use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// Something that happened. `call` names the action that it answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
+pub enum Event {
+    /// A task was handed over.
+    TaskSubmitted { charter: Box<Charter> },
+    /// The gate is frozen and the first message is made.
+    PlanReady { call: CallId, plan: Box<Plan> },
+    /// The run cannot be planned: `reason` is one of bad input, plan failed, gate errored, no sandbox.
+    PlanFailed { call: CallId, reason: Reason, message: String },
+    /// A piece of an answer came in. Shown, never decided on, not journaled.
+    ModelDelta { call: CallId, delta: Delta },
+    /// The model's turn ended properly.
+    ModelCompleted { call: CallId, reply: Box<Reply> },
+    /// The model's turn ended in any other way.
+    ModelFailed { call: CallId, error: ModelError },
+    /// The moment of [`super::Run::deadline`] has come.
+    DeadlinePassed,
+    /// A person, or nobody in time, answered.
+    ConfirmationAnswered { call: CallId, approved: bool, note: String },
+    /// A tool printed something. Shown, never decided on, not journaled.
+    ToolProgress { call: CallId, text: String },
+    /// A tool call ended.
+    ToolFinished { call: CallId, outcome: ToolOutcome },
+    /// A sub-agent ended.
+    ChildFinished { call: CallId, outcome: ToolOutcome, usage: Usage },
+    /// The hooks after a turn ended; each note is told to the model.
+    HooksFinished { call: CallId, notes: Vec<String> },
+    /// What the model asked for in prose was looked up.
+    QueryAnswered { call: CallId, answer: String },
+    /// The conversation was summarised, or could not be.
+    CompactionFinished { call: CallId, result: Result<String, String>, usage: Usage },
+    /// A step of the gate began, printed or ended. Shown, never decided on, not journaled.
+    GateProgress { call: CallId, progress: StepProgress },
+    /// The gate spoke.
+    GateFinished { call: CallId, verdict: Box<Verdict> },
+    /// The report is written.
+    ReportSaved { call: CallId },
+    /// The report could not be written.
+    ReportFailed { call: CallId, message: String },
+    /// Somebody outside the run found a limit reached.
+    LimitReached { reason: Reason },
+    /// Somebody wants the run to stop. `said` is what the model had said of an unfinished answer.
+    CancelRequested { cause: StopCause, said: String },
+}
+
+impl Event {
+    /// The call that this event answers, if it answers one.
+    pub fn call(&self) -> Option<CallId> {
+        match self {
+            Self::PlanReady { call, .. }
+            | Self::PlanFailed { call, .. }
+            | Self::ModelDelta { call, .. }
+            | Self::ModelCompleted { call, .. }
+            | Self::ModelFailed { call, .. }
+            | Self::ConfirmationAnswered { call, .. }
+            | Self::ToolProgress { call, .. }
+            | Self::ToolFinished { call, .. }
+            | Self::ChildFinished { call, .. }
+            | Self::HooksFinished { call, .. }
+            | Self::QueryAnswered { call, .. }
+            | Self::CompactionFinished { call, .. }
+            | Self::GateProgress { call, .. }
+            | Self::GateFinished { call, .. }
+            | Self::ReportSaved { call }
+            | Self::ReportFailed { call, .. } => Some(*call),
+            Self::TaskSubmitted { .. }
+            | Self::DeadlinePassed
+            | Self::LimitReached { .. }
+            | Self::CancelRequested { .. } => None,
+        }
+    }
+
+    /// Whether it only passes through to whoever watches: such events change no state and are not journaled.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::ModelDelta { .. } | Self::ToolProgress { .. } | Self::GateProgress { .. } => true,
+            Self::TaskSubmitted { .. }
+            | Self::PlanReady { .. }
+            | Self::PlanFailed { .. }
+            | Self::ModelCompleted { .. }
+            | Self::ModelFailed { .. }
+            | Self::DeadlinePassed
+            | Self::ConfirmationAnswered { .. }
+            | Self::ToolFinished { .. }
+            | Self::ChildFinished { .. }
+            | Self::HooksFinished { .. }
+            | Self::QueryAnswered { .. }
+            | Self::CompactionFinished { .. }
+            | Self::GateFinished { .. }
+            | Self::ReportSaved { .. }
+            | Self::ReportFailed { .. }
+            | Self::LimitReached { .. }
+            | Self::CancelRequested { .. } => false,
+        }
+    }
+
+    /// The event's name, as the transition table prints it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TaskSubmitted { .. } => "TaskSubmitted",
+            Self::PlanReady { .. } => "PlanReady",
+            Self::PlanFailed { .. } => "PlanFailed",
+            Self::ModelDelta { .. } => "ModelDelta",
+            Self::ModelCompleted { .. } => "ModelCompleted",
+            Self::ModelFailed { .. } => "ModelFailed",
+            Self::DeadlinePassed => "DeadlinePassed",
+            Self::ConfirmationAnswered { .. } => "ConfirmationAnswered",
+            Self::ToolProgress { .. } => "ToolProgress",
+            Self::ToolFinished { .. } => "ToolFinished",
+            Self::ChildFinished { .. } => "ChildFinished",
+            Self::HooksFinished { .. } => "HooksFinished",
+            Self::QueryAnswered { .. } => "QueryAnswered",
+            Self::CompactionFinished { .. } => "CompactionFinished",
+            Self::GateProgress { .. } => "GateProgress",
+            Self::GateFinished { .. } => "GateFinished",
+            Self::ReportSaved { .. } => "ReportSaved",
+            Self::ReportFailed { .. } => "ReportFailed",
+            Self::LimitReached { .. } => "LimitReached",
+            Self::CancelRequested { .. } => "CancelRequested",
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Notices a model that makes the same calls again and again. Progress is not a loop: calls that differ only in paging
+//! arguments, calls whose results differ, and calls between which the workspace changed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Arguments that page through something: a call that differs only in these goes on with it.
+const PAGING: [&str; 12] = [
+    "offset",
+    "limit",
+    "page",
+    "cursor",
+    "start_line",
+    "end_line",
+    "start",
+    "end",
+    "skip",
+    "max",
+    "page_size",
+    "after",
+];
+
+/// What the watch thinks of the newest call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opinion {
+    /// Nothing to say.
+    Fine,
+    /// Half of the threshold is reached: the model should be told, once.
+    Repetitive,
+    /// It is a loop.
+    Loop,
+}
+
+/// The recent calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LoopWatch {
+    recent: VecDeque<Seen>,
+    told: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    tool: u64,
+    result: u64,
+    paging: u64,
+    arguments: BTreeMap<String, u64>,
+}
+
+impl LoopWatch {
+    /// Takes note of a call that ended, and of what it gave.
+    pub(super) fn note(&mut self, tool: &str, input: &Value, result: &str, changed: bool, threshold: usize) -> Opinion {
+        if changed {
+            self.recent.clear();
+            return Opinion::Fine;
+        }
+        let seen = Seen::new(tool, input, result);
+        let alike = 1 + self.recent.iter().filter(|other| other.is_like(&seen)).count();
+        self.recent.push_back(seen);
+        if self.recent.len() > threshold.saturating_mul(2) {
+            self.recent.pop_front();
+        }
+        if alike >= threshold {
+            Opinion::Loop
+        } else if alike >= threshold.div_ceil(2) && !self.told {
+            self.told = true;
+            Opinion::Repetitive
+        } else {
+            Opinion::Fine
+        }
+    }
+
+    /// A new attempt is a new beginning.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Seen {
+    fn new(tool: &str, input: &Value, result: &str) -> Self {
+        let mut arguments = BTreeMap::new();
+        let mut paging = fingerprint(&[]);
+        for (key, value) in input.as_object().into_iter().flatten() {
+            let print = fingerprint(value.to_string().as_bytes());
+            if PAGING.contains(&key.as_str()) {
+                paging = paging.rotate_left(5) ^ print;
+            } else {
+                arguments.insert(key.clone(), print);
+            }
+        }
+        Self { tool: fingerprint(tool.as_bytes()), result: fingerprint(result.as_bytes()), paging, arguments }
+    }
+
+    /// The same tool, the same result, and at least half of the arguments agree; not when only the paging differs.
+    fn is_like(&self, other: &Self) -> bool {
+        let same_call = self.arguments == other.arguments;
+        if self.tool != other.tool || self.result != other.result || (same_call && self.paging != other.paging) {
+            return false;
+        }
+        let agreeing = self.arguments.iter().filter(|(key, print)| other.arguments.get(*key) == Some(print)).count();
+        same_call || (agreeing > 0 && agreeing * 2 >= self.arguments.len().max(other.arguments.len()))
+    }
+}
+
+/// FNV-1a: small, and the same on every machine and in every version, as replays need it.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn opinions(calls: &[(Value, &str, bool)]) -> Vec<Opinion> {
+        let mut watch = LoopWatch::default();
+        calls.iter().map(|(input, result, changed)| watch.note("t", input, result, *changed, 4)).collect()
+    }
+
+    #[test]
+    fn the_same_call_with_the_same_result_is_told_at_half_and_ended_at_the_threshold() {
+        let call = (json!({"command": "make"}), "error", false);
+        use Opinion::{Fine, Loop, Repetitive};
+        assert_eq!(opinions(&vec![call; 4]), [Fine, Repetitive, Fine, Loop]);
+    }
+
+    #[test]
+    fn paging_through_a_file_is_progress_even_when_pages_look_the_same() {
+        let pages: Vec<_> = (0..9).map(|page| (json!({"path": "a", "offset": page}), "same", false)).collect();
+        assert!(opinions(&pages).iter().all(|opinion| *opinion == Opinion::Fine));
+    }
+
+    #[test]
+    fn calls_with_differing_results_are_progress() {
+        let results = ["1", "2", "3", "4", "5", "6", "7", "8"];
+        let calls: Vec<_> = results.iter().map(|result| (json!({"command": "date"}), *result, false)).collect();
+        assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
+    }
+
+    #[test]
+    fn a_change_of_the_workspace_between_calls_is_progress() {
+        let test = (json!({"command": "make test"}), "1 failed", false);
+        let edit = (json!({"path": "a", "old": "x", "new": "y"}), "edited", true);
+        let calls: Vec<_> = (0..6).flat_map(|_| [test.clone(), edit.clone()]).collect();
+        assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
+    }
+
+    #[test]
+    fn calls_that_agree_in_half_of_their_arguments_are_alike() {
+        let calls: Vec<_> =
+            (0..4).map(|n| (json!({"pattern": format!("p{n}"), "path": "src"}), "none", false)).collect();
+        assert_eq!(opinions(&calls).last(), Some(&Opinion::Loop));
+    }
+
+    #[test]
+    fn calls_that_agree_in_nothing_are_not_alike() {
+        let calls: Vec<_> = (0..8).map(|n| (json!({"command": format!("c{n}")}), "ok", false)).collect();
+        assert!(opinions(&calls).iter().all(|opinion| *opinion == Opinion::Fine));
+    }
+}

@@ -1,0 +1,168 @@
+//! A run as a pure, synchronous machine: events in, actions out. It never waits, reads no clock, draws no random number and
+//! touches no file, so the same events give the same actions: a run can be replayed from its journal, and the whole loop
+//! tested without a network, a process or a sleep.
+//!
+//! ```text
+//! let actions = run.handle(moment, event);   // (state, moment, event) -> (state, actions)
+//! let wake    = run.deadline();              // the earliest moment at which something is due
+//! ```
+//!
+//! What stands above the states, once: answers that nobody waits for are dropped with a warning; a cancel or a limit ends the
+//! run from wherever it is; the time budget is a deadline like any other. A [`Run`] serialises whole, the conversation
+//! included, and goes on from there as if nothing had happened.
+
+mod action;
+mod charter;
+mod compaction;
+mod context;
+mod event;
+mod ledger;
+mod loops;
+mod prompt;
+mod query;
+mod result;
+mod state;
+mod transcript;
+mod watch;
+
+pub use action::Action;
+pub use charter::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
+pub use event::Event;
+pub use ledger::{Attempt, ToolTally};
+pub use query::Query;
+pub use result::TaskResult;
+pub use watch::{AgentEvent, Phase, StateName};
+
+use crate::chat::{Message, ToolSpec};
+use crate::id::{CallId, RunId};
+use crate::moment::Moment;
+use crate::verdict::{Reason, StopCause};
+use context::Context;
+use serde::{Deserialize, Serialize};
+use state::{Ended, Ending, Next, State};
+
+/// One run, whatever state it is in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    state: State,
+    context: Context,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Run {
+    /// A run that has not begun: Idle.
+    pub fn new() -> Self {
+        Self { state: State::new(), context: Context::new(Charter::new(RunId::new(""), "", "")) }
+    }
+
+    /// Takes an event and says what is to be done. Total: every pair of state and event has an answer, and one that makes no
+    /// sense changes nothing but for a warning.
+    pub fn handle(&mut self, moment: Moment, event: Event) -> Vec<Action> {
+        self.context.now = moment.max(self.context.now);
+        if let Some(next) = self.decide(event) {
+            self.state = State::enter(next, &mut self.context);
+        }
+        self.context.take_actions()
+    }
+
+    /// The earliest moment at which [`Event::DeadlinePassed`] has a meaning.
+    pub fn deadline(&self) -> Option<Moment> {
+        let budget = self.is_active().then(|| self.context.time_limit());
+        [self.state.due(), budget].into_iter().flatten().min()
+    }
+
+    /// Which of the five states it is in.
+    pub fn state(&self) -> StateName {
+        self.state.name()
+    }
+
+    /// The state's name, or that of its part of Executing.
+    pub fn label(&self) -> &'static str {
+        self.state.label()
+    }
+
+    /// The calls whose answers are awaited.
+    pub fn awaited(&self) -> Vec<CallId> {
+        self.state.awaited()
+    }
+
+    /// The system prompt of this run.
+    pub fn system(&self) -> &str {
+        &self.context.plan.system
+    }
+
+    /// The tools that the model is offered.
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.context.plan.tools
+    }
+
+    /// The conversation: what the next model call sends.
+    pub fn conversation(&self) -> &[Message] {
+        self.context.transcript.messages()
+    }
+
+    /// The number of the model's turn that comes next, from 1.
+    pub fn next_turn(&self) -> u64 {
+        self.context.ledger.turns + 1
+    }
+
+    /// Whether it has begun and not yet come to its report.
+    fn is_active(&self) -> bool {
+        match self.state.name() {
+            StateName::Idle | StateName::Reporting => false,
+            StateName::Planning | StateName::Executing | StateName::Verifying => true,
+        }
+    }
+
+    /// What stands above the states; everything else is theirs.
+    fn decide(&mut self, event: Event) -> Option<Next> {
+        if let Some(call) = event.call()
+            && !self.state.awaited().contains(&call)
+        {
+            self.context.senseless(self.state.name(), event.name());
+            return None;
+        }
+        match event {
+            Event::CancelRequested { cause, said } => self.cancel(cause, said),
+            Event::LimitReached { reason } if self.is_active() => {
+                Some(self.abort(reason, reason.row().meaning.into(), None, String::new()))
+            }
+            Event::DeadlinePassed if self.is_active() && self.context.now >= self.context.time_limit() => {
+                let reason = Reason::BudgetTime;
+                Some(self.abort(reason, reason.row().meaning.into(), None, String::new()))
+            }
+            event => self.state.on(event, &mut self.context),
+        }
+    }
+
+    /// From anywhere to the report; before the start, to the end; in the report, a second request changes nothing.
+    fn cancel(&mut self, cause: StopCause, said: String) -> Option<Next> {
+        let message = Reason::Cancelled.row().meaning.to_owned();
+        match self.state.name() {
+            StateName::Reporting => None,
+            StateName::Idle => {
+                let ended = Ended { reason: Reason::Cancelled, message, stopped_by: Some(cause), said };
+                self.state = State::rest(ended, &mut self.context);
+                None
+            }
+            StateName::Planning | StateName::Executing | StateName::Verifying => {
+                Some(self.abort(Reason::Cancelled, message, Some(cause), said))
+            }
+        }
+    }
+
+    /// The way out of the middle: what is in flight is stopped, and what was done is kept.
+    fn abort(&mut self, reason: Reason, message: String, stopped_by: Option<StopCause>, said: String) -> Next {
+        let state = std::mem::replace(&mut self.state, State::new());
+        if matches!(state, State::CallingModel(_)) {
+            self.context.tell(AgentEvent::TurnDiscarded { error: message.clone() });
+        }
+        let late = state.awaited();
+        Next::End(Ending { reason, message, stopped_by, said, turn: state.into_turn(), late })
+    }
+}

@@ -1,0 +1,99 @@
+//! What a run came to: the one value that the report, the exit code and the library's answer are made of.
+
+use super::ledger::{Attempt, ToolTally};
+use super::state::Ended;
+use super::{Run, context::Context};
+use crate::chat::{FileChange, ModelUsage};
+use crate::id::RunId;
+use crate::verdict::{Reason, Ruling, StopCause, Verification};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The result of a run. `files_changed` has only paths that successful file tools wrote, edited or deleted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The run's name.
+    pub run: RunId,
+    /// The task's title.
+    pub title: String,
+    /// Why it ended.
+    pub reason: Reason,
+    /// The same in the words of agents' loops.
+    pub done_reason: String,
+    /// The exit code that goes with it.
+    pub exit_code: u8,
+    /// Whether the last verdict passed, or verification was skipped on purpose: `verification` says which.
+    pub verified: bool,
+    /// What became of the gate.
+    pub verification: Verification,
+    /// Whether somebody asked for it to stop.
+    pub cancelled: bool,
+    /// Who did.
+    pub stopped_by: Option<StopCause>,
+    /// One line on why it ended.
+    pub message: String,
+    /// What the model said last.
+    pub summary: String,
+    /// Every attempt that reached the gate, with its verdict.
+    pub attempts: Vec<Attempt>,
+    /// Model calls that completed.
+    pub turns: u64,
+    /// What file tools changed, sorted by path.
+    pub files_changed: Vec<FileChange>,
+    /// Tokens and requests, in total and by model.
+    pub usage: ModelUsage,
+    /// Tool calls, by tool.
+    pub tools: BTreeMap<String, ToolTally>,
+    /// What was not as it should be; at most 100 lines.
+    pub warnings: Vec<String>,
+    /// The digest of the frozen gate; empty without one.
+    pub gate_digest: String,
+    /// From start to the last event, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Run {
+    /// What the run came to. `None` while it has not ended.
+    pub fn result(&self) -> Option<TaskResult> {
+        let ended = self.state.ended()?;
+        Some(of(ended, &self.context))
+    }
+}
+
+fn of(ended: &Ended, cx: &Context) -> TaskResult {
+    let said = Some(ended.said.clone()).filter(|said| !said.trim().is_empty());
+    TaskResult {
+        run: cx.charter.run.clone(),
+        title: cx.charter.title.clone(),
+        reason: ended.reason,
+        done_reason: ended.reason.row().done_reason.into(),
+        exit_code: ended.reason.exit_code(ended.stopped_by),
+        verified: ended.is_verified(),
+        verification: verification(ended.reason, cx),
+        cancelled: ended.is_cancelled(),
+        stopped_by: ended.stopped_by,
+        message: ended.message.clone(),
+        summary: said.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
+        attempts: cx.ledger.attempts.clone(),
+        turns: cx.ledger.turns,
+        files_changed: cx.ledger.files.values().cloned().collect(),
+        usage: cx.ledger.usage.clone(),
+        tools: cx.ledger.tools.clone(),
+        warnings: cx.ledger.warnings.clone(),
+        gate_digest: cx.plan.gate_digest.clone(),
+        duration_ms: cx.now.0,
+    }
+}
+
+/// What became of the gate: by the reason where that says it, else by the last verdict.
+fn verification(reason: Reason, cx: &Context) -> Verification {
+    let last = cx.ledger.attempts.last().map(|attempt| attempt.verdict.ruling);
+    match (reason, last) {
+        (Reason::Verified, _) => Verification::Passed,
+        (Reason::Skipped, _) => Verification::Skipped,
+        (Reason::GateErrored | Reason::NoSandbox, _) | (_, Some(Ruling::Errored)) => Verification::Errored,
+        (Reason::GateTampered, _) | (_, Some(Ruling::Tampered)) => Verification::Tampered,
+        (_, Some(Ruling::Failed)) => Verification::Failed,
+        (_, Some(Ruling::Passed) | None) => Verification::NotReached,
+    }
+}

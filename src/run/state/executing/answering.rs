@@ -1,0 +1,57 @@
+//! What the model asked for in prose is looked up.
+
+use super::super::Next;
+use crate::id::CallId;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::prompt;
+use crate::run::query::Query;
+use crate::run::watch::StateName;
+use serde::{Deserialize, Serialize};
+
+/// Waiting for the answer to a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct AnsweringQuery {
+    pub(in crate::run::state) call: CallId,
+    query: Query,
+}
+
+impl AnsweringQuery {
+    pub(in crate::run::state) fn start(query: Query, cx: &mut Context) -> Self {
+        let call = cx.call();
+        cx.ask(Action::AnswerQuery { call, query: query.clone() });
+        Self { call, query }
+    }
+
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::QueryAnswered { answer, .. } => {
+                cx.transcript.say(prompt::answered(&answer));
+                Some(Next::CallModel)
+            }
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A pause before the same effect is tried again.
+
+use super::super::Next;
+use super::turn::ToolTurn;
+use crate::moment::Moment;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Waiting until `due`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct BackingOff {
+    pub(in crate::run::state) due: Moment,
+    /// Tries so far.
+    tries: u32,
+    origin: Origin,
+}
+
+/// What will be tried again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Origin {
+    /// The model call.
+    Model { compacted: bool },
+    /// The call at the front of a turn's queue: a read-only tool whose failure may pass.
+    Tool { turn: ToolTurn },
+}
+
+impl Origin {
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Model { .. } => "model",
+            Self::Tool { .. } => "tool",
+        }
+    }
+}
+
+impl BackingOff {
+    pub(super) fn start(origin: Origin, tries: u32, wait: Duration, error: &str, cx: &mut Context) -> Self {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        cx.tell(AgentEvent::Retry { what: origin.what().into(), tries, wait_ms, error: error.into() });
+        Self { due: cx.now.plus(wait), tries, origin }
+    }
+
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::DeadlinePassed if cx.now >= self.due => Some(match &mut self.origin {
+                Origin::Model { compacted } => Next::TryModel { tries: self.tries + 1, compacted: *compacted },
+                Origin::Tool { turn } => Next::UseTools(std::mem::take(turn)),
+            }),
+            Event::DeadlinePassed
+            | Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+
+    pub(in crate::run::state) fn into_turn(self) -> Option<ToolTurn> {
+        match self.origin {
+            Origin::Model { .. } => None,
+            Origin::Tool { turn } => Some(turn),
+        }
+    }
+}

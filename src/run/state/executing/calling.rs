@@ -1,0 +1,105 @@
+//! A model call is in flight. Its text is shown as it comes; only the whole turn decides anything.
+
+use super::super::Next;
+use super::backing_off::{BackingOff, Origin};
+use super::processing;
+use crate::chat::{Delta, ModelError, ModelFault};
+use crate::id::CallId;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use crate::verdict::Reason;
+use serde::{Deserialize, Serialize};
+
+/// Waiting for a model's turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct CallingModel {
+    pub(in crate::run::state) call: CallId,
+    /// Which try of this request it is, from 1.
+    tries: u32,
+    /// Whether the conversation was already compacted, or could not be, for this request.
+    compacted: bool,
+}
+
+impl CallingModel {
+    pub(in crate::run::state) fn start(tries: u32, compacted: bool, cx: &mut Context) -> Self {
+        let call = cx.call();
+        cx.ask(Action::CallModel { call, model: cx.model });
+        Self { call, tries, compacted }
+    }
+
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::ModelDelta { delta, .. } => {
+                cx.tell(match delta {
+                    Delta::Text(text) => AgentEvent::Text(text),
+                    Delta::Thinking(text) => AgentEvent::Thinking(text),
+                    Delta::ToolCall(call) => AgentEvent::ToolCall { args: call.input.to_value(), name: call.name },
+                });
+                None
+            }
+            Event::ModelCompleted { reply, .. } => Some(processing::process(*reply, cx)),
+            Event::ModelFailed { error, .. } => Some(self.failed(&error, cx)),
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+
+    /// The turn is discarded whole. Then, by its fault: compaction, another try, another model, or the end.
+    fn failed(&self, error: &ModelError, cx: &mut Context) -> Next {
+        cx.tell(AgentEvent::TurnDiscarded { error: error.message.clone() });
+        let wish = error.retry_after_ms;
+        if error.fault == ModelFault::ContextTooLong && !self.compacted {
+            return Next::Compact;
+        }
+        if wish.is_some_and(|wish| wish > cx.charter.limits.max_wait_ms) && error.fault.is_retryable() {
+            let seconds = wish.unwrap_or(0) / 1000;
+            return another_model(cx).unwrap_or_else(|| {
+                Next::end(Reason::Blocked, format!("asked to wait {seconds} s: {}", error.message))
+            });
+        }
+        if error.fault.is_retryable() && self.tries < cx.charter.limits.tries {
+            let wait = cx.pause(self.tries, wish);
+            let origin = Origin::Model { compacted: self.compacted };
+            return Next::BackOff(BackingOff::start(origin, self.tries, wait, &error.message, cx));
+        }
+        let reason = match error.fault {
+            ModelFault::Protocol => Reason::ModelProtocol,
+            ModelFault::Network
+            | ModelFault::Busy
+            | ModelFault::ContextTooLong
+            | ModelFault::Auth
+            | ModelFault::Quota
+            | ModelFault::NotFound
+            | ModelFault::BadRequest => Reason::ProviderFailed,
+        };
+        another_model(cx).unwrap_or_else(|| Next::end(reason, error.message.clone()))
+    }
+}
+
+/// The next model of the task's list, if there is one.
+fn another_model(cx: &mut Context) -> Option<Next> {
+    let name = cx.charter.models.get(cx.model + 1)?.clone();
+    cx.model += 1;
+    cx.warn(format!("falling back to {name}"));
+    Some(Next::CallModel)
+}

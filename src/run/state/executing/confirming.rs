@@ -1,0 +1,78 @@
+//! A person is asked whether a call may run. Nobody in time means no.
+
+use super::super::Next;
+use super::turn::ToolTurn;
+use crate::id::CallId;
+use crate::moment::Moment;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Waiting for an answer about the call at `place` of the turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Confirming {
+    pub(in crate::run::state) call: CallId,
+    pub(in crate::run::state) due: Option<Moment>,
+    place: usize,
+    pub(in crate::run::state) turn: ToolTurn,
+}
+
+impl Confirming {
+    pub(in crate::run::state) fn start(turn: ToolTurn, place: usize, cx: &mut Context) -> Self {
+        let call = cx.call();
+        let due = cx.charter.confirm_within_ms.map(|within| cx.now.plus(Duration::from_millis(within)));
+        if let Some(tool) = turn.tool(place).cloned() {
+            cx.tell(AgentEvent::Confirmation { name: tool.name.clone(), args: tool.input.to_value(), approved: None });
+            cx.ask(Action::AskConfirmation { call, tool });
+        }
+        Self { call, due, place, turn }
+    }
+
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::ConfirmationAnswered { approved, note, .. } => Some(self.answered(approved, &note, cx)),
+            Event::DeadlinePassed if self.due.is_some_and(|due| cx.now >= due) => {
+                Some(self.answered(false, "nobody answered in time", cx))
+            }
+            Event::DeadlinePassed
+            | Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+
+    fn answered(&mut self, approved: bool, note: &str, cx: &mut Context) -> Next {
+        let mut turn = std::mem::take(&mut self.turn);
+        if let Some(tool) = turn.tool(self.place) {
+            let (name, args) = (tool.name.clone(), tool.input.to_value());
+            cx.tell(AgentEvent::Confirmation { name, args, approved: Some(approved) });
+        }
+        if approved {
+            turn.approve(self.place);
+        } else {
+            turn.deny(self.place, format!("denied: {note}"), cx);
+        }
+        Next::UseTools(turn)
+    }
+}

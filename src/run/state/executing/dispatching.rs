@@ -1,0 +1,50 @@
+//! Sub-agents are running.
+
+use super::super::Next;
+use super::turn::ToolTurn;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use serde::{Deserialize, Serialize};
+
+/// Waiting for the sub-agents of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Dispatching {
+    pub(in crate::run::state) turn: ToolTurn,
+}
+
+impl Dispatching {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::ChildFinished { call, outcome, usage } => {
+                cx.ledger.book_child(&usage);
+                cx.tell(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
+                let mut turn = std::mem::take(&mut self.turn);
+                turn.end(call, outcome, cx);
+                Some(Next::UseTools(turn))
+            }
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The hooks that follow a turn in which something may have changed. A failing hook never stops the run.
+
+use super::super::Next;
+use crate::id::CallId;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::StateName;
+use serde::{Deserialize, Serialize};
+
+/// Waiting for the hooks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct RunningHooks {
+    pub(in crate::run::state) call: CallId,
+}
+
+impl RunningHooks {
+    pub(in crate::run::state) fn start(cx: &mut Context) -> Self {
+        let call = cx.call();
+        cx.ask(Action::RunHooks { call });
+        Self { call }
+    }
+
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::HooksFinished { notes, .. } => {
+                for note in notes {
+                    cx.warn(note.clone());
+                    cx.transcript.say(note);
+                }
+                Some(Next::CallModel)
+            }
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Tools are running.
+
+use super::super::Next;
+use super::backing_off::{BackingOff, Origin};
+use super::turn::ToolTurn;
+use crate::chat::ToolOutcome;
+use crate::id::CallId;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use serde::{Deserialize, Serialize};
+
+/// Waiting for tools of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct RunningTools {
+    pub(in crate::run::state) turn: ToolTurn,
+}
+
+impl RunningTools {
+    pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::ToolProgress { text, .. } => {
+                cx.tell(AgentEvent::ToolOutput { text });
+                None
+            }
+            Event::ToolFinished { call, outcome } => Some(self.finished(call, outcome, cx)),
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Executing, event.name());
+                None
+            }
+        }
+    }
+
+    fn finished(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) -> Next {
+        let mut turn = std::mem::take(&mut self.turn);
+        if let Some(tries) = turn.may_retry(call, &outcome, cx.charter.limits.tries) {
+            let wait = cx.pause(tries, None);
+            turn.requeue(call);
+            return Next::BackOff(BackingOff::start(Origin::Tool { turn }, tries, wait, &outcome.content, cx));
+        }
+        turn.end(call, outcome, cx);
+        Next::UseTools(turn)
+    }
+}

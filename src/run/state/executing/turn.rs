@@ -1,0 +1,283 @@
+//! The tool calls of one turn: run one after the other, in the order the model gave them, each with exactly one result.
+//! Neighbouring read-only calls may overlap where the charter says so, and so do neighbouring sub-agents; what watchers and
+//! the model see is in order all the same.
+
+use super::super::Next;
+use crate::chat::{Detail, FileChange, ToolCall, ToolInput, ToolOutcome, ToolResult};
+use crate::id::CallId;
+use crate::moment::Moment;
+use crate::run::action::Action;
+use crate::run::charter::{ToolAccess, ToolRole};
+use crate::run::context::Context;
+use crate::run::loops::Opinion;
+use crate::run::prompt;
+use crate::run::watch::AgentEvent;
+use crate::verdict::Reason;
+use serde::{Deserialize, Serialize};
+
+/// Read-only calls that overlap at most.
+const PARALLEL_READS: usize = 8;
+/// Sub-agents that overlap at most.
+const PARALLEL_CHILDREN: usize = 4;
+/// Turns in a row in which no call could be understood, before the run ends.
+const MALFORMED_TURNS: u32 = 3;
+
+/// The calls of one turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct ToolTurn {
+    slots: Vec<Slot>,
+    /// Slots whose results were shown: always a prefix.
+    reported: usize,
+    /// Whether a call that may change something was run.
+    wrote: bool,
+    repetitive: bool,
+    looping: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Slot {
+    tool: ToolCall,
+    role: ToolRole,
+    /// Whether a person must say yes first, and has not yet.
+    ask: bool,
+    /// Times it was started.
+    tries: u32,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    Queued,
+    Running {
+        call: CallId,
+        since: Moment,
+    },
+    Done {
+        result: ToolResult,
+        denied: bool,
+        malformed: bool,
+        duration_ms: u64,
+        change: Option<FileChange>,
+        detail: Detail,
+    },
+}
+
+/// What a turn waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::run::state) enum Wanted {
+    Tools,
+    Children,
+    /// An answer about the call at this place.
+    Confirmation(usize),
+    /// Everything is done.
+    Nothing,
+}
+
+impl ToolTurn {
+    /// Queues a call, or refuses it at once with a result that says why.
+    pub(super) fn queue(&mut self, tool: ToolCall, repeated: bool, cx: &mut Context) {
+        cx.ledger.tally(&tool.name).called += 1;
+        let rule = cx.rule(&tool.name).map(|rule| (rule.role, rule.access == ToolAccess::Ask));
+        let refusal = if let ToolInput::Malformed { error, .. } = &tool.input {
+            Some(format!("the arguments are not a JSON object: {error}"))
+        } else if repeated {
+            Some("another call of this turn has the same id: give each call its own".into())
+        } else if self.slots.len() >= cx.charter.limits.calls_per_turn {
+            Some(format!("too many calls in one turn: at most {} are run", cx.charter.limits.calls_per_turn))
+        } else if rule.is_none() {
+            Some(format!("there is no tool `{}` in this task", tool.name))
+        } else {
+            None
+        };
+        let (role, ask) = rule.unwrap_or((ToolRole::Reader, false));
+        let malformed = matches!(tool.input, ToolInput::Malformed { .. });
+        self.slots.push(Slot { tool, role, ask, tries: 0, stage: Stage::Queued });
+        if let Some(why) = refusal {
+            self.refuse(self.slots.len() - 1, why, malformed, cx);
+        }
+    }
+
+    /// Shows what is done, starts what may start, and says what is waited for.
+    pub(in crate::run::state) fn advance(&mut self, cx: &mut Context) -> Wanted {
+        self.report(cx);
+        loop {
+            let running = self.running_roles();
+            let queued = self.slots.iter().position(|slot| slot.stage == Stage::Queued);
+            let waiting = if running.contains(&ToolRole::Child) { Wanted::Children } else { Wanted::Tools };
+            let Some(place) = queued else {
+                return if running.is_empty() { Wanted::Nothing } else { waiting };
+            };
+            let slot = &self.slots[place];
+            let alone = running.is_empty();
+            if slot.ask {
+                return if alone { Wanted::Confirmation(place) } else { waiting };
+            }
+            let beside = |role: ToolRole, most: usize| running.len() < most && running.iter().all(|r| *r == role);
+            let may_start = alone
+                || match slot.role {
+                    ToolRole::Child => beside(ToolRole::Child, PARALLEL_CHILDREN),
+                    ToolRole::Reader => cx.charter.parallel_reads && beside(ToolRole::Reader, PARALLEL_READS),
+                    ToolRole::Writer => false,
+                };
+            if !may_start {
+                return waiting;
+            }
+            self.start(place, cx);
+        }
+    }
+
+    /// Gives the model its results, and says where that leads.
+    pub(in crate::run::state) fn finish(self, cx: &mut Context) -> Next {
+        let malformed = |slot: &Slot| matches!(slot.stage, Stage::Done { malformed: true, .. });
+        let nothing_understood = self.slots.iter().all(malformed);
+        let Self { wrote, repetitive, looping, .. } = self;
+        self.seal(cx);
+        cx.streaks.malformed = if nothing_understood { cx.streaks.malformed + 1 } else { 0 };
+        if cx.streaks.malformed >= MALFORMED_TURNS {
+            let message = format!("{MALFORMED_TURNS} turns in a row had no call that could be understood");
+            return Next::end(Reason::ModelProtocol, message);
+        }
+        if looping {
+            return Next::end(Reason::LoopDetected, Reason::LoopDetected.row().meaning);
+        }
+        if repetitive {
+            cx.transcript.say(prompt::REPETITIVE.into());
+        }
+        if wrote { Next::RunHooks } else { Next::CallModel }
+    }
+
+    /// Closes the turn in the conversation: every call has its result; those that never ended have one that says so.
+    pub(in crate::run::state) fn seal(self, cx: &mut Context) {
+        let result = |slot: Slot| match slot.stage {
+            Stage::Done { result, .. } => result,
+            Stage::Queued | Stage::Running { .. } => {
+                ToolResult { id: slot.tool.id, content: prompt::NOT_RUN.into(), is_error: true }
+            }
+        };
+        cx.transcript.answer(self.slots.into_iter().map(result).collect());
+    }
+
+    /// The calls in flight.
+    pub(in crate::run::state) fn running(&self) -> Vec<CallId> {
+        let call = |slot: &Slot| match slot.stage {
+            Stage::Running { call, .. } => Some(call),
+            Stage::Queued | Stage::Done { .. } => None,
+        };
+        self.slots.iter().filter_map(call).collect()
+    }
+
+    /// The call at a place, as the model asked for it.
+    pub(super) fn tool(&self, place: usize) -> Option<&ToolCall> {
+        self.slots.get(place).map(|slot| &slot.tool)
+    }
+
+    /// A person said yes.
+    pub(super) fn approve(&mut self, place: usize) {
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.ask = false;
+        }
+    }
+
+    /// A person said no, or nobody answered.
+    pub(super) fn deny(&mut self, place: usize, why: String, cx: &mut Context) {
+        self.refuse(place, why, false, cx);
+    }
+
+    /// Whether a failed call should be tried again: the number of tries so far if so.
+    pub(super) fn may_retry(&self, call: CallId, outcome: &ToolOutcome, limit: u32) -> Option<u32> {
+        let slot = self.slots.iter().find(|slot| slot.is_running(call))?;
+        let alone = self.running_roles().len() == 1;
+        (outcome.transient && outcome.is_error && slot.role == ToolRole::Reader && alone && slot.tries < limit)
+            .then_some(slot.tries)
+    }
+
+    /// Puts a running call back to the front of the queue.
+    pub(super) fn requeue(&mut self, call: CallId) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) {
+            slot.stage = Stage::Queued;
+        }
+    }
+
+    /// A running call ended. An outcome that nobody waits for changes nothing.
+    pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
+        let ToolOutcome { content, is_error, transient: _, change, detail } = outcome;
+        let duration_ms = match slot.stage {
+            Stage::Running { since, .. } => cx.now.since(since).as_millis() as u64,
+            Stage::Queued | Stage::Done { .. } => 0,
+        };
+        if is_error {
+            cx.ledger.tally(&slot.tool.name).failed += 1;
+        }
+        if let (false, Some(change)) = (is_error, &change) {
+            cx.ledger.changed(change);
+        }
+        if let ToolInput::Object(input) = &slot.tool.input {
+            let threshold = cx.charter.limits.loop_threshold;
+            match cx.loops.note(&slot.tool.name, input, &content, change.is_some(), threshold) {
+                Opinion::Fine => {}
+                Opinion::Repetitive => self.repetitive = true,
+                Opinion::Loop => self.looping = true,
+            }
+        }
+        let result = ToolResult { id: slot.tool.id.clone(), content, is_error };
+        slot.stage = Stage::Done { result, denied: false, malformed: false, duration_ms, change, detail };
+    }
+
+    /// Shows the results that are next in order.
+    pub(in crate::run::state) fn report(&mut self, cx: &mut Context) {
+        while let Some(slot) = self.slots.get(self.reported) {
+            let Stage::Done { result, denied, duration_ms, change, detail, .. } = &slot.stage else { return };
+            let name = slot.tool.name.clone();
+            cx.tell(AgentEvent::ToolResult { name: name.clone(), success: !result.is_error });
+            cx.tell(AgentEvent::ToolDetail {
+                id: result.id.clone(),
+                name,
+                args: slot.tool.input.to_value(),
+                denied: *denied,
+                duration_ms: *duration_ms,
+                output: result.content.clone(),
+                change: change.clone(),
+                detail: detail.clone(),
+            });
+            self.reported += 1;
+        }
+    }
+
+    fn start(&mut self, place: usize, cx: &mut Context) {
+        let call = cx.call();
+        let slot = &mut self.slots[place];
+        slot.stage = Stage::Running { call, since: cx.now };
+        slot.tries += 1;
+        let input = slot.tool.input.to_value();
+        match slot.role {
+            ToolRole::Reader | ToolRole::Writer => {
+                self.wrote |= slot.role == ToolRole::Writer;
+                cx.ask(Action::RunTool { call, tool: slot.tool.name.clone(), input });
+            }
+            ToolRole::Child => {
+                cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
+                cx.ask(Action::RunChild { call, input });
+            }
+        }
+    }
+
+    fn refuse(&mut self, place: usize, why: String, malformed: bool, cx: &mut Context) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        cx.ledger.tally(&slot.tool.name).denied += 1;
+        let result = ToolResult { id: slot.tool.id.clone(), content: why, is_error: true };
+        slot.stage =
+            Stage::Done { result, denied: true, malformed, duration_ms: 0, change: None, detail: Detail::None };
+    }
+
+    fn running_roles(&self) -> Vec<ToolRole> {
+        self.slots.iter().filter(|slot| matches!(slot.stage, Stage::Running { .. })).map(|slot| slot.role).collect()
+    }
+}
+
+impl Slot {
+    fn is_running(&self, call: CallId) -> bool {
+        matches!(self.stage, Stage::Running { call: mine, .. } if mine == call)
+    }
+}

@@ -1,0 +1,65 @@
+//! Idle: the first and the last state of every run.
+
+use super::Next;
+use super::reporting::Ended;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use serde::{Deserialize, Serialize};
+
+/// Nothing is going on; after a run, how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Idle {
+    pub(super) ended: Option<Ended>,
+}
+
+impl Idle {
+    pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
+        cx.tell(AgentEvent::Finished {
+            reason: ended.reason,
+            verified: ended.is_verified(),
+            cancelled: ended.is_cancelled(),
+            exit_code: ended.reason.exit_code(ended.stopped_by),
+            message: ended.message.clone(),
+            usage: cx.ledger.usage.total.clone(),
+        });
+        Self { ended: Some(ended) }
+    }
+
+    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::TaskSubmitted { charter } => {
+                cx.renew(*charter);
+                cx.tell(AgentEvent::Started {
+                    title: cx.charter.title.clone(),
+                    models: cx.charter.models.clone(),
+                    max_retries: cx.charter.max_retries,
+                    verify: cx.charter.verify,
+                });
+                Some(Next::Plan)
+            }
+            Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Idle, event.name());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Who exists, and which door leads where: the map of the machine. State files do not know each other; they name a door
+//! ([`Next`]) and bring what it demands, and only [`State::enter`] makes a state of it.
+
+mod executing;
+mod idle;
+mod next;
+mod planning;
+mod reporting;
+mod verifying;
+
+pub(super) use reporting::Ended;
+
+use super::context::Context;
+use super::event::Event;
+use super::watch::{AgentEvent, Phase, StateName};
+use crate::id::CallId;
+use crate::moment::Moment;
+use executing::{
+    AnsweringQuery, BackingOff, CallingModel, Compacting, Confirming, Dispatching, RunningHooks, RunningTools,
+};
+use executing::{ToolTurn, Wanted};
+use idle::Idle;
+pub(super) use next::{Ending, Next};
+use planning::Planning;
+use reporting::Reporting;
+use serde::{Deserialize, Serialize};
+use verifying::Verifying;
+
+/// A run is in exactly one of these.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(super) enum State {
+    Idle(Idle),
+    Planning(Planning),
+    CallingModel(CallingModel),
+    BackingOff(BackingOff),
+    Confirming(Confirming),
+    RunningTools(RunningTools),
+    Dispatching(Dispatching),
+    RunningHooks(RunningHooks),
+    AnsweringQuery(AnsweringQuery),
+    Compacting(Compacting),
+    Verifying(Verifying),
+    Reporting(Reporting),
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self::Idle(Idle::default())
+    }
+
+    /// Hands an event to the state. `None`: it stays.
+    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match self {
+            Self::Idle(state) => state.on(event, cx),
+            Self::Planning(state) => state.on(event, cx),
+            Self::CallingModel(state) => state.on(event, cx),
+            Self::BackingOff(state) => state.on(event, cx),
+            Self::Confirming(state) => state.on(event, cx),
+            Self::RunningTools(state) => state.on(event, cx),
+            Self::Dispatching(state) => state.on(event, cx),
+            Self::RunningHooks(state) => state.on(event, cx),
+            Self::AnsweringQuery(state) => state.on(event, cx),
+            Self::Compacting(state) => state.on(event, cx),
+            Self::Verifying(state) => state.on(event, cx),
+            Self::Reporting(state) => state.on(event, cx),
+        }
+    }
+
+    /// Goes through a door. The doors that lead to a model call may turn out to be closed by a limit.
+    pub(super) fn enter(next: Next, cx: &mut Context) -> Self {
+        match next {
+            Next::Plan => {
+                cx.tell(AgentEvent::StateChanged(StateName::Planning));
+                Self::Planning(Planning::start(cx))
+            }
+            Next::Begin => {
+                cx.tell(AgentEvent::StateChanged(StateName::Executing));
+                Self::enter(Next::CallModel, cx)
+            }
+            Next::CallModel => match cx.exhausted() {
+                Some(reason) => Self::enter(Next::end(reason, reason.row().meaning), cx),
+                None if cx.is_crowded() => Self::enter(Next::Compact, cx),
+                None => Self::enter(Next::TryModel { tries: 1, compacted: false }, cx),
+            },
+            Next::TryModel { tries, compacted } => {
+                phase(cx, Phase::CallingModel);
+                Self::CallingModel(CallingModel::start(tries, compacted, cx))
+            }
+            Next::BackOff(backing_off) => {
+                phase(cx, Phase::BackingOff);
+                Self::BackingOff(backing_off)
+            }
+            Next::UseTools(turn) => Self::use_tools(turn, cx),
+            Next::RunHooks => {
+                phase(cx, Phase::RunningHooks);
+                Self::RunningHooks(RunningHooks::start(cx))
+            }
+            Next::Answer(query) => {
+                phase(cx, Phase::AnsweringQuery);
+                Self::AnsweringQuery(AnsweringQuery::start(query, cx))
+            }
+            Next::Compact => match Compacting::start(cx) {
+                Some(compacting) => {
+                    phase(cx, Phase::Compacting);
+                    Self::Compacting(compacting)
+                }
+                None => Self::enter(Next::TryModel { tries: 1, compacted: true }, cx),
+            },
+            Next::Verify => {
+                cx.tell(AgentEvent::StateChanged(StateName::Verifying));
+                Self::Verifying(Verifying::start(cx))
+            }
+            Next::End(ending) => {
+                cx.tell(AgentEvent::StateChanged(StateName::Reporting));
+                Self::Reporting(Reporting::start(ending, cx))
+            }
+            Next::Rest(ended) => {
+                cx.tell(AgentEvent::StateChanged(StateName::Idle));
+                Self::rest(ended, cx)
+            }
+        }
+    }
+
+    /// Idle again, with how it ended.
+    pub(super) fn rest(ended: Ended, cx: &mut Context) -> Self {
+        Self::Idle(Idle::rest(ended, cx))
+    }
+
+    /// A turn's tools go on: which part of Executing that is depends on what comes first among the queued calls.
+    fn use_tools(mut turn: ToolTurn, cx: &mut Context) -> Self {
+        match turn.advance(cx) {
+            Wanted::Tools => {
+                phase(cx, Phase::RunningTools);
+                Self::RunningTools(RunningTools { turn })
+            }
+            Wanted::Children => {
+                phase(cx, Phase::Dispatching);
+                Self::Dispatching(Dispatching { turn })
+            }
+            Wanted::Confirmation(place) => {
+                phase(cx, Phase::Confirming);
+                Self::Confirming(Confirming::start(turn, place, cx))
+            }
+            Wanted::Nothing => Self::enter(turn.finish(cx), cx),
+        }
+    }
+
+    /// Which of the five states this is.
+    pub(super) fn name(&self) -> StateName {
+        match self {
+            Self::Idle(_) => StateName::Idle,
+            Self::Planning(_) => StateName::Planning,
+            Self::CallingModel(_)
+            | Self::BackingOff(_)
+            | Self::Confirming(_)
+            | Self::RunningTools(_)
+            | Self::Dispatching(_)
+            | Self::RunningHooks(_)
+            | Self::AnsweringQuery(_)
+            | Self::Compacting(_) => StateName::Executing,
+            Self::Verifying(_) => StateName::Verifying,
+            Self::Reporting(_) => StateName::Reporting,
+        }
+    }
+
+    /// The part of Executing this is, or the state's own name: what the transition table prints.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Idle(_) => "Idle",
+            Self::Planning(_) => "Planning",
+            Self::CallingModel(_) => "CallingModel",
+            Self::BackingOff(_) => "BackingOff",
+            Self::Confirming(_) => "Confirming",
+            Self::RunningTools(_) => "RunningTools",
+            Self::Dispatching(_) => "Dispatching",
+            Self::RunningHooks(_) => "RunningHooks",
+            Self::AnsweringQuery(_) => "AnsweringQuery",
+            Self::Compacting(_) => "Compacting",
+            Self::Verifying(_) => "Verifying",
+            Self::Reporting(_) => "Reporting",
+        }
+    }
+
+    /// The calls whose answers are awaited.
+    pub(super) fn awaited(&self) -> Vec<CallId> {
+        match self {
+            Self::Idle(_) | Self::BackingOff(_) => Vec::new(),
+            Self::Planning(Planning { call })
+            | Self::CallingModel(CallingModel { call, .. })
+            | Self::Confirming(Confirming { call, .. })
+            | Self::RunningHooks(RunningHooks { call })
+            | Self::AnsweringQuery(AnsweringQuery { call, .. })
+            | Self::Compacting(Compacting { call, .. })
+            | Self::Verifying(Verifying { call, .. }) => vec![*call],
+            Self::RunningTools(RunningTools { turn }) | Self::Dispatching(Dispatching { turn }) => turn.running(),
+            Self::Reporting(state) => state.awaited(),
+        }
+    }
+
+    /// The moment at which the state itself wants to be woken.
+    pub(super) fn due(&self) -> Option<Moment> {
+        match self {
+            Self::BackingOff(state) => Some(state.due),
+            Self::Confirming(state) => state.due,
+            Self::Idle(_)
+            | Self::Planning(_)
+            | Self::CallingModel(_)
+            | Self::RunningTools(_)
+            | Self::Dispatching(_)
+            | Self::RunningHooks(_)
+            | Self::AnsweringQuery(_)
+            | Self::Compacting(_)
+            | Self::Verifying(_)
+            | Self::Reporting(_) => None,
+        }
+    }
+
+    /// The tools that were under way, when the run ends in the middle of them.
+    pub(super) fn into_turn(self) -> Option<ToolTurn> {
+        match self {
+            Self::BackingOff(state) => state.into_turn(),
+            Self::Confirming(Confirming { turn, .. })
+            | Self::RunningTools(RunningTools { turn })
+            | Self::Dispatching(Dispatching { turn }) => Some(turn),
+            Self::Idle(_)
+            | Self::Planning(_)
+            | Self::CallingModel(_)
+            | Self::RunningHooks(_)
+            | Self::AnsweringQuery(_)
+            | Self::Compacting(_)
+            | Self::Verifying(_)
+            | Self::Reporting(_) => None,
+        }
+    }
+
+    /// How the run ended, once it has.
+    pub(super) fn ended(&self) -> Option<&Ended> {
+        match self {
+            Self::Idle(state) => state.ended.as_ref(),
+            Self::Reporting(state) => Some(&state.ended),
+            Self::Planning(_)
+            | Self::CallingModel(_)
+            | Self::BackingOff(_)
+            | Self::Confirming(_)
+            | Self::RunningTools(_)
+            | Self::Dispatching(_)
+            | Self::RunningHooks(_)
+            | Self::AnsweringQuery(_)
+            | Self::Compacting(_)
+            | Self::Verifying(_) => None,
+        }
+    }
+}
+
+fn phase(cx: &mut Context, phase: Phase) {
+    cx.tell(AgentEvent::PhaseChanged(phase));
+}

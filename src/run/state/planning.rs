@@ -1,0 +1,60 @@
+//! Planning: the gate is frozen and the first message made. No model call.
+
+use super::Next;
+use crate::id::CallId;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::transcript::Transcript;
+use crate::run::watch::StateName;
+use serde::{Deserialize, Serialize};
+
+/// Waiting for the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Planning {
+    pub(super) call: CallId,
+}
+
+impl Planning {
+    pub(super) fn start(cx: &mut Context) -> Self {
+        let call = cx.call();
+        cx.ask(Action::Plan { call });
+        Self { call }
+    }
+
+    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::PlanReady { plan, .. } => {
+                cx.plan = *plan;
+                cx.transcript = Transcript::begin(std::mem::take(&mut cx.plan.messages));
+                cx.attempt = 1;
+                for note in std::mem::take(&mut cx.plan.notes) {
+                    cx.warn(note);
+                }
+                Some(Next::Begin)
+            }
+            Event::PlanFailed { reason, message, .. } => Some(Next::end(reason, message)),
+            Event::TaskSubmitted { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Planning, event.name());
+                None
+            }
+        }
+    }
+}

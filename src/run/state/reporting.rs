@@ -1,0 +1,130 @@
+//! Reporting: the report is written. Answers of effects that were stopped still come in and are booked; nothing new begins.
+
+use super::Next;
+use super::executing::ToolTurn;
+use super::next::Ending;
+use crate::chat::ToolOutcome;
+use crate::id::CallId;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::watch::{AgentEvent, StateName};
+use crate::verdict::{Reason, StopCause};
+use serde::{Deserialize, Serialize};
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::run) struct Ended {
+    pub(in crate::run) reason: Reason,
+    /// One line for people.
+    pub(in crate::run) message: String,
+    pub(in crate::run) stopped_by: Option<StopCause>,
+    /// What the model had said of an unfinished answer.
+    pub(in crate::run) said: String,
+}
+
+impl Ended {
+    pub(in crate::run) fn is_verified(&self) -> bool {
+        matches!(self.reason, Reason::Verified | Reason::Skipped)
+    }
+
+    pub(in crate::run) fn is_cancelled(&self) -> bool {
+        self.reason == Reason::Cancelled
+    }
+}
+
+/// Waiting for the report to be written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Reporting {
+    call: CallId,
+    late: Vec<CallId>,
+    turn: Option<ToolTurn>,
+    pub(super) ended: Ended,
+}
+
+impl Reporting {
+    pub(super) fn start(ending: Ending, cx: &mut Context) -> Self {
+        let Ending { reason, message, stopped_by, said, turn, late } = ending;
+        let call = cx.call();
+        if reason.row().exit_code == Reason::MaxTurns.row().exit_code {
+            cx.tell(AgentEvent::Limit { reason });
+        }
+        if !late.is_empty() {
+            cx.ask(Action::AbortInFlight);
+        }
+        cx.ask(Action::SaveReport { call });
+        Self { call, late, turn, ended: Ended { reason, message, stopped_by, said } }
+    }
+
+    pub(super) fn awaited(&self) -> Vec<CallId> {
+        let mut calls = self.late.clone();
+        calls.push(self.call);
+        calls
+    }
+
+    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::ReportSaved { call } if call == self.call => Some(self.rest(cx)),
+            Event::ReportFailed { call, message } if call == self.call => {
+                self.ended.reason = Reason::IoError;
+                self.ended.message = message;
+                Some(self.rest(cx))
+            }
+            Event::ToolFinished { call, outcome } => {
+                self.book(call, outcome, cx);
+                None
+            }
+            Event::ChildFinished { call, outcome, usage } => {
+                cx.ledger.book_child(&usage);
+                self.book(call, outcome, cx);
+                None
+            }
+            Event::ModelCompleted { call, reply } => {
+                cx.ledger.book_reply(&reply, cx.transcript.bytes());
+                self.came(call);
+                None
+            }
+            Event::ModelFailed { call, .. }
+            | Event::PlanReady { call, .. }
+            | Event::PlanFailed { call, .. }
+            | Event::ConfirmationAnswered { call, .. }
+            | Event::HooksFinished { call, .. }
+            | Event::QueryAnswered { call, .. }
+            | Event::CompactionFinished { call, .. }
+            | Event::GateFinished { call, .. } => {
+                self.came(call);
+                None
+            }
+            Event::ModelDelta { .. } | Event::ToolProgress { .. } | Event::GateProgress { .. } => None,
+            Event::TaskSubmitted { .. }
+            | Event::DeadlinePassed
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Reporting, event.name());
+                None
+            }
+        }
+    }
+
+    fn book(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
+        if let Some(turn) = &mut self.turn {
+            turn.end(call, outcome, cx);
+            turn.report(cx);
+        }
+        self.came(call);
+    }
+
+    fn came(&mut self, call: CallId) {
+        self.late.retain(|late| *late != call);
+    }
+
+    /// Leaves for Idle with a conversation that is whole: calls that never ran get a result that says so.
+    fn rest(&mut self, cx: &mut Context) -> Next {
+        if let Some(turn) = self.turn.take() {
+            turn.seal(cx);
+        }
+        Next::Rest(self.ended.clone())
+    }
+}

@@ -1,0 +1,123 @@
+//! Verifying: the frozen gate judges the work. No model call, and no agent process alive.
+
+use super::Next;
+use crate::id::CallId;
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::Event;
+use crate::run::ledger::Attempt;
+use crate::run::prompt;
+use crate::run::watch::{AgentEvent, StateName};
+use crate::task::OnTamper;
+use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// Waiting for the verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Verifying {
+    pub(super) call: CallId,
+    attempt: u32,
+}
+
+impl Verifying {
+    pub(super) fn start(cx: &mut Context) -> Self {
+        let (call, attempt) = (cx.call(), cx.attempt);
+        cx.ask(Action::RunGate { call, attempt });
+        Self { call, attempt }
+    }
+
+    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::GateProgress { progress, .. } => {
+                cx.tell(AgentEvent::LaneStep(progress));
+                None
+            }
+            Event::GateFinished { verdict, .. } => Some(self.judge(*verdict, cx)),
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Verifying, event.name());
+                None
+            }
+        }
+    }
+
+    fn judge(&self, verdict: Verdict, cx: &mut Context) -> Next {
+        tell(&verdict, self.attempt, cx);
+        let ruling = verdict.ruling;
+        let retries_left = (cx.charter.max_retries + 1).saturating_sub(self.attempt);
+        let next = match ruling {
+            Ruling::Passed => Next::end(Reason::Verified, Reason::Verified.row().meaning),
+            Ruling::Errored => Next::end(Reason::GateErrored, verdict.feedback.clone()),
+            Ruling::Failed if is_stuck(&verdict, cx) => Next::end(Reason::Stuck, failed_steps(&verdict).join(", ")),
+            Ruling::Failed if retries_left == 0 => {
+                Next::end(Reason::GateFailed, format!("failed: {}", failed_steps(&verdict).join(", ")))
+            }
+            Ruling::Failed => {
+                cx.transcript.say(prompt::gate_failed(&verdict.feedback, retries_left - 1));
+                Next::Begin
+            }
+            Ruling::Tampered => tampered(&verdict, retries_left, cx),
+        };
+        cx.ledger.attempts.push(Attempt { number: self.attempt, verdict });
+        if matches!(next, Next::Begin) {
+            cx.attempt += 1;
+            cx.loops.forget();
+        }
+        next
+    }
+}
+
+/// By policy, and by whether the model was told of this before: once more, or the end.
+fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
+    let again = verdict.findings.iter().any(|finding| cx.told.contains(finding));
+    let names = || verdict.findings.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>().join(", ");
+    if cx.charter.on_tamper == OnTamper::Fail || again || retries_left == 0 {
+        return Next::end(Reason::GateTampered, format!("changed although protected: {}", names()));
+    }
+    cx.told.extend(verdict.findings.iter().cloned());
+    cx.transcript.say(prompt::tampered(&verdict.findings, retries_left - 1));
+    Next::Begin
+}
+
+fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
+    if !verdict.findings.is_empty() {
+        cx.tell(AgentEvent::Tamper { findings: verdict.findings.clone() });
+    }
+    cx.tell(AgentEvent::VerifyResult {
+        success: verdict.passed(),
+        attempt,
+        duration_ms: verdict.duration_ms,
+        failed_steps: failed_steps(verdict),
+        feedback: verdict.feedback.clone(),
+    });
+}
+
+/// Whether this failure is the last of `stuck_after` in a row with the same signature.
+fn is_stuck(verdict: &Verdict, cx: &Context) -> bool {
+    let Some(limit) = cx.charter.stuck_after else { return false };
+    let same = |attempt: &&Attempt| attempt.verdict.signature == verdict.signature;
+    let before = cx.ledger.attempts.iter().rev().take_while(same).count();
+    before + 1 >= limit as usize
+}
+
+fn failed_steps(verdict: &Verdict) -> Vec<String> {
+    let failed = |status| matches!(status, StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored);
+    let name = |lane: &str, step: &str| format!("{lane}/{step}");
+    verdict.steps.iter().filter(|step| failed(step.status)).map(|step| name(&step.lane, &step.step)).collect()
+}

@@ -1,0 +1,118 @@
+//! The conversation of a run, kept valid at every moment: every tool use has exactly one result, in order, before the next
+//! model call. Providers reject a conversation that breaks this.
+
+use crate::chat::{Block, Message, Role, ToolInput, ToolResult, text_of};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The conversation, and the ids that its tool uses have taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Transcript {
+    messages: Vec<Message>,
+    ids: BTreeSet<String>,
+    bytes: usize,
+}
+
+impl Transcript {
+    /// Begins with an earlier conversation or the first message.
+    pub(super) fn begin(messages: Vec<Message>) -> Self {
+        let mut transcript = Self::default();
+        for message in messages {
+            transcript.push(message);
+        }
+        transcript
+    }
+
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Its length in bytes of text and arguments.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The text of the model's newest message, if it said anything.
+    pub(super) fn last_said(&self) -> Option<String> {
+        let said = |message: &Message| {
+            let text = text_of(&message.content);
+            (message.role == Role::Assistant && !text.trim().is_empty()).then_some(text)
+        };
+        self.messages.iter().rev().find_map(said)
+    }
+
+    pub(super) fn push(&mut self, message: Message) {
+        self.bytes += bytes_of(&message.content);
+        for block in &message.content {
+            if let Block::ToolUse(call) = block {
+                self.ids.insert(call.id.clone());
+            }
+        }
+        self.messages.push(message);
+    }
+
+    /// Says something to the model: in the newest message when that is a user's, else in one of its own.
+    pub(super) fn say(&mut self, text: String) {
+        self.bytes += text.len();
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::User => last.content.push(Block::Text { text }),
+            Some(_) | None => self.messages.push(Message::user(text)),
+        }
+    }
+
+    /// Gives the results of the newest turn.
+    pub(super) fn answer(&mut self, results: Vec<ToolResult>) {
+        self.push(Message { role: Role::User, content: results.into_iter().map(Block::ToolResult).collect() });
+    }
+
+    /// An id for a tool use that no other one has: the provider's own when it is free, else one made from it.
+    pub(super) fn free_id(&self, wanted: &str, turn: u64, place: usize) -> String {
+        if !wanted.is_empty() && !self.ids.contains(wanted) {
+            return wanted.to_owned();
+        }
+        let stem = if wanted.is_empty() { "call" } else { wanted };
+        let mut id = format!("{stem}_t{turn}_{place}");
+        while self.ids.contains(&id) {
+            id.push('_');
+        }
+        id
+    }
+
+    /// Replaces the first `upto` messages by a summary of them.
+    pub(super) fn summarise(&mut self, upto: usize, summary: String) {
+        let tail = self.messages.split_off(upto.min(self.messages.len()));
+        *self = Self { ids: std::mem::take(&mut self.ids), ..Self::begin(vec![Message::user(summary)]) };
+        for message in tail {
+            self.push(message);
+        }
+    }
+}
+
+/// The bytes of text and arguments in some blocks.
+pub(super) fn bytes_of(content: &[Block]) -> usize {
+    let size = |block: &Block| match block {
+        Block::Text { text } | Block::Thinking { text, .. } => text.len(),
+        Block::ToolUse(call) => call.name.len() + input_bytes(&call.input),
+        Block::ToolResult(result) => result.content.len(),
+        Block::Opaque { value } => value_bytes(value),
+    };
+    content.iter().map(size).sum()
+}
+
+fn input_bytes(input: &ToolInput) -> usize {
+    match input {
+        ToolInput::Object(value) => value_bytes(value),
+        ToolInput::Malformed { text, .. } => text.len(),
+    }
+}
+
+/// The bytes of a JSON value's texts, keys and separators: near its written length, without writing it.
+fn value_bytes(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| value_bytes(item) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => fields.iter().map(|(key, item)| key.len() + value_bytes(item) + 4).sum::<usize>() + 2,
+    }
+}

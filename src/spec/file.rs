@@ -1,0 +1,61 @@
+//! A spec file, read: `specs/<module>/<module>.spec.md` in spec-sync's layout.
+
+use super::{Spec, SpecFault};
+use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
+
+/// Reads a spec; `path` names it in messages.
+///
+/// # Errors
+/// [`SpecFault::Invalid`] with everything that is wrong.
+pub fn parse(text: &str, path: &str) -> Result<Spec, SpecFault> {
+    let fault = |problems| SpecFault::Invalid { file: path.into(), problems };
+    let Document { front, body, .. } = document(text).map_err(|problem| fault(problem.into()))?;
+    let mut problems = Problems::default();
+    let Some(front) = front else {
+        let none = Problem::at(Place { line: 1, column: 1 }, "a spec begins with front matter");
+        return Err(fault(
+            none.hint("write `---`, `module: name`, `version: 1`, `files: [src/name.rs]`, `---`").into(),
+        ));
+    };
+    let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(fault(problems)) };
+    for key in ["module", "version", "files"] {
+        if table.place_of(key).is_none() {
+            problems.push(Problem::at(table.place, format!("`{key}` is missing")).hint(format!("add `{key}: …`")));
+        }
+    }
+    let spec = Spec {
+        module: table.text("module", &mut problems).unwrap_or_default().into(),
+        version: table.take("version").and_then(|node| version(node, &mut problems)).unwrap_or_default(),
+        status: table.text("status", &mut problems).unwrap_or_default().into(),
+        files: table.texts_where("files", crate::task::check_glob, &mut problems).unwrap_or_default(),
+        depends_on: table.texts("depends_on", &mut problems).unwrap_or_default(),
+        path: path.into(),
+        body: body.trim().into(),
+        purpose: purpose(body),
+    };
+    table.take("db_tables"); // spec-sync's; it says nothing to a task
+    table.finish(&mut problems);
+    if problems.is_empty() { Ok(spec) } else { Err(fault(problems)) }
+}
+
+/// `1`, `1.0` and `1.0.2` are all written without quotes.
+fn version(node: &Node, problems: &mut Problems) -> Option<String> {
+    match &node.value {
+        Value::Int(number) => Some(number.to_string()),
+        Value::Float(number) => Some(format!("{number:?}")),
+        Value::Text(text) => Some(text.clone()),
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
+            let message = format!("expected `version` to be a number or a text, found {}", node.describe());
+            problems.push(Problem::at(node.place, message).hint("write `version: 1`"));
+            None
+        }
+    }
+}
+
+fn purpose(body: &str) -> String {
+    let heading = |line: &str| line.starts_with('#');
+    let name = |line: &str| line.trim_matches(|c: char| c == '#' || c.is_whitespace()).eq_ignore_ascii_case("purpose");
+    let section = body.lines().map(str::trim).skip_while(|line| !(heading(line) && name(line))).skip(1);
+    let paragraph = section.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty() && !heading(line));
+    paragraph.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,129 @@
+//! Specs: what a module of the project promises, for people and for the model. Knows no files; [`parse`] makes one from text.
+
+mod file;
+
+pub use file::parse;
+
+use crate::task::SpecChoice;
+use crate::yaml::{Problems, nearest};
+use globset::GlobBuilder;
+use std::collections::BTreeSet;
+
+/// A module's spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// The module's name.
+    pub module: String,
+    /// The spec's version, as it is written.
+    pub version: String,
+    /// `draft`, `active` and so on, as it is written; empty where it is not said.
+    pub status: String,
+    /// The module's source files, as paths or globs.
+    pub files: Vec<String>,
+    /// Specs of other modules, by name or path.
+    pub depends_on: Vec<String>,
+    /// Where the spec is, in the workspace.
+    pub path: String,
+    /// The Markdown below the front matter.
+    pub body: String,
+    /// The first paragraph of the section Purpose, on one line; empty where there is none.
+    pub purpose: String,
+}
+
+/// Why there is no such spec.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecFault {
+    /// A spec file is wrong: every problem, one a line, with file and place.
+    #[error("{}", .problems.within(.file))]
+    Invalid {
+        /// The file, as it was named.
+        file: String,
+        /// What is wrong with it.
+        problems: Problems,
+    },
+    /// A task asks for a module that has no spec.
+    #[error("no spec for the module `{module}` ({hint})")]
+    Unknown {
+        /// The module, as it was asked for.
+        module: String,
+        /// What there is instead.
+        hint: String,
+    },
+}
+
+/// The module names and purposes, one module a line.
+pub fn index(specs: &[Spec]) -> String {
+    let line = |spec: &Spec| match spec.purpose.as_str() {
+        "" => format!("- {} ({})\n", spec.module, spec.path),
+        purpose => format!("- {} ({}): {purpose}\n", spec.module, spec.path),
+    };
+    specs.iter().map(line).collect()
+}
+
+/// The specs whose full text a task gets. `mentioned` are the paths and globs that its text (see [`paths_in`]), `files` and
+/// `context` name; they decide where the choice is `auto`.
+///
+/// # Errors
+/// [`SpecFault::Unknown`] where the choice names a module without a spec.
+pub fn select<'a>(specs: &'a [Spec], choice: &SpecChoice, mentioned: &[String]) -> Result<Vec<&'a Spec>, SpecFault> {
+    match choice {
+        SpecChoice::None => Ok(Vec::new()),
+        SpecChoice::All => Ok(specs.iter().collect()),
+        SpecChoice::Auto => {
+            let touched = |spec: &&Spec| spec.files.iter().any(|file| mentioned.iter().any(|path| touches(path, file)));
+            Ok(specs.iter().filter(touched).collect())
+        }
+        SpecChoice::Modules(names) => names.iter().map(|name| find(specs, name)).collect(),
+    }
+}
+
+fn find<'a>(specs: &'a [Spec], name: &str) -> Result<&'a Spec, SpecFault> {
+    specs.iter().find(|spec| spec.module == name).ok_or_else(|| {
+        let names: Vec<&str> = specs.iter().map(|spec| spec.module.as_str()).collect();
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.is_empty() => "the project has no specs".into(),
+            None => format!("there are: {}", names.join(", ")),
+        };
+        SpecFault::Unknown { module: name.into(), hint }
+    })
+}
+
+/// Whether a path or glob that a task names and one that a spec names can mean the same file.
+fn touches(mention: &str, file: &str) -> bool {
+    let below = |folder: &str, path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let bare = !mention.contains('/') && file.rsplit('/').next() == Some(mention);
+    bare || mention == file
+        || below(mention, file)
+        || below(file, mention)
+        || matches(file, mention)
+        || matches(mention, file)
+}
+
+fn matches(glob: &str, path: &str) -> bool {
+    GlobBuilder::new(glob).literal_separator(true).build().is_ok_and(|glob| glob.compile_matcher().is_match(path))
+}
+
+/// The words of a text that look like paths of the workspace, in order, each once: with a `/` in them, or a file's ending.
+pub fn paths_in(text: &str) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let split = |c: char| c.is_whitespace() || "`'\"()[]{}<>,;|=".contains(c);
+    text.split(split).filter_map(path).filter(|path| seen.insert(path.clone())).collect()
+}
+
+fn path(word: &str) -> Option<String> {
+    let word = word.split(['#', ':']).next().unwrap_or(word); // `src/a.rs:12:5`, `src/a.rs#L12`
+    let word = word.trim_start_matches('*').trim_start_matches("./").trim_end_matches(['.', '?', '!', '*', '_', '/']);
+    let inside =
+        !word.starts_with(['/', '~', '-', '@']) && word.split('/').all(|part| !part.is_empty() && part != "..");
+    let plain = word.len() <= 256 && word.chars().all(|c| c.is_alphanumeric() || "._-+/*@".contains(c));
+    let ending = |(stem, ending): (&str, &str)| {
+        let short = (1..=8).contains(&ending.len()) && ending.starts_with(|c: char| c.is_ascii_alphabetic());
+        stem.chars().count() > 1 && short && ending.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let named = word.contains('/') || word.rsplit_once('.').is_some_and(ending);
+    (inside && plain && named).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

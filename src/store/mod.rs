@@ -1,0 +1,159 @@
+//! What is kept outside the workspace: a folder for each project, in it one for each run. Takes what it stores already
+//! serialised, and knows nothing of its meaning.
+
+mod journal;
+
+pub use journal::Journal;
+
+use crate::id::RunId;
+use ring::digest::{SHA256, digest};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Something could not be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {verb} {path}")]
+pub struct StoreError {
+    /// What was tried, as it follows "cannot".
+    pub verb: &'static str,
+    /// The file or folder.
+    pub path: String,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+impl StoreError {
+    pub(crate) fn new(verb: &'static str, path: &Path, source: io::Error) -> Self {
+        Self { verb, path: path.display().to_string(), source }
+    }
+}
+
+/// The folder of one run: `<state>/<project>/runs/<id>/`, readable by its owner alone.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// Makes the folder of a new run of the project at `workspace`, which must be a canonical path.
+    ///
+    /// # Errors
+    /// When a folder cannot be made or is not ours to write.
+    pub fn create(state: &Path, workspace: &Path, run: &RunId) -> Result<Self, StoreError> {
+        let path = state.join(project_key(workspace)).join("runs").join(run.as_str());
+        let run_dir = Self { path };
+        for folder in [run_dir.path.clone(), run_dir.logs(), run_dir.outputs()] {
+            make_private(&folder)?;
+        }
+        Ok(run_dir)
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The journal: one JSON object a line.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("events.jsonl")
+    }
+
+    /// The report.
+    pub fn report(&self) -> PathBuf {
+        self.path.join("report.json")
+    }
+
+    /// The logs of lane steps.
+    pub fn logs(&self) -> PathBuf {
+        self.path.join("logs")
+    }
+
+    /// The full texts of tool results that were cut.
+    pub fn outputs(&self) -> PathBuf {
+        self.path.join("outputs")
+    }
+}
+
+/// Makes a folder and its parents, for its owner alone.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_private(folder: &Path) -> Result<(), StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| StoreError::new("make the folder", folder, source))
+}
+
+/// A name for a project's folder: the workspace's own name, and the start of a digest of its whole path.
+fn project_key(workspace: &Path) -> String {
+    let name = workspace.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let stem: String = name.chars().take(40).map(plain).collect();
+    format!("{stem}-{}", &sha256(workspace.as_os_str().as_encoded_bytes())[..12])
+}
+
+/// The SHA-256 digest of some bytes, in lower-case hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a file whole or not at all: a temporary file beside it, synced, then renamed over it.
+///
+/// # Errors
+/// When any of it fails; what was there before is then still there.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let fail = |source| StoreError::new("write", path, source);
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    temporary.persist(path).map_err(|error| fail(error.error))?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+}
+
+/// Opens a new file for its owner alone; one that is there already is an error.
+fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Reads a text file of at most `limit` bytes. `Ok(None)` when there is no such file.
+///
+/// # Errors
+/// When it cannot be read, is larger, or is not UTF-8.
+pub fn read_text(path: &Path, limit: usize) -> Result<Option<String>, StoreError> {
+    let fail = |source| StoreError::new("read", path, source);
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+        Ok(meta) if !meta.is_file() => return Err(fail(io::Error::other("not a regular file"))),
+        Ok(meta) if meta.len() > limit as u64 => {
+            return Err(fail(io::Error::other(format!("{} bytes, where at most {limit} are read", meta.len()))));
+        }
+        Ok(_) => {}
+    }
+    fs::read_to_string(path).map(Some).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_projects_of_the_same_name_have_different_folders() {
+        let keys = [project_key(Path::new("/a/app")), project_key(Path::new("/b/app"))];
+        assert!(keys.iter().all(|key| key.starts_with("app-")));
+        assert_ne!(keys[0], keys[1]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_its_old_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("missing").join("report.json");
+        assert!(write_whole(&path, b"new").is_err());
+        let path = dir.path().join("report.json");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+}

@@ -1,0 +1,204 @@
+//! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
+
+use super::params;
+use super::{Budget, GateChoice, OnTamper, ParamValues, SpecChoice, Task, Tier, ToolChoice};
+use crate::limits::MAX_RETRIES;
+use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
+use std::path::Path;
+
+/// Why a text is no task: every problem, one a line, each with the file's name and the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.within(.file))]
+pub struct TaskFault {
+    /// The file, as it was named.
+    pub file: String,
+    /// What is wrong with it.
+    pub problems: Problems,
+}
+
+/// Keys that are planned: refused, so that nobody relies on them in vain.
+const LATER: &[&str] = &["approve", "mcp", "needs", "output_schema", "schedule", "expect", "candidates"];
+
+/// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
+/// without values the body is taken as it stands: `{{` means nothing then.
+///
+/// # Errors
+/// [`TaskFault`] with everything that is wrong.
+pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, TaskFault> {
+    let fault = |problems| TaskFault { file: source.into(), problems };
+    let Document { front, body, body_line } = document(text).map_err(|problem| fault(problem.into()))?;
+    let mut problems = Problems::default();
+    let front = front.unwrap_or(Node { place: Place { line: 1, column: 1 }, value: Value::Map(Vec::new()) });
+    let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(fault(problems)) };
+    let prompt = match table.take("params").map(|node| params::declared(node, &mut problems)) {
+        None if values.is_empty() => body.to_owned(),
+        Some(None) => String::new(), // what is wrong with the parameters has been said
+        declared => {
+            let values = params::resolve(declared.flatten().as_deref(), values, &mut problems);
+            params::fill(body, body_line, &values, &mut problems)
+        }
+    };
+    if body.trim().is_empty() {
+        let empty = Problem::at(Place { line: body_line, column: 1 }, "the task has no text");
+        problems.push(empty.hint("write what is to be done below the front matter"));
+    }
+    let mut task = Task { source: source.into(), ..Task::from_prompt(prompt.trim()) };
+    task.title = match table.text("title", &mut problems) {
+        Some(title) => one_line(title),
+        None => title_of(&task.prompt, file_stem(source)),
+    };
+    read_gate(&mut table, &mut task, &mut problems);
+    read_paths(&mut table, &mut task, &mut problems);
+    read_means(&mut table, &mut task, &mut problems);
+    table.later(LATER, &mut problems);
+    planned(&mut table, "isolation", "in-place", &["worktree"], &mut problems);
+    planned(&mut table, "commit", "none", &["on-success", "each-turn"], &mut problems);
+    table.finish(&mut problems);
+    if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
+}
+
+fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
+    match table.take("lane") {
+        None => {}
+        Some(Node { value: Value::Bool(false), .. }) => task.gate = GateChoice::Skip,
+        Some(Node { value: Value::List(items), place }) if items.is_empty() => {
+            let empty = Problem::at(*place, "`lane` is an empty list");
+            problems.push(empty.hint("write `false` to skip verification"));
+        }
+        Some(Node { value: Value::Text(_) | Value::List(_), .. }) => {
+            task.gate = table.text_or_texts("lane", problems).map_or(GateChoice::Skip, GateChoice::Lanes);
+        }
+        Some(node) => problems.push(
+            Problem::at(
+                node.place,
+                format!("expected `lane` to be a lane's name, a list of them or `false`, found {}", node.describe()),
+            )
+            .hint("write `lane: verify`"),
+        ),
+    }
+    let retries = table.int("max_retries", 0..=100, problems).and_then(|int| u32::try_from(int).ok());
+    task.max_retries = retries.unwrap_or(MAX_RETRIES);
+    let words = [("restore", OnTamper::Restore), ("fail", OnTamper::Fail)];
+    task.on_tamper = table.one_of("on_tamper", &words, problems).unwrap_or(task.on_tamper);
+}
+
+fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
+    if let Some(Node { value: Value::List(items), place }) = table.take("files")
+        && items.is_empty()
+    {
+        let empty = Problem::at(*place, "`files` is an empty list: it would let nothing be changed");
+        problems.push(empty.hint("name paths, or remove the key to allow all but protected ones"));
+    }
+    task.files = table.texts_where("files", check_glob, problems).unwrap_or_default();
+    task.protect = table.texts_where("protect", check_glob, problems).unwrap_or_default();
+    task.allow_edit = table.texts_where("allow_edit", check_glob, problems).unwrap_or_default();
+    task.context = table.texts_where("context", check_path, problems).unwrap_or_default();
+    match table.take("specs") {
+        Some(Node { value: Value::List(_), .. }) => {
+            task.specs = table.texts("specs", problems).map_or(SpecChoice::None, SpecChoice::Modules);
+        }
+        _ => {
+            let words = [("auto", SpecChoice::Auto), ("all", SpecChoice::All), ("none", SpecChoice::None)];
+            task.specs = table.one_of("specs", &words, problems).unwrap_or(SpecChoice::Auto);
+        }
+    }
+}
+
+fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
+    task.models = table.text_or_texts("model", problems).unwrap_or_default();
+    let tiers = [("read", Tier::Read), ("tool", Tier::Tool), ("code", Tier::Code)];
+    task.tier = table.one_of("tier", &tiers, problems).unwrap_or(task.tier);
+    if let Some(mut tools) = table.take("tools").and_then(|node| Table::open(node, "`tools`", problems)) {
+        let ToolChoice { allow, deny } = ToolChoice::default();
+        task.tools = ToolChoice {
+            allow: tools.texts_where("allow", check_pattern, problems).unwrap_or(allow),
+            deny: tools.texts_where("deny", check_pattern, problems).unwrap_or(deny),
+        };
+        tools.finish(problems);
+    }
+    if let Some(mut budget) = table.take("budget").and_then(|node| Table::open(node, "`budget`", problems)) {
+        let mut count =
+            |key, problems: &mut _| budget.int(key, 1..=i64::MAX, problems).and_then(|n| u64::try_from(n).ok());
+        let (turns, tokens) = (count("turns", problems), count("tokens", problems));
+        let time = budget.duration("time", problems).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        task.budget = Budget { turns, tokens, time_ms: time };
+        budget.later(&["usd"], problems);
+        budget.finish(problems);
+    }
+}
+
+/// A key of which one word is understood already; the others are known and refused.
+fn planned(table: &mut Table<'_>, key: &str, now: &str, later: &[&str], problems: &mut Problems) {
+    let words: Vec<(&str, bool)> =
+        std::iter::once((now, true)).chain(later.iter().map(|word| (*word, false))).collect();
+    if let Some(false) = table.one_of(key, &words, problems)
+        && let Some(place) = table.place_of(key)
+    {
+        let only = Problem::at(place, format!("`{key}` other than `{now}` is not supported yet"));
+        problems.push(only.hint(format!("write `{key}: {now}` or remove it")));
+    }
+}
+
+/// What is wrong with a glob over paths of the workspace, and what to do.
+pub(crate) fn check_glob(glob: &str) -> Result<(), (String, String)> {
+    check_path(glob)?;
+    if glob.starts_with('!') {
+        return Err(("a glob can't begin with `!`".into(), "name what is meant, not what is not".into()));
+    }
+    if glob.ends_with('/') {
+        return Err(("it matches no file".into(), format!("write `{glob}**` for all below it")));
+    }
+    check_pattern(glob)
+}
+
+fn check_pattern(glob: &str) -> Result<(), (String, String)> {
+    let fault = |error: globset::Error| (format!("not a glob, {}", error.kind()), "fix the pattern".into());
+    globset::Glob::new(glob).map(drop).map_err(fault)
+}
+
+fn check_path(path: &str) -> Result<(), (String, String)> {
+    let refuse = |why: &str, hint: &str| Err((why.into(), hint.into()));
+    if path.starts_with(['/', '~']) {
+        return refuse("paths are relative to the workspace", "remove what leads to it");
+    }
+    if path.split('/').any(|part| part == "..") {
+        return refuse("`..` would leave the workspace", "name a path inside it");
+    }
+    if path.starts_with("./") {
+        return refuse("paths are plain", "write it without `./`");
+    }
+    Ok(())
+}
+
+/// The first Markdown heading outside code blocks, else `fallback`.
+pub(super) fn title_of(prompt: &str, fallback: &str) -> String {
+    let mut fence: Option<&str> = None;
+    for line in prompt.lines().map(str::trim) {
+        match (fence, ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark))) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (Some(_), _) => {}
+            (None, None) => {
+                let text = line.trim_start_matches('#');
+                let level = line.len() - text.len();
+                let title = one_line(text.trim_end_matches('#'));
+                if (1..=6).contains(&level) && text.starts_with([' ', '\t']) && !title.is_empty() {
+                    return title;
+                }
+            }
+        }
+    }
+    fallback.into()
+}
+
+/// A title has no line breaks and no control characters: it goes into lists and commit messages.
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn file_stem(source: &str) -> &str {
+    Path::new(source).file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "-").unwrap_or("task")
+}

@@ -1,0 +1,254 @@
+//! Parameters: what a task declares, what was given, and `{{ name }}` in its text. Strict: an undefined name is an error that
+//! says where. Only expressions mean something; statements (`{% … %}`) are refused, so that a template always ends and
+//! stays small.
+
+use super::ParamValues;
+use super::file::TaskFault;
+use crate::limits::MAX_SOURCE;
+use crate::yaml::{Node, Place, Problem, Problems, Table, Value};
+use minijinja::{Environment, UndefinedBehavior, filters, tests as jinja_tests};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The longest `{{ … }}`, in bytes: what it may cost grows with it.
+const MAX_EXPRESSION: usize = 256;
+/// Words that mean something in an expression.
+const RESERVED: &[&str] =
+    &["and", "else", "false", "if", "in", "is", "none", "not", "or", "true", "True", "False", "None"];
+
+/// A parameter that a task declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParamSpec {
+    /// Its name: letters, digits and `_`.
+    pub name: String,
+    /// Whether a value must be given; said, or else so when there is no default.
+    pub required: bool,
+    /// The value when none is given.
+    pub default: Option<String>,
+    /// The only values; empty: any.
+    pub choices: Vec<String>,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+/// Reads the `params:` of a front matter, each with its place; `None` where something is wrong with them.
+pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Place, ParamSpec)>> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("expected `params` to be a map, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write `params: { name: { required: true } }`"));
+        return None;
+    };
+    let (mut specs, before) = (Vec::new(), problems.len());
+    for (key, node) in entries {
+        let name = key.text.clone();
+        if !is_name(&name) {
+            let message = format!("`{name}` can't be a parameter's name");
+            problems.push(Problem::at(key.place, message).hint("use letters, digits and `_`, no word like `if`"));
+        }
+        let Some(mut table) = Table::open(node, &format!("the parameter `{name}`"), problems) else { continue };
+        let default = table.any_text("default", problems).map(str::to_owned);
+        let required = table.flag("required", problems);
+        let choices = table.texts("choices", problems).unwrap_or_default();
+        let description = table.text("description", problems).map(str::to_owned);
+        let fault = match &default {
+            Some(_) if required == Some(true) => Some("required, so its default is never used".into()),
+            Some(value) => not_a_choice(value, &choices),
+            None => None,
+        };
+        if let Some(fault) = fault {
+            let problem = Problem::at(key.place, format!("the parameter `{name}` is {fault}"));
+            problems.push(problem.hint("change or remove the default"));
+        }
+        table.finish(problems);
+        let required = required.unwrap_or(default.is_none());
+        specs.push((key.place, ParamSpec { name, required, default, choices, description }));
+    }
+    (problems.len() == before).then_some(specs)
+}
+
+/// Reads a file of values: a YAML map from names to texts, numbers or booleans.
+///
+/// # Errors
+/// [`TaskFault`] with everything that is wrong with it.
+pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> {
+    let fault = |problems| TaskFault { file: source.into(), problems };
+    let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
+    let mut problems = Problems::default();
+    let mut values = ParamValues::new();
+    let Value::Map(entries) = &node.value else {
+        let message = format!("expected a map from names to values, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write `name: value` lines"));
+        return Err(fault(problems));
+    };
+    for (key, node) in entries {
+        let value = match &node.value {
+            Value::Text(text) => text.clone(),
+            Value::Int(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Null | Value::List(_) | Value::Map(_) => {
+                let message = format!("expected a text, a number or a boolean, found {}", node.describe());
+                problems.push(Problem::at(node.place, message).hint("put the value in quotes"));
+                continue;
+            }
+        };
+        values.insert(key.text.clone(), value);
+    }
+    if problems.is_empty() { Ok(values) } else { Err(fault(problems)) }
+}
+
+/// The value of each name that the text may use; `None` for an optional one without a value. A task that declares nothing may
+/// be given anything.
+pub(super) fn resolve(
+    declared: Option<&[(Place, ParamSpec)]>,
+    given: &ParamValues,
+    problems: &mut Problems,
+) -> BTreeMap<String, Option<String>> {
+    let Some(specs) = declared else {
+        return given.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    };
+    for name in given.keys().filter(|name| specs.iter().all(|(_, spec)| spec.name != **name)) {
+        let problem = Problem { place: None, message: format!("the task has no parameter `{name}`"), hint: None };
+        let all: Vec<&str> = specs.iter().map(|(_, spec)| spec.name.as_str()).collect();
+        problems.push(problem.hint(format!("it has: {}", all.join(", "))).near(name, all));
+    }
+    let mut values = BTreeMap::new();
+    for (place, spec) in specs {
+        let value = given.get(&spec.name);
+        let fault = match value {
+            None if spec.required => Some("required, and no value was given".into()),
+            Some(value) => not_a_choice(value, &spec.choices),
+            None => None,
+        };
+        if let Some(fault) = fault {
+            let problem = Problem::at(*place, format!("the parameter `{}` is {fault}", spec.name));
+            problems.push(problem.hint(format!("give `--param {}=…`", spec.name)));
+        }
+        values.insert(spec.name.clone(), value.or(spec.default.as_ref()).cloned());
+    }
+    values
+}
+
+fn not_a_choice(value: &str, choices: &[String]) -> Option<String> {
+    if choices.is_empty() || choices.iter().any(|choice| choice == value) {
+        return None;
+    }
+    Some(format!("`{}`, which is none of its choices: {}", crate::yaml::excerpt(value), choices.join(", ")))
+}
+
+/// The text with every `{{ … }}` replaced.
+pub(super) fn fill(
+    body: &str,
+    body_line: usize,
+    values: &BTreeMap<String, Option<String>>,
+    problems: &mut Problems,
+) -> String {
+    let given = values.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    let given = minijinja::Value::from(given.collect::<BTreeMap<String, String>>());
+    let (environment, mut filled, mut at) = (expressions(), String::new(), 0);
+    while let Some(found) = body[at..].find("{{").map(|found| at + found) {
+        refuse_statement(body, at..found, body_line, problems);
+        filled.push_str(&body[at..found]);
+        let place = place(body, found, body_line);
+        let Some(length) = expression_length(&body[found + 2..]) else {
+            let open = Problem::at(place, format!("`{{{{` without `}}}}` within {MAX_EXPRESSION} bytes"));
+            problems.push(open.hint("close it; for the braces themselves write `{{ '{{' }}`"));
+            return filled;
+        };
+        match evaluate(&environment, &body[found + 2..found + 2 + length], values, &given) {
+            Ok(value) => filled.push_str(&value),
+            Err((message, hint)) => problems.push(Problem { place: Some(place), message, hint: Some(hint) }),
+        }
+        if filled.len() > MAX_SOURCE {
+            problems.push(
+                Problem::at(place, format!("the text is larger than {MAX_SOURCE} bytes here")).hint("shorten it"),
+            );
+            return filled;
+        }
+        at = found + length + 4;
+    }
+    refuse_statement(body, at..body.len(), body_line, problems);
+    filled + &body[at..]
+}
+
+fn refuse_statement(body: &str, part: Range<usize>, body_line: usize, problems: &mut Problems) {
+    if let Some(found) = body[part.clone()].find("{%") {
+        let place = place(body, part.start + found, body_line);
+        problems.push(
+            Problem::at(place, "statements (`{% … %}`) are not supported in a task with parameters")
+                .hint("use `{{ name }}` only; for the characters themselves write `{{ '{%' }}`"),
+        );
+    }
+}
+
+fn evaluate(
+    environment: &Environment<'_>,
+    source: &str,
+    values: &BTreeMap<String, Option<String>>,
+    given: &minijinja::Value,
+) -> Result<String, (String, String)> {
+    let shown = source.trim();
+    let failed = |error: minijinja::Error| {
+        let why = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+        (format!("in `{{{{ {shown} }}}}`: {why}"), "write `{{ name }}`; for the braces themselves, `{{ '{{' }}`".into())
+    };
+    let expression = environment.compile_expression(source).map_err(failed)?;
+    let mut names: Vec<String> = expression.undeclared_variables(false).into_iter().collect();
+    names.sort();
+    if let Some(name) = names.iter().find(|name| !values.contains_key(*name)) {
+        let known: Vec<&str> = values.keys().map(String::as_str).collect();
+        let hint = match crate::yaml::nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "declare it under `params:`".into(),
+            None => format!("known: {}", known.join(", ")),
+        };
+        return Err((format!("undefined name `{name}`"), hint));
+    }
+    let value = expression.eval(given.clone()).map_err(failed)?;
+    if value.is_undefined() {
+        let hint = format!("give `--param`, or write `{{{{ {shown} | default('') }}}}`");
+        return Err((format!("`{{{{ {shown} }}}}` has no value"), hint));
+    }
+    Ok(value.to_string())
+}
+
+/// What an expression may use: nothing that reads, loops or makes much out of little.
+fn expressions() -> Environment<'static> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_filter("default", filters::default);
+    environment.add_filter("lower", filters::lower);
+    environment.add_filter("trim", filters::trim);
+    environment.add_filter("upper", filters::upper);
+    environment.add_test("defined", jinja_tests::is_defined);
+    environment
+}
+
+/// Where the `}}` of an expression is; one inside quotes does not count.
+fn expression_length(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, c) in text.char_indices().take_while(|(at, _)| *at <= MAX_EXPRESSION) {
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(_) if c == '\\' => escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            None if text[at..].starts_with("}}") => return Some(at),
+            None => {}
+        }
+    }
+    None
+}
+
+fn place(body: &str, at: usize, body_line: usize) -> Place {
+    let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
+    Place { line: body_line + body[..at].matches('\n').count(), column: body[start..at].chars().count() + 1 }
+}
+
+fn is_name(name: &str) -> bool {
+    let start = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    start && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !RESERVED.contains(&name)
+}

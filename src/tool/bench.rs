@@ -1,0 +1,89 @@
+//! What tools work with: the workspace, the rules, the memory of files, and the place for results too long to be shown.
+
+use super::ledger::{self, Ledger};
+use super::rules::Rules;
+use super::{ToolError, bound};
+use crate::chat::{Detail, FileChange, ToolOutcome};
+use crate::id::CallId;
+use crate::workspace::jail::{Jail, Last, Place};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The largest file that tools read or edit, in bytes.
+pub(super) const MAX_FILE: u64 = 16 * 1024 * 1024;
+/// How stored results are named to `files-read`.
+pub(super) const OUTPUT: &str = "@output/";
+
+/// Everything a tool may use.
+#[derive(Debug)]
+pub(super) struct Bench {
+    pub(super) jail: Jail,
+    pub(super) outputs: Jail,
+    pub(super) rules: Rules,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) max_result: usize,
+    pub(super) shell_timeout: Duration,
+}
+
+impl Bench {
+    /// The memory of files. Whoever changes a file holds it from the first look to the last note, so changes don't cross.
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a file that is to be read.
+    pub(super) fn readable(&self, path: &str) -> Result<Place, ToolError> {
+        Ok(self.jail.locate(&self.jail.path(path)?, Last::Follow)?)
+    }
+
+    /// The place of a file that is to be changed, when the rules let it: by the name it was given, and by where it really is.
+    pub(super) fn writable(&self, path: &str, last: Last) -> Result<Place, ToolError> {
+        let path = self.jail.path(path)?;
+        self.rules.check(&path)?;
+        let place = self.jail.locate(&path, last)?;
+        self.rules.check(place.real())?;
+        Ok(place)
+    }
+
+    /// Writes a file and takes it down.
+    pub(super) fn put(
+        &self,
+        ledger: &mut Ledger,
+        place: &Place,
+        before: Option<&[u8]>,
+        after: &[u8],
+        said: String,
+    ) -> Result<ToolOutcome, ToolError> {
+        place.write(after, 0o666)?;
+        let change: FileChange = ledger.changed(place.real(), before, Some(after));
+        let diff = ledger::diff(place.real(), before.unwrap_or_default(), after);
+        Ok(ToolOutcome { change: Some(change), detail: Detail::Diff(diff), ..ToolOutcome::ok(said) })
+    }
+
+    /// The place where the whole result of a call is kept.
+    pub(super) fn output(&self, call: CallId) -> Result<Place, ToolError> {
+        Ok(self.outputs.locate(&self.outputs.path(&format!("{call}.txt"))?, Last::Follow)?)
+    }
+
+    /// The same as a path, for the process that writes it itself; the file is there and nobody else's to read.
+    pub(super) fn output_file(&self, call: CallId) -> Result<PathBuf, ToolError> {
+        let place = self.output(call)?;
+        place.write(b"", 0o600)?;
+        Ok(self.outputs.root().join(place.real().as_str()))
+    }
+
+    /// The text as the model gets it: cut when it is too long, and then kept whole under the call's number.
+    pub(super) fn bounded(&self, call: CallId, text: String) -> String {
+        if text.len() <= self.max_result {
+            return text;
+        }
+        let kept = self.output(call).and_then(|place| Ok(place.write(text.as_bytes(), 0o600)?));
+        let whereabouts = match kept {
+            Ok(()) => format!("all of it: files-read {OUTPUT}{call}"),
+            Err(error) => bound::line(&format!("the rest is lost: {error}"), bound::NOTE / 2),
+        };
+        bound::cut(&text, self.max_result, &whereabouts).unwrap_or(text)
+    }
+}

@@ -1,0 +1,40 @@
+//! `files-delete`: one file, or a link itself.
+
+use super::bench::{Bench, MAX_FILE};
+use super::{Call, Run, Tool, ToolError, WRITES, ledger};
+use crate::chat::Detail;
+use crate::chat::ToolOutcome;
+use crate::workspace::jail::{Kind, Last};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) const TOOL: Tool =
+    Tool { name: "files-delete", description: "Delete one file.", flags: WRITES, schema, run: Run::Files(run) };
+
+fn schema() -> Value {
+    json!({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
+        "path": {"type": "string"}
+    }})
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+}
+
+fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+    let Arguments { path } = call.arguments()?;
+    let place = bench.writable(&path, Last::Keep)?;
+    let mut ledger = bench.ledger();
+    // What is too large to be read is deleted all the same; only its lines go uncounted.
+    let is_file = place.metadata()?.is_some_and(|there| there.kind == Kind::File && there.bytes <= MAX_FILE);
+    let before = if is_file { place.read(MAX_FILE)? } else { Vec::new() };
+    if is_file {
+        ledger.check(place.real(), &before)?;
+    }
+    place.delete()?;
+    let change = ledger.changed(place.real(), Some(&before), None);
+    let detail = Detail::Diff(ledger::diff(place.real(), &before, b""));
+    Ok(ToolOutcome { change: Some(change), detail, ..ToolOutcome::ok(format!("deleted `{}`", place.real())) })
+}

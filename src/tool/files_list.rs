@@ -1,0 +1,62 @@
+//! `files-list`: what is in one directory, hidden names too.
+
+use super::bench::Bench;
+use super::{Call, LOOKS, Run, Tool, ToolError};
+use crate::chat::ToolOutcome;
+use crate::workspace::jail::{Entry, Folder, JailError, Kind, shown};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Names shown of one directory.
+const MAX_NAMES: usize = 1000;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "files-list",
+    description: "List one directory: `name/` for directories, sizes in bytes for files.",
+    flags: LOOKS,
+    schema,
+    run: Run::Files(run),
+};
+
+fn schema() -> Value {
+    json!({"type": "object", "additionalProperties": false, "properties": {
+        "path": {"type": "string"}
+    }})
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: Option<String>,
+}
+
+fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+    let Arguments { path } = call.arguments()?;
+    let path = bench.jail.path(path.as_deref().unwrap_or("."))?;
+    let (folder, real) = bench.jail.folder(&path)?;
+    let entries = folder.entries().map_err(|source| JailError::Io { path: real, source })?;
+    if entries.is_empty() {
+        return Ok(ToolOutcome::ok("(the directory is empty)"));
+    }
+    let mut list: String = entries.iter().take(MAX_NAMES).map(|entry| line(&folder, entry) + "\n").collect();
+    if let Some(more @ 1..) = entries.len().checked_sub(MAX_NAMES) {
+        list.push_str(&format!("[{more} more: use files-glob]\n"));
+    }
+    Ok(ToolOutcome::ok(list))
+}
+
+fn line(folder: &Folder, entry: &Entry) -> String {
+    let name = shown(&entry.name);
+    match entry.kind {
+        Kind::Folder => format!("{name}/"),
+        Kind::Link => match folder.link(&entry.name) {
+            Ok(target) => format!("{name} -> {}", shown(&target)),
+            Err(_) => name,
+        },
+        Kind::File => match folder.metadata(&entry.name) {
+            Ok(Some(metadata)) => format!("{name}  {}", metadata.bytes),
+            Ok(None) | Err(_) => name,
+        },
+        Kind::Special => format!("{name}  ({})", Kind::Special.described()),
+    }
+}

@@ -1,0 +1,209 @@
+//! The one door to the tools: a request goes in, an outcome comes out, both plain data, and nothing that happens behind it,
+//! not even a panic, gets past it.
+
+use super::bench::Bench;
+use super::contract::{Effect, ToolRequest};
+use super::ledger::Ledger;
+use super::rules::Rules;
+use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
+use crate::chat::ToolOutcome;
+use crate::id::CallId;
+use crate::workspace::jail::{Jail, JailError};
+use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The least that a result may be bounded to, in bytes: below it a cut would be all note.
+const MIN_RESULT: usize = 1024;
+
+/// What a tool host works by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSettings {
+    /// The workspace.
+    pub root: PathBuf,
+    /// Where the full text of cut results is kept; made when missing. Not in the workspace.
+    pub outputs_dir: PathBuf,
+    /// Paths that no tool changes.
+    pub protected: Vec<ProtectedRule>,
+    /// Protected paths that may be changed all the same, as globs.
+    pub allow_edit: Vec<String>,
+    /// The only paths that may be changed, as globs; empty: all that are not protected.
+    pub files: Vec<String>,
+    /// The whole environment of shell commands.
+    pub env: Vec<(String, String)>,
+    /// Bytes of a result that go to the model; at least 1 KiB.
+    pub max_result: usize,
+    /// The longest that a shell command may take, and what it may take when the call does not say.
+    pub shell_timeout: Duration,
+}
+
+/// A protected path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtectedRule {
+    /// What is protected, as a glob; a directory means everything in it.
+    pub pattern: String,
+    /// Why, as the model is told: "it defines the gate".
+    pub why: String,
+}
+
+/// Why there can be no tool host: for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The workspace can't be opened.
+    #[error("the workspace")]
+    Workspace(#[source] JailError),
+    /// The directory for outputs can't be made or opened.
+    #[error("the directory for outputs")]
+    Outputs(#[source] JailError),
+    /// The agent could write where its own outputs are kept.
+    #[error("the directory for outputs, `{}`, is inside the workspace", path.display())]
+    OutputsInside {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A glob among the protected, allowed or listed paths is none.
+    #[error("the paths that may be changed")]
+    Rules(#[source] ToolError),
+}
+
+/// Runs tool calls for one run. Calls may come at the same time; changes to files take turns.
+#[derive(Debug)]
+pub struct ToolHost {
+    bench: Arc<Bench>,
+}
+
+impl ToolHost {
+    /// Opens the workspace and compiles the rules.
+    ///
+    /// # Errors
+    /// [`HostError`] when a directory can't be used or a glob is none.
+    pub fn new(settings: HostSettings) -> Result<Self, HostError> {
+        let jail = Jail::open(&settings.root).map_err(HostError::Workspace)?;
+        if settings.outputs_dir.starts_with(jail.root()) || settings.outputs_dir.starts_with(&settings.root) {
+            return Err(HostError::OutputsInside { path: settings.outputs_dir });
+        }
+        let rules = Rules::new(&settings.protected, &settings.allow_edit, &settings.files);
+        let bench = Bench {
+            jail,
+            outputs: Jail::make(&settings.outputs_dir).map_err(HostError::Outputs)?,
+            rules: rules.map_err(HostError::Rules)?,
+            ledger: Mutex::new(Ledger::default()),
+            env: settings.env,
+            max_result: settings.max_result.max(MIN_RESULT),
+            shell_timeout: settings.shell_timeout,
+        };
+        Ok(Self { bench: Arc::new(bench) })
+    }
+
+    /// Runs one call to its end, which `stop` brings near. Never fails: what goes wrong is in the outcome.
+    pub async fn call(&self, request: ToolRequest, stop: &CancellationToken, progress: Progress<'_>) -> ToolOutcome {
+        let ToolRequest { call: id, name, input } = request;
+        match Tool::find(&name) {
+            Some(tool) => self.perform(Call { tool, id, input, stop: stop.clone() }, progress).await,
+            None => {
+                let known = TOOLS.map(|tool| tool.name).join(", ");
+                ToolOutcome::error(ToolError::Unknown { name: bound::line(&name, 80), known }.to_string())
+            }
+        }
+    }
+
+    async fn perform(&self, call: Call, progress: Progress<'_>) -> ToolOutcome {
+        let Call { tool, id, .. } = call;
+        if call.stop.is_cancelled() {
+            return outcome(&self.bench, tool, id, Err(ToolError::Stopped));
+        }
+        let done = match tool.run {
+            Run::Files(run) => {
+                let bench = Arc::clone(&self.bench);
+                let work = move || outcome(&bench, tool, id, run(&bench, &call));
+                // Waited for even after a stop, or the thread would go on alone; the work itself looks at `stop`.
+                tokio::task::spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
+                    Ok(panic) => panicked(tool, panic.as_ref()),
+                    Err(_) => ToolError::Stopped,
+                })
+            }
+            Run::Process(run) => {
+                AssertUnwindSafe(async { outcome(&self.bench, tool, id, run(&self.bench, &call, progress).await) })
+                    .catch_unwind()
+                    .await
+                    .map_err(|panic| panicked(tool, panic.as_ref()))
+            }
+        };
+        done.unwrap_or_else(|error| outcome(&self.bench, tool, id, Err(error)))
+    }
+}
+
+fn outcome(bench: &Bench, tool: Tool, call: CallId, done: Result<ToolOutcome, ToolError>) -> ToolOutcome {
+    let outcome = done.unwrap_or_else(|error| ToolOutcome {
+        transient: tool.flags.effect == Effect::ReadOnly && error.is_transient(),
+        ..ToolOutcome::error(error.to_string())
+    });
+    ToolOutcome { content: bench.bounded(call, outcome.content), ..outcome }
+}
+
+fn panicked(tool: Tool, panic: &(dyn Any + Send)) -> ToolError {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    ToolError::Panicked { tool: tool.name.into(), problem: bound::line(text.unwrap_or("a panic"), 200) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::jail::RelPath;
+    use futures_util::future::BoxFuture;
+    use rustix::io::Errno;
+    use serde_json::json;
+
+    type Done = Result<ToolOutcome, ToolError>;
+
+    fn broken(_: &Bench, _: &Call) -> Done {
+        panic!("no such luck")
+    }
+
+    fn broken_process<'a>(_: &'a Bench, _: &'a Call, _: Progress<'a>) -> BoxFuture<'a, Done> {
+        Box::pin(async { panic!("no such luck") })
+    }
+
+    fn out_of_handles(_: &Bench, _: &Call) -> Done {
+        Err(JailError::Io { path: RelPath::default(), source: Errno::MFILE.into() })?
+    }
+
+    async fn perform(tool: Tool) -> ToolOutcome {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("tree")).unwrap();
+        let settings = HostSettings {
+            root: home.path().join("tree"),
+            outputs_dir: home.path().join("outputs"),
+            protected: Vec::new(),
+            allow_edit: Vec::new(),
+            files: Vec::new(),
+            env: Vec::new(),
+            max_result: 0,
+            shell_timeout: Duration::ZERO,
+        };
+        let call = Call { tool, id: CallId(1), input: json!({}), stop: CancellationToken::new() };
+        ToolHost::new(settings).unwrap().perform(call, &|_| {}).await
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_tool_is_an_error_of_that_call() {
+        for run in [Run::Files(broken), Run::Process(broken_process)] {
+            let outcome = perform(Tool { run, ..TOOLS[0] }).await;
+            assert_eq!(outcome, ToolOutcome::error("files-delete failed inside: no such luck"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failure_that_may_pass_is_called_so_for_tools_that_only_look() {
+        for (flags, transient) in [(crate::tool::LOOKS, true), (crate::tool::WRITES, false)] {
+            let outcome = perform(Tool { flags, run: Run::Files(out_of_handles), ..TOOLS[0] }).await;
+            let expected = ToolOutcome { transient, ..ToolOutcome::error("`.`: Too many open files (os error 24)") };
+            assert_eq!(outcome, expected);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What the host remembers of files: how each was when the model last saw it, and how it was before the run changed it.
+
+use super::{ToolError, bound};
+use crate::chat::{ChangeKind, FileChange};
+use crate::workspace::jail::RelPath;
+use ring::digest::{SHA256, digest};
+use similar::{ChangeTag, TextDiff};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The largest file whose original is kept, in bytes.
+const MAX_ORIGINAL: usize = 2 * 1024 * 1024;
+/// All originals together, in bytes.
+const MAX_ORIGINALS: usize = 64 * 1024 * 1024;
+/// The largest diff that is passed on, in bytes.
+const MAX_DIFF: usize = 16 * 1024;
+/// How long one comparison may look for a shorter diff; after that it takes the one it has.
+const DIFF_TIME: Duration = Duration::from_millis(300);
+
+/// The memory of one run.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    seen: HashMap<RelPath, [u8; 32]>,
+    originals: HashMap<RelPath, Original>,
+    kept: usize,
+}
+
+/// A file before the run first changed it.
+#[derive(Debug)]
+enum Original {
+    Absent,
+    Bytes(Vec<u8>),
+    /// Too large to keep: changes are counted against the file before each of them.
+    Unkept,
+}
+
+impl Ledger {
+    /// The model has now seen these bytes of this file, or written them.
+    pub(super) fn saw(&mut self, path: &RelPath, bytes: &[u8]) {
+        self.seen.insert(path.clone(), hash(bytes));
+    }
+
+    /// Says no when the model has seen the file, but not as it is now.
+    pub(super) fn check(&self, path: &RelPath, bytes: &[u8]) -> Result<(), ToolError> {
+        match self.seen.get(path) {
+            Some(seen) if *seen != hash(bytes) => Err(ToolError::Changed { path: path.clone() }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Takes down that the file went from `before` to `after`, and says what the run has done to it in all.
+    pub(super) fn changed(&mut self, path: &RelPath, before: Option<&[u8]>, after: Option<&[u8]>) -> FileChange {
+        match after {
+            Some(bytes) => self.saw(path, bytes),
+            None => drop(self.seen.remove(path)),
+        }
+        if !self.originals.contains_key(path) {
+            let original = self.original(before);
+            self.originals.insert(path.clone(), original);
+        }
+        let (existed, original) = match self.originals.get(path) {
+            Some(Original::Absent) => (false, None),
+            Some(Original::Bytes(bytes)) => (true, Some(bytes.as_slice())),
+            Some(Original::Unkept) | None => (true, before),
+        };
+        let (added, removed) = lines_changed(original.unwrap_or_default(), after.unwrap_or_default());
+        let kind = match (existed, after) {
+            (_, None) => ChangeKind::Deleted,
+            (true, Some(_)) => ChangeKind::Modified,
+            (false, Some(_)) => ChangeKind::Created,
+        };
+        FileChange { path: path.to_string(), kind, added, removed }
+    }
+
+    fn original(&mut self, before: Option<&[u8]>) -> Original {
+        match before {
+            None => Original::Absent,
+            Some(bytes) if bytes.len() <= MAX_ORIGINAL && self.kept + bytes.len() <= MAX_ORIGINALS => {
+                self.kept += bytes.len();
+                Original::Bytes(bytes.to_vec())
+            }
+            Some(_) => Original::Unkept,
+        }
+    }
+}
+
+/// A unified diff of at most 16 KiB; empty when the file is too large for one that people would read.
+pub(super) fn diff(path: &RelPath, before: &[u8], after: &[u8]) -> String {
+    if before.len().max(after.len()) > MAX_ORIGINAL {
+        return String::new();
+    }
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let compared = compare(&before, &after);
+    let text = compared.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    if text.len() <= MAX_DIFF {
+        return text;
+    }
+    let head = bound::head(&text, MAX_DIFF - bound::NOTE);
+    let whole = head.rfind('\n').map_or(head, |end| &head[..=end]);
+    format!("{whole}[… {} bytes of the diff left out]\n", text.len() - whole.len())
+}
+
+/// How many lines were added and removed.
+fn lines_changed(before: &[u8], after: &[u8]) -> (u64, u64) {
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    compare(&before, &after).iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
+        ChangeTag::Insert => (added + 1, removed),
+        ChangeTag::Delete => (added, removed + 1),
+        ChangeTag::Equal => (added, removed),
+    })
+}
+
+fn compare<'t>(before: &'t str, after: &'t str) -> TextDiff<'t, 't, str> {
+    TextDiff::configure().timeout(DIFF_TIME).diff_lines(before, after)
+}
+
+fn hash(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> RelPath {
+        RelPath::default().join("a")
+    }
+
+    fn change(kind: ChangeKind, added: u64, removed: u64) -> FileChange {
+        FileChange { path: "a".into(), kind, added, removed }
+    }
+
+    #[test]
+    fn counts_are_net_against_the_file_as_the_run_found_it() {
+        let mut ledger = Ledger::default();
+        let steps = [
+            (Some("1\n2\n"), Some("1\n2\n3\n"), change(ChangeKind::Modified, 1, 0)),
+            (Some("1\n2\n3\n"), Some("1\n"), change(ChangeKind::Modified, 0, 1)),
+            (Some("1\n"), None, change(ChangeKind::Deleted, 0, 2)),
+            (None, Some("1\n2\n"), change(ChangeKind::Modified, 0, 0)),
+        ];
+        for (before, after, expected) in steps {
+            assert_eq!(ledger.changed(&path(), before.map(str::as_bytes), after.map(str::as_bytes)), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_not_there_is_created_however_often_it_is_written() {
+        let mut ledger = Ledger::default();
+        assert_eq!(ledger.changed(&path(), None, Some(b"1\n")), change(ChangeKind::Created, 1, 0));
+        assert_eq!(ledger.changed(&path(), Some(b"1\n"), Some(b"2\n3\n")), change(ChangeKind::Created, 2, 0));
+    }
+
+    #[test]
+    fn a_file_too_large_to_keep_is_counted_change_by_change() {
+        let mut ledger = Ledger::default();
+        let large = "x".repeat(MAX_ORIGINAL) + "\n";
+        let more = large.clone() + "y\n";
+        let most = more.clone() + "z\n";
+        ledger.changed(&path(), Some(large.as_bytes()), Some(more.as_bytes()));
+        let second = ledger.changed(&path(), Some(more.as_bytes()), Some(most.as_bytes()));
+        assert_eq!(second, change(ChangeKind::Modified, 1, 0));
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_at_a_line() {
+        let diff = diff(&path(), b"", "é\n".repeat(20_000).as_bytes());
+        assert!(diff.len() <= MAX_DIFF);
+        assert!(diff.starts_with("--- a/a\n+++ b/a\n@@ -0,0 +1,20000 @@\n+é\n"));
+        assert!(diff.ends_with("bytes of the diff left out]\n"));
+    }
+}

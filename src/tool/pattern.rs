@@ -1,0 +1,106 @@
+//! Globs over workspace paths, in the one dialect of all tools and rules: `*` stays within a name, `**` crosses directories, a
+//! pattern without `/` fits names at any depth, and one that names a directory fits everything in it.
+
+use super::ToolError;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// A set of globs.
+#[derive(Debug, Clone)]
+pub(super) struct Patterns(GlobSet);
+
+impl Patterns {
+    /// Compiles patterns that mean a directory's content too when they name one.
+    pub(super) fn trees<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, ToolError> {
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let anchored = anchored(pattern)?;
+            set.add(glob(&anchored)?);
+            set.add(glob(&format!("{}/**", anchored.trim_end_matches('/')))?);
+        }
+        build(set)
+    }
+
+    /// Compiles one pattern that means exactly the files it names.
+    pub(super) fn files(pattern: &str) -> Result<Self, ToolError> {
+        let mut set = GlobSetBuilder::new();
+        set.add(glob(&anchored(pattern)?)?);
+        build(set)
+    }
+
+    /// Whether a path relative to where the patterns begin is meant.
+    pub(super) fn fit(&self, path: &str) -> bool {
+        self.0.is_match(path)
+    }
+}
+
+/// Whether a pattern asks for hidden files by name.
+pub(super) fn names_hidden(pattern: &str) -> bool {
+    pattern.split('/').any(|name| name.starts_with('.') && name != ".")
+}
+
+fn anchored(pattern: &str) -> Result<String, ToolError> {
+    let plain = pattern.strip_prefix("./").unwrap_or(pattern);
+    if plain.is_empty() {
+        return Err(ToolError::Pattern { pattern: pattern.into(), problem: "it is empty".into() });
+    }
+    if plain.split('/').any(|name| name == "..") {
+        return Err(ToolError::Pattern { pattern: pattern.into(), problem: "`..` leads outside".into() });
+    }
+    Ok(match plain.strip_prefix('/') {
+        Some(from_root) => from_root.into(),
+        None if plain.trim_end_matches('/').contains('/') => plain.into(),
+        None => format!("**/{plain}"),
+    })
+}
+
+fn glob(pattern: &str) -> Result<globset::Glob, ToolError> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
+    glob.map_err(|error| ToolError::Pattern { pattern: pattern.into(), problem: error.kind().to_string() })
+}
+
+fn build(set: GlobSetBuilder) -> Result<Patterns, ToolError> {
+    let set = set.build().map_err(|error| ToolError::Pattern {
+        pattern: error.glob().unwrap_or_default().into(),
+        problem: error.kind().to_string(),
+    })?;
+    Ok(Patterns(set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_what_they_say() {
+        for (pattern, path, fits) in [
+            ("*.rs", "src/a/lib.rs", true),
+            ("/*.rs", "src/lib.rs", false),
+            ("src/*.rs", "src/lib.rs", true),
+            ("src/*.rs", "src/a/lib.rs", false),
+            ("src/**/*.rs", "src/lib.rs", true),
+            ("**/*.{rs,toml}", "Cargo.toml", true),
+            ("./src/**", "src/a/b", true),
+        ] {
+            assert_eq!(Patterns::files(pattern).unwrap().fit(path), fits, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_tree_pattern_means_what_is_in_the_directory_too() {
+        let trees = Patterns::trees(["lanes", "scripts/ci/"]).unwrap();
+        for (path, fits) in [("lanes/verify.yaml", true), ("lanes", true), ("scripts/ci/a/b", true), ("src/a", false)] {
+            assert_eq!(trees.fit(path), fits, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_says_why() {
+        for (pattern, said) in [
+            ("a{b", "`**/a{b` is not a pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"),
+            ("../*", "`../*` is not a pattern: `..` leads outside"),
+            ("", "`` is not a pattern: it is empty"),
+        ] {
+            assert_eq!(Patterns::files(pattern).unwrap_err().to_string(), said);
+        }
+    }
+}

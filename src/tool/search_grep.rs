@@ -1,0 +1,223 @@
+//! `search-grep`: lines that match a regular expression.
+
+use super::bench::Bench;
+use super::pattern::{self, Patterns};
+use super::walk::{Walk, unread_note};
+use super::{Call, LOOKS, Run, Tool, ToolError, bound};
+use crate::chat::ToolOutcome;
+use crate::workspace::jail::{Found, JailError, Last};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use tokio_util::sync::CancellationToken;
+
+/// Matching lines when the call does not say, and the most it can say.
+const MAX_MATCHES: (usize, usize) = (200, 2000);
+/// Lines around a match, at most.
+const MAX_CONTEXT: usize = 20;
+/// Bytes of one line that are shown.
+const MAX_LINE: usize = 400;
+/// Bytes of one line that are held while searching; a file with a longer one is passed over.
+const MAX_HEAP: usize = 8 * 1024 * 1024;
+
+/// Bytes that are collected: with long paths and much context, matches alone are no bound.
+const MAX_LINES: usize = 2 * 1024 * 1024;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "search-grep",
+    description: "Search files by regex, below `path`. Gives path:line:text. Ignored, hidden and binary files are left out.",
+    flags: LOOKS,
+    schema,
+    run: Run::Files(run),
+};
+
+fn schema() -> Value {
+    json!({"type": "object", "additionalProperties": false, "required": ["pattern"], "properties": {
+        "pattern": {"type": "string"},
+        "path": {"type": "string"},
+        "glob": {"type": "string", "description": "only files that fit"},
+        "context": {"type": "integer", "minimum": 0, "description": "lines around"},
+        "ignore_case": {"type": "boolean"},
+        "max": {"type": "integer", "minimum": 1, "description": "matches"}
+    }})
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    context: Option<usize>,
+    #[serde(default)]
+    ignore_case: bool,
+    max: Option<NonZeroUsize>,
+}
+
+fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
+    let arguments: Arguments = call.arguments()?;
+    let globs = arguments.glob.as_deref().map(Patterns::files).transpose()?;
+    let mut search = Search::new(&arguments, &call.stop)?;
+    let path = bench.jail.path(arguments.path.as_deref().unwrap_or("."))?;
+    let unread = match bench.jail.find(&path, Last::Follow)? {
+        Found::Place(place) => {
+            let searched = search.file(place.real().as_str(), place.open()?);
+            if call.stop.is_cancelled() {
+                return Err(ToolError::Stopped);
+            }
+            searched.map_err(|source| JailError::Io { path: place.real().clone(), source })?;
+            0
+        }
+        Found::Folder(folder, at) => {
+            let below = if at.as_str().is_empty() { 0 } else { at.as_str().len() + 1 };
+            let hidden = arguments.glob.as_deref().is_some_and(pattern::names_hidden);
+            let walk = Walk { jail: &bench.jail, hidden, stop: &call.stop };
+            walk.files(&folder, &at, &mut |path, folder, name| {
+                let fits = |globs: &Patterns| path.get(below..).is_some_and(|path| globs.fit(path));
+                if globs.as_ref().is_none_or(fits) {
+                    let searched = folder.file(name).and_then(|file| search.file(path, file));
+                    search.unsearched += usize::from(searched.is_err());
+                }
+                if search.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?
+        }
+    };
+    Ok(ToolOutcome::ok(search.report() + &unread_note(unread)))
+}
+
+/// A search over any number of files.
+struct Search<'s> {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    stop: &'s CancellationToken,
+    context: usize,
+    max: usize,
+    lines: String,
+    matches: usize,
+    /// Files that could not be searched.
+    unsearched: usize,
+}
+
+impl<'s> Search<'s> {
+    fn new(arguments: &Arguments, stop: &'s CancellationToken) -> Result<Self, ToolError> {
+        let matcher = RegexMatcherBuilder::new()
+            .case_insensitive(arguments.ignore_case)
+            .line_terminator(Some(b'\n'))
+            .build(&arguments.pattern)
+            .map_err(|error| ToolError::Pattern { pattern: arguments.pattern.clone(), problem: error.to_string() })?;
+        let context = arguments.context.unwrap_or(0).min(MAX_CONTEXT);
+        let searcher = SearcherBuilder::new()
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_HEAP))
+            .build();
+        let max = arguments.max.map_or(MAX_MATCHES.0, |max| max.get().min(MAX_MATCHES.1));
+        Ok(Self { matcher, searcher, stop, context, max, lines: String::new(), matches: 0, unsearched: 0 })
+    }
+
+    fn file(&mut self, path: &str, file: File) -> io::Result<()> {
+        let start = (self.lines.len(), self.matches);
+        let mut sink = Lines {
+            path,
+            start,
+            context: self.context,
+            max: self.max,
+            lines: &mut self.lines,
+            matches: &mut self.matches,
+        };
+        self.searcher.search_reader(&self.matcher, Stoppable { file, stop: self.stop }, &mut sink)
+    }
+
+    fn is_full(&self) -> bool {
+        self.matches >= self.max || self.lines.len() >= MAX_LINES
+    }
+
+    fn report(self) -> String {
+        let full = self.is_full();
+        let mut report = self.lines;
+        if self.matches == 0 {
+            report.push_str("no matches\n");
+        }
+        if full {
+            report.push_str(&format!("[stopped at {} matches: narrow the search or raise `max`]\n", self.matches));
+        }
+        if self.unsearched > 0 {
+            report.push_str(&format!("[{} files could not be searched]\n", self.unsearched));
+        }
+        report
+    }
+}
+
+/// Takes down the lines of one file.
+struct Lines<'l> {
+    path: &'l str,
+    /// How much there was before this file.
+    start: (usize, usize),
+    context: usize,
+    max: usize,
+    lines: &'l mut String,
+    matches: &'l mut usize,
+}
+
+impl Lines<'_> {
+    fn push(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) {
+        if self.context > 0 && self.lines.len() == self.start.0 && self.start.0 > 0 {
+            self.lines.push_str("--\n");
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let text = bound::line(text.trim_end_matches(['\r', '\n']), MAX_LINE);
+        self.lines.push_str(&format!("{}{mark}{}{mark}{text}\n", self.path, number.unwrap_or(0)));
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if *self.matches >= self.max {
+            return Ok(false); // only context was still wanted
+        }
+        self.push(':', found.line_number(), found.bytes());
+        *self.matches += 1;
+        Ok((*self.matches < self.max || self.context > 0) && self.lines.len() < MAX_LINES)
+    }
+
+    fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> Result<bool, io::Error> {
+        self.push('-', around.line_number(), around.bytes());
+        Ok(self.lines.len() < MAX_LINES)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        self.lines.push_str("--\n");
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), io::Error> {
+        if end.binary_byte_offset().is_some() {
+            self.lines.truncate(self.start.0);
+            *self.matches = self.start.1;
+        }
+        Ok(())
+    }
+}
+
+/// A file that ends in an error when the run is cancelled, for one file may be larger than anyone's patience.
+struct Stoppable<'s> {
+    file: File,
+    stop: &'s CancellationToken,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("the run was cancelled"));
+        }
+        self.file.read(buffer)
+    }
+}

@@ -1,0 +1,122 @@
+//! `shell-exec`: a command line for `sh`, in the workspace's root, with nothing left running when the call ends.
+
+use super::bench::{Bench, MAX_FILE, OUTPUT};
+use super::{Call, Effect, Progress, Run, Tool, ToolError, ToolFlags, bound};
+use crate::chat::Detail;
+use crate::chat::ToolOutcome;
+use crate::limits;
+use crate::process::{self, End, Ended, Invocation};
+use crate::task::Tier;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::num::NonZeroU64;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bytes of an unfinished line that are held back from the progress.
+const MAX_HELD: usize = 4096;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "shell-exec",
+    description: "Run a command with `sh -c` in the workspace root. No input; nothing it starts outlives the call.",
+    flags: ToolFlags { effect: Effect::Mutating, dangerous: true, tier: Tier::Code },
+    schema,
+    run: Run::Process(run),
+};
+
+fn schema() -> Value {
+    json!({"type": "object", "additionalProperties": false, "required": ["command"], "properties": {
+        "command": {"type": "string"},
+        "timeout": {"type": "integer", "minimum": 1, "description": "seconds"}
+    }})
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+    timeout: Option<NonZeroU64>,
+}
+
+fn run<'a>(bench: &'a Bench, call: &'a Call, progress: Progress<'a>) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
+    Box::pin(execute(bench, call, progress))
+}
+
+async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<ToolOutcome, ToolError> {
+    let arguments: Arguments = call.arguments()?;
+    let asked = arguments.timeout.map_or(bench.shell_timeout, |seconds| Duration::from_secs(seconds.get()));
+    let timeout = asked.min(bench.shell_timeout);
+    let invocation = Invocation {
+        program: "sh".into(),
+        args: vec!["-c".into(), arguments.command],
+        dir: bench.jail.root().into(),
+        env: bench.env.clone(),
+        timeout: Some(timeout),
+        grace: limits::GRACE,
+        log: Some(bench.output_file(call.id)?),
+        log_limit: MAX_FILE / 2,
+    };
+    let lines = WholeLines { held: Mutex::default(), progress };
+    let ended = process::run(invocation, &call.stop, &|bytes| lines.take(bytes)).await;
+    lines.end();
+    Ok(outcome(bench, call, &ended, timeout))
+}
+
+fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> ToolOutcome {
+    let (said, exit_code, signal) = match &ended.end {
+        End::Exited(code) => (format!("exit code {code}"), Some(*code), None),
+        End::Signalled(signal) => (format!("killed by signal {signal}"), None, Some(*signal)),
+        End::TimedOut => (format!("timed out after {} s and was killed", timeout.as_secs_f64()), None, None),
+        End::Stopped => ("stopped: the run was cancelled".into(), None, None),
+        End::NotStarted(why) => (format!("could not be started: {}", bound::line(why, 400)), None, None),
+    };
+    let mut content = said + "\n";
+    if ended.leaked {
+        content.push_str("[processes it left behind were killed]\n");
+    }
+    let room = bench.max_result.saturating_sub(content.len() + bound::NOTE);
+    content.push_str(&ended.output.text(room));
+    if ended.output.total > room as u64 {
+        content.push_str(&format!("\n[{} bytes in all: files-read {OUTPUT}{}]", ended.output.total, call.id));
+    } else if let Ok(place) = bench.output(call.id) {
+        let _ = place.delete(); // all of it was shown
+    }
+    ToolOutcome {
+        is_error: !matches!(ended.end, End::Exited(_)), // a command that says no has still done what was asked
+        detail: Detail::Output {
+            exit_code,
+            signal,
+            timed_out: ended.end == End::TimedOut,
+            duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
+        },
+        ..ToolOutcome::ok(content)
+    }
+}
+
+/// Passes output on as whole lines, so that no character is torn between two pieces.
+struct WholeLines<'p> {
+    held: Mutex<Vec<u8>>,
+    progress: Progress<'p>,
+}
+
+impl WholeLines<'_> {
+    fn take(&self, bytes: &[u8]) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.extend_from_slice(bytes);
+        let whole = match held.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if held.len() > MAX_HELD => held.len(),
+            None => return,
+        };
+        let whole: Vec<u8> = held.drain(..whole).collect();
+        (self.progress)(String::from_utf8_lossy(&whole).into_owned());
+    }
+
+    fn end(self) {
+        let held = self.held.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !held.is_empty() {
+            (self.progress)(String::from_utf8_lossy(&held).into_owned());
+        }
+    }
+}

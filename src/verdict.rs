@@ -1,0 +1,309 @@
+//! What the gate said, and why a run ended: the words of judgement, and the one table that ties them to exit codes.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What one gate run said about the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The ruling.
+    pub ruling: Ruling,
+    /// Every step that was looked at, in the order of the lanes.
+    pub steps: Vec<StepReport>,
+    /// Protected paths that had changed, sorted.
+    pub findings: Vec<Finding>,
+    /// How long the gate took, in milliseconds.
+    pub duration_ms: u64,
+    /// What the model is told when the ruling is not [`Ruling::Passed`]; bounded.
+    pub feedback: String,
+    /// Equal for two verdicts whose failing steps are the same; empty for a passed one.
+    pub signature: String,
+}
+
+/// The ruling of a gate run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruling {
+    /// Every required step passed.
+    Passed,
+    /// A step ran and said no, or ran out of time.
+    Failed,
+    /// A step could not run. Not the agent's fault, and never told to it.
+    Errored,
+    /// Something that defines the gate was changed.
+    Tampered,
+}
+
+/// A protected path that was changed during the run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// The path, relative to the workspace, with `/` between its parts.
+    pub path: String,
+    /// What happened to it: `added`, `changed`, `removed`.
+    pub change: String,
+    /// The rule that protects it.
+    pub rule: String,
+}
+
+/// How one step of a lane ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// The lane's name.
+    pub lane: String,
+    /// The step's name.
+    pub step: String,
+    /// The command line as the lane has it.
+    pub command: String,
+    /// How it ended.
+    pub status: StepStatus,
+    /// The exit code, when it exited.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, when one did.
+    pub signal: Option<i32>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The file with its whole output, when there is one.
+    pub log: Option<String>,
+    /// The part of the output that explains the result: valid text, a few KiB at most.
+    pub excerpt: String,
+    /// What else is to be said in one line (why it could not run, what it left behind), empty when nothing is.
+    pub note: String,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Exit code 0.
+    Passed,
+    /// It exited with another code, or by a signal.
+    Failed,
+    /// It ran out of time and was killed.
+    TimedOut,
+    /// It could not be started.
+    Errored,
+    /// It was stopped because another step failed, or the run was cancelled.
+    Cancelled,
+    /// It was not started.
+    Skipped,
+}
+
+impl StepStatus {
+    /// The word used everywhere: output, JSON, reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Errored => "errored",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// A gate while it runs, step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepProgress {
+    /// A step was started.
+    Started {
+        /// The lane's name.
+        lane: String,
+        /// The step's name.
+        step: String,
+        /// The command line.
+        command: String,
+    },
+    /// A step printed a line; valid text, without control characters.
+    Output {
+        /// The lane's name.
+        lane: String,
+        /// The step's name.
+        step: String,
+        /// The line.
+        line: String,
+    },
+    /// A step ended, or was found not to be needed.
+    Ended(StepReport),
+}
+
+impl Verdict {
+    /// Whether the gate passed.
+    pub fn passed(&self) -> bool {
+        self.ruling == Ruling::Passed
+    }
+
+    /// How long the gate took.
+    pub fn duration(&self) -> Duration {
+        Duration::from_millis(self.duration_ms)
+    }
+}
+
+/// What the report says about verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verification {
+    /// The last verdict passed.
+    Passed,
+    /// There was no gate, on purpose.
+    Skipped,
+    /// The last verdict failed.
+    Failed,
+    /// The gate could not run.
+    Errored,
+    /// The gate was tampered with.
+    Tampered,
+    /// The run ended before any verdict that counts.
+    NotReached,
+}
+
+/// Who asked for the run to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// The cancellation token of a library user.
+    Token,
+}
+
+/// Why a run ended. The one table from reasons to words and exit codes is [`Reason::row`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The last verdict passed.
+    Verified,
+    /// The model was done, and verification was skipped on purpose.
+    Skipped,
+    /// The gate failed and no retries are left.
+    GateFailed,
+    /// The gate failed in the same way too often.
+    Stuck,
+    /// The task, a lane, the configuration or the command line is wrong.
+    BadInput,
+    /// The run could not be planned.
+    PlanFailed,
+    /// The provider failed for good.
+    ProviderFailed,
+    /// The model refused.
+    Refused,
+    /// The model said nothing, twice.
+    EmptyResponse,
+    /// The model or its provider broke the protocol too often.
+    ModelProtocol,
+    /// The turn limit was reached.
+    MaxTurns,
+    /// The token limit was reached.
+    BudgetTokens,
+    /// The money limit was reached.
+    BudgetMoney,
+    /// The time limit was reached.
+    BudgetTime,
+    /// The model made the same calls again and again.
+    LoopDetected,
+    /// The gate could not run.
+    GateErrored,
+    /// No sandbox could be built where one is required.
+    NoSandbox,
+    /// The gate was tampered with, and policy says stop.
+    GateTampered,
+    /// The provider asks for a longer wait than allowed, or a person's answer is needed. Can be resumed.
+    Blocked,
+    /// fledge could not write its own state.
+    IoError,
+    /// fledge itself failed.
+    Internal,
+    /// Somebody asked for it to stop.
+    Cancelled,
+}
+
+/// One row of the table of reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReasonRow {
+    /// The word of the report, snake case.
+    pub word: &'static str,
+    /// The word that agents' loops use for the end of a run.
+    pub done_reason: &'static str,
+    /// The exit code of `fledge run`; a run cancelled by SIGTERM has 143 instead.
+    pub exit_code: u8,
+    /// What it means, for people.
+    pub meaning: &'static str,
+}
+
+impl Reason {
+    /// Every reason, in the order of the table.
+    pub const ALL: [Self; 22] = [
+        Self::Verified,
+        Self::Skipped,
+        Self::GateFailed,
+        Self::Stuck,
+        Self::BadInput,
+        Self::PlanFailed,
+        Self::ProviderFailed,
+        Self::Refused,
+        Self::EmptyResponse,
+        Self::ModelProtocol,
+        Self::MaxTurns,
+        Self::BudgetTokens,
+        Self::BudgetMoney,
+        Self::BudgetTime,
+        Self::LoopDetected,
+        Self::GateErrored,
+        Self::NoSandbox,
+        Self::GateTampered,
+        Self::Blocked,
+        Self::IoError,
+        Self::Internal,
+        Self::Cancelled,
+    ];
+
+    /// The row of the one table: word, done reason, exit code, meaning.
+    pub fn row(self) -> ReasonRow {
+        let row = |word, done_reason, exit_code, meaning| ReasonRow { word, done_reason, exit_code, meaning };
+        match self {
+            Self::Verified => row("verified", "model_stop", 0, "the project's checks passed"),
+            Self::Skipped => row("skipped", "model_stop", 0, "done; verification was skipped on request"),
+            Self::GateFailed => row("gate_failed", "model_stop", 1, "the gate failed and no retries are left"),
+            Self::Stuck => row("stuck", "model_stop", 1, "the gate failed in the same way too often"),
+            Self::BadInput => {
+                row("bad_input", "error", 2, "the task, a lane, the configuration or the command line is wrong")
+            }
+            Self::PlanFailed => row("plan_failed", "error", 2, "the run could not be planned"),
+            Self::ProviderFailed => row("provider_failed", "error", 3, "the model's provider failed for good"),
+            Self::Refused => row("refused", "error", 3, "the model refused"),
+            Self::EmptyResponse => row("empty_response", "error", 3, "the model said nothing, twice"),
+            Self::ModelProtocol => row("model_protocol", "error", 3, "the model broke the protocol too often"),
+            Self::MaxTurns => row("max_turns", "max_turns", 4, "the turn limit was reached"),
+            Self::BudgetTokens => row("budget_tokens", "budget_exceeded", 4, "the token limit was reached"),
+            Self::BudgetMoney => row("budget_money", "budget_exceeded", 4, "the money limit was reached"),
+            Self::BudgetTime => row("budget_time", "budget_exceeded", 4, "the time limit was reached"),
+            Self::LoopDetected => {
+                row("loop_detected", "loop_detected", 4, "the model made the same calls again and again")
+            }
+            Self::GateErrored => row("gate_errored", "error", 5, "the gate could not run"),
+            Self::NoSandbox => row("no_sandbox", "error", 5, "no sandbox could be built"),
+            Self::GateTampered => row("gate_tampered", "error", 6, "the gate was tampered with"),
+            Self::Blocked => row("blocked", "error", 7, "blocked for now; can be taken up again"),
+            Self::IoError => row("io_error", "error", 8, "fledge could not write its own state"),
+            Self::Internal => row("internal", "error", 8, "fledge itself failed"),
+            Self::Cancelled => row("cancelled", "user_abort", 130, "cancelled"),
+        }
+    }
+
+    /// The exit code, given who asked for a stop.
+    pub fn exit_code(self, stopped_by: Option<StopCause>) -> u8 {
+        match (self, stopped_by) {
+            (Self::Cancelled, Some(StopCause::Terminate)) => 143,
+            (reason, _) => reason.row().exit_code,
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.row().word)
+    }
+}

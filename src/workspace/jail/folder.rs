@@ -1,0 +1,219 @@
+//! One open directory. Everything in it is reached by a single name and without following links, so nothing that happens to
+//! the path above can lead elsewhere: this is the only file that asks the kernel for a file by name.
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The flags of every open: a symbolic link is an error, and a pipe does not make us wait for its other end.
+const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+/// An open directory.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A pipe, a socket, or a device.
+    Special,
+}
+
+/// What is known about a name without opening it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: Kind,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its permission bits.
+    pub mode: u32,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, which need not be text.
+    pub name: OsString,
+    /// What it stands for.
+    pub kind: Kind,
+}
+
+impl Folder {
+    /// Opens a directory by its path, links and all: only for a root that the operator names.
+    pub(super) fn open_root(path: &Path) -> io::Result<Self> {
+        Ok(Self(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// A second handle on the same directory.
+    ///
+    /// # Errors
+    /// When there are no more handles.
+    pub fn again(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// The names in it, sorted by their bytes.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => self.metadata(&name)?.map(|metadata| metadata.kind),
+                known => Some(known.into()),
+            };
+            entries.extend(kind.map(|kind| Entry { name, kind }));
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// What `name` is; `None` when there is nothing of that name.
+    ///
+    /// # Errors
+    /// When it can't be found out.
+    pub fn metadata(&self, name: &OsStr) -> io::Result<Option<Metadata>> {
+        match rustix::fs::statat(&self.0, single(name)?, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Metadata {
+                kind: FileType::from_raw_mode(stat.st_mode).into(),
+                bytes: u64::try_from(stat.st_size).unwrap_or(0),
+                mode: stat.st_mode & 0o777,
+            })),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the directory `name`; a link to one is an error.
+    ///
+    /// # Errors
+    /// When it is not a directory or can't be opened.
+    pub fn folder(&self, name: &OsStr) -> io::Result<Self> {
+        Ok(Self(rustix::fs::openat(&self.0, single(name)?, SAFE | OFlags::DIRECTORY, Mode::empty())?))
+    }
+
+    /// Opens the regular file `name` for reading. Anything else is an error, and a pipe or a device is not even opened
+    /// unless it took the file's place a moment ago.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is something else; else why it can't be opened.
+    pub fn file(&self, name: &OsStr) -> io::Result<File> {
+        let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        match self.metadata(name)? {
+            Some(Metadata { kind: Kind::File, .. }) => {}
+            Some(_) => return Err(other()),
+            None => return Err(io::ErrorKind::NotFound.into()),
+        }
+        let file = File::from(rustix::fs::openat(&self.0, single(name)?, SAFE | OFlags::RDONLY, Mode::empty())?);
+        if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
+    }
+
+    /// Where the symbolic link `name` points.
+    ///
+    /// # Errors
+    /// When it is no link.
+    pub fn link(&self, name: &OsStr) -> io::Result<OsString> {
+        let target = rustix::fs::readlinkat(&self.0, single(name)?, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()))
+    }
+
+    /// Makes the directory `name` unless it is there, and opens it.
+    pub(super) fn make(&self, name: &OsStr) -> io::Result<Self> {
+        match rustix::fs::mkdirat(&self.0, single(name)?, Mode::from_raw_mode(0o777)) {
+            Ok(()) => self.settle()?,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.folder(name)
+    }
+
+    /// Puts a file with these bytes at `name`, whole or not at all. One that was there gives its permission bits; a new one
+    /// gets `new_mode` less the umask.
+    pub(super) fn replace(&self, name: &OsStr, bytes: &[u8], new_mode: u32) -> io::Result<()> {
+        let old_mode = self.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
+        let (temporary, file) = self.temporary(if old_mode.is_some() { 0o600 } else { new_mode })?;
+        let placed = fill(file, bytes, old_mode)
+            .and_then(|()| Ok(rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?)?));
+        match placed {
+            Ok(()) => self.settle(),
+            Err(error) => {
+                let _ = self.remove(&temporary); // the first error is the one to tell
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes the file or link `name`.
+    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        rustix::fs::unlinkat(&self.0, single(name)?, AtFlags::empty())?;
+        self.settle()
+    }
+
+    /// Waits until the names in it are on the disk; some file systems do not know how.
+    fn settle(&self) -> io::Result<()> {
+        match rustix::fs::fsync(&self.0) {
+            Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = OsString::from(format!(".fledge-{}-{number}.tmp", std::process::id()));
+            let flags = SAFE | OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+            match rustix::fs::openat(&self.0, name.as_os_str(), flags, Mode::from_raw_mode(mode)) {
+                Ok(handle) => return Ok((name, File::from(handle))),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Self {
+        match kind {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            _ => Self::Special,
+        }
+    }
+}
+
+fn fill(mut file: File, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
+    file.write_all(bytes)?;
+    if let Some(mode) = mode {
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+    }
+    file.sync_all()
+}
+
+/// A name that is one name. The callers never have another; this is where it is made sure, for the whole promise hangs on it.
+fn single(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a single name"));
+    }
+    Ok(name)
+}

@@ -1,0 +1,56 @@
+//! The front matter of a Markdown file: YAML between two `---` lines at its top.
+
+use super::problem::{Place, Problem};
+use super::{Node, Value};
+
+/// A Markdown file, taken apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document<'a> {
+    /// The front matter, always a map; `None` where there is none.
+    pub front: Option<Node>,
+    /// What follows it.
+    pub body: &'a str,
+    /// The line in the file on which the body begins.
+    pub body_line: usize,
+}
+
+/// Takes a Markdown file apart. Blank lines may stand before the front matter; without a `---` there is none.
+///
+/// # Errors
+/// Where the front matter has no end, is no YAML (see [`parse`](super::parse)) or no map, or the file is too large.
+pub fn document(text: &str) -> Result<Document<'_>, Problem> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    super::refuse_large(text)?;
+    let mut opened: Option<(usize, usize)> = None; // where the YAML begins: byte and line
+    let mut at = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let (start, fence) = (at, line.trim_end() == "---");
+        at += line.len();
+        match opened {
+            None if fence => opened = Some((at, index + 2)),
+            None if line.trim().is_empty() => {}
+            None => break,
+            Some((yaml_start, yaml_line)) if fence => {
+                let front = Some(map(super::parse(&text[yaml_start..start], yaml_line)?)?);
+                return Ok(Document { front, body: &text[at..], body_line: index + 2 });
+            }
+            Some(_) => {}
+        }
+    }
+    match opened {
+        None => Ok(Document { front: None, body: text, body_line: 1 }),
+        Some((_, line)) => Err(Problem::at(Place { line: line - 1, column: 1 }, "the front matter has no end")
+            .hint("close it with a line `---`; text that is to begin with a rule can use `***`")),
+    }
+}
+
+fn map(node: Node) -> Result<Node, Problem> {
+    match node.value {
+        Value::Map(_) => Ok(node),
+        Value::Null => Ok(Node { value: Value::Map(Vec::new()), ..node }),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::List(_) => {
+            let message = format!("expected the front matter to be a map, found {}", node.describe());
+            Err(Problem::at(node.place, message).hint("write `key: value` lines"))
+        }
+    }
+}

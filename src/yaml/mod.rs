@@ -1,0 +1,115 @@
+//! YAML read strictly, with the place of every key and value. Pure: text in, nodes or a [`Problem`] out.
+//!
+//! Values are `serde_yaml`'s; places come from a second parser that keeps them. Where the two understand a text differently
+//! it is refused, never guessed. Tags, merge keys, keys that are not text, and more than one document are refused too.
+
+mod front;
+mod join;
+mod marks;
+mod problem;
+mod table;
+
+pub use front::{Document, document};
+pub(crate) use problem::excerpt;
+pub use problem::{Place, Problem, Problems, nearest};
+pub use table::Table;
+
+use crate::limits::MAX_SOURCE;
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where it begins; for an alias, where the alias stands.
+    pub place: Place,
+    /// What it is.
+    pub value: Value,
+}
+
+/// What a document is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing, `~` or `null`.
+    Null,
+    /// `true` or `false`; `yes` and `on` are text.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A finite number with a fraction or an exponent.
+    Float(f64),
+    /// Text, quoted or plain.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A map in the order of the file; no key stands twice.
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key of a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key itself.
+    pub text: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Node {
+    /// The text, where it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+
+    /// What a person would call this value in a message: "the number 5", "the text `soon`", "a list".
+    pub fn describe(&self) -> String {
+        match &self.value {
+            Value::Null => "nothing".into(),
+            Value::Bool(flag) => format!("`{flag}`"),
+            Value::Int(number) => format!("the number {number}"),
+            Value::Float(number) => format!("the number {number}"),
+            Value::Text(text) if text.is_empty() => "an empty text".into(),
+            Value::Text(text) => format!("the text `{}`", problem::excerpt(text)),
+            Value::List(items) if items.is_empty() => "an empty list".into(),
+            Value::List(_) => "a list".into(),
+            Value::Map(_) => "a map".into(),
+        }
+    }
+}
+
+/// Reads one document. `first_line` is the number that its first line has in its file (1 for a whole file).
+///
+/// # Errors
+/// A [`Problem`] with its place where the text is no YAML, is larger than [`MAX_SOURCE`], nests
+/// too deep, or uses what the module's promise excludes.
+pub fn parse(text: &str, first_line: usize) -> Result<Node, Problem> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    refuse_large(text)?;
+    match marks::read(text, first_line)? {
+        Some(mark) => join::join(&mark, text, first_line),
+        None => Ok(Node { place: Place { line: first_line, column: 1 }, value: Value::Null }),
+    }
+}
+
+fn refuse_large(text: &str) -> Result<(), Problem> {
+    if text.len() <= MAX_SOURCE {
+        return Ok(());
+    }
+    let message = format!("{} bytes are too many: at most {MAX_SOURCE} are read", text.len());
+    Err(Problem { place: None, message, hint: Some("split it".into()) })
+}
+
+/// What a parser said, with what most likely helps.
+fn not_yaml(said: &str, place: Place, text: &str, first_line: usize) -> Problem {
+    let line = text.lines().nth(place.line - first_line);
+    let tab = line.is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
+    let hint = match line {
+        _ if tab => "indent with spaces, not tabs",
+        _ if said.contains("unexpected end of stream") => "close the quote that begins here",
+        _ if said.contains("quoted scalar") => "close the quote where it ends; in \"…\" a \\ is written \\\\",
+        None => "close every quote, [ and {",
+        Some(_) => "text with `: ` or ` #` in it, or one of [ ] { } & * ! | > % @ ` at its start, goes in quotes",
+    };
+    Problem::at(place, format!("not YAML: {said}")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What is wrong with a text that a person wrote, and where: messages that name the thing and say what to do.
+
+use std::fmt;
+
+/// A place in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One thing that is wrong. Shown as ``4:7: unknown key `tiemout` (did you mean `timeout`?)``.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where; `None` when it is about the whole file.
+    pub place: Option<Place>,
+    /// What was expected and what was found.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// A problem at a place.
+    pub fn at(place: Place, message: impl Into<String>) -> Self {
+        Self { place: Some(place), message: message.into(), hint: None }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, with "did you mean" where one of the known words is near.
+    #[must_use]
+    pub fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        self.hint = nearest(word, known).map(|near| format!("did you mean `{near}`?")).or(self.hint);
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = self.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Everything that is wrong with one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Adds one.
+    pub fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many things are wrong.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All of them, by place.
+    pub fn sorted(&self) -> Vec<Problem> {
+        let mut all = self.0.clone();
+        all.sort_by_key(|problem| problem.place);
+        all
+    }
+
+    /// One line a problem, each beginning with the file's name: `task.md:4:7: …`.
+    pub fn within(&self, file: &str) -> String {
+        let line = |problem: &Problem| match problem.place {
+            Some(_) => format!("{file}:{problem}"),
+            None => format!("{file}: {problem}"),
+        };
+        self.sorted().iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+/// The known word that somebody who wrote `word` most likely meant, if one is near.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > 64 {
+        return None; // nobody misspells a name at this length, and the distance below is quadratic
+    }
+    let word = snake(word);
+    let far = (word.chars().count() / 3).max(1);
+    let near = known.into_iter().map(|name| (strsim::osa_distance(&word, &snake(name)), name));
+    near.filter(|(distance, _)| *distance <= far).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// `maxRetries` and `max-retries` as `max_retries`.
+fn snake(word: &str) -> String {
+    let mut text = String::new();
+    for char in word.chars() {
+        if char.is_uppercase() && text.chars().last().is_some_and(char::is_lowercase) {
+            text.push('_');
+        }
+        text.extend(if matches!(char, '-' | ' ') { '_' } else { char }.to_lowercase());
+    }
+    text
+}
+
+/// A value short enough for a message, on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(60).is_some() {
+        short.push('…');
+    }
+    short
+}
