@@ -1,7 +1,9 @@
 //! A run that is asked to stop is over within two seconds wherever it is, with a report that says what was done, and nothing
 //! that it started is alive.
 
-use crate::support::{Ended, Fledge, Model, Running, hang, must_be_gone, needs, running_with, say, shell, status, unique, words, write};
+use crate::support::{
+    Ended, Fledge, Model, Running, hang, must_be_gone, needs, running_with, say, shell, status, unique, words, write,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -91,8 +93,9 @@ fn in_the_middle_of_a_pause_before_another_try() {
 #[test]
 fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
     let number = unique();
-    let lane =
-        format!("steps:\n  - name: stubborn\n    run: trap 'echo asked' TERM; echo begun; while true; do sleep {number} & wait; done\n");
+    let lane = format!(
+        "steps:\n  - name: stubborn\n    run: trap 'echo asked' TERM; echo begun; while true; do sleep {number} & wait; done\n"
+    );
     let model = Model::new([say("Done.")]);
     let mut run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("-v").start();
     run.wait_for("\"begun\"");

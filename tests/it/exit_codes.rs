@@ -1,7 +1,9 @@
 //! Every row of the table of reasons that can be reached from the command line has its exit code, and stops when it should.
 //! The rows of cancelled runs are in `cancel`.
 
-use crate::support::{Ended, Fledge, Model, call, garbled, hang, needs, nothing, refuse, say, shell, status, words, write};
+use crate::support::{
+    Ended, Fledge, Model, call, garbled, hang, needs, nothing, refuse, say, shell, status, words, write,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 

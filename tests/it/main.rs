@@ -6,4 +6,9 @@
 mod cancel;
 mod events;
 mod exit_codes;
+mod gate;
+mod input;
+mod lanes;
+mod output;
+mod providers;
 mod support;

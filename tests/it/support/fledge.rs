@@ -24,6 +24,8 @@ pub(crate) struct Fledge {
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: Input,
+    /// Whether nobody reads its output: both pipes are closed at their other end.
+    is_deaf: bool,
 }
 
 #[derive(Debug)]
@@ -70,7 +72,7 @@ impl Fledge {
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         let args = ["run", "task.md"].map(str::to_owned).into();
-        Self { folder, args, env: Vec::new(), stdin: Input::Closed }
+        Self { folder, args, env: Vec::new(), stdin: Input::Closed, is_deaf: false }
     }
 
     /// The same with a task that is done when the file `done` is there, and this model.
@@ -133,6 +135,11 @@ impl Fledge {
         Self { stdin: Input::Silent, ..self }
     }
 
+    /// Nobody reads what it prints.
+    pub(crate) fn deaf(self) -> Self {
+        Self { is_deaf: true, ..self }
+    }
+
     /// The workspace.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
@@ -161,8 +168,10 @@ impl Fledge {
         let mut child = command.spawn().unwrap();
         let pid = Pid::from_child(&child);
         let (said, lines) = channel();
-        listen(child.stdout.take().unwrap(), true, said.clone());
-        listen(child.stderr.take().unwrap(), false, said);
+        let (stdout, stderr) =
+            (child.stdout.take().filter(|_| !self.is_deaf), child.stderr.take().filter(|_| !self.is_deaf));
+        let open = stdout.map(|stdout| listen(stdout, true, said.clone())).into_iter().count()
+            + stderr.map(|stderr| listen(stderr, false, said)).into_iter().count();
         let mut stdin = child.stdin.take();
         if let (Input::Text(text), Some(mut pipe)) = (&self.stdin, stdin.as_ref()) {
             let _it_may_not_read = pipe.write_all(text);
@@ -174,7 +183,7 @@ impl Fledge {
             drop(stdin); // a silent one is held open until then
             let _nobody_waits = tell.send((status, Instant::now()));
         });
-        Running { folder: self.folder, pid, begun, lines, open: 2, exit, stdout: Vec::new(), stderr: Vec::new() }
+        Running { folder: self.folder, pid, begun, lines, open, exit, stdout: Vec::new(), stderr: Vec::new() }
     }
 }
 
@@ -310,7 +319,9 @@ impl Ended {
     /// The folders of all runs.
     pub(crate) fn runs(&self) -> Vec<PathBuf> {
         let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        below(&self.folder.path().join("state")).flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>()).collect()
+        below(&self.folder.path().join("state"))
+            .flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>())
+            .collect()
     }
 
     /// A file of the workspace.

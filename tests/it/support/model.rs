@@ -41,7 +41,8 @@ impl Model {
     /// Opens with a script. A request beyond its end is answered with status 400.
     pub(crate) fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         let script = Mutex::new(script.into_iter().collect());
-        let stage = Arc::new(Stage { script, asked: Mutex::default(), news: Condvar::new(), closed: AtomicBool::new(false) });
+        let stage =
+            Arc::new(Stage { script, asked: Mutex::default(), news: Condvar::new(), closed: AtomicBool::new(false) });
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let open = stage.clone();
@@ -176,9 +177,8 @@ fn receive(reader: &mut impl BufRead) -> std::io::Result<Option<Asked>> {
         }
     }
     let path = head.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default().to_owned();
-    let pair = |line: &String| {
-        line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
-    };
+    let pair =
+        |line: &String| line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
     let headers: BTreeMap<String, String> = head.iter().skip(1).filter_map(pair).collect();
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];

@@ -209,8 +209,9 @@ fn openai(turn: &Turn, number: usize) -> (Vec<String>, Vec<String>) {
         });
         format!("data: {value}\n\n")
     };
-    let delta =
-        |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null, "logprobs": null}]), json!(null));
+    let delta = |delta: Value| {
+        chunk(json!([{"index": 0, "delta": delta, "finish_reason": null, "logprobs": null}]), json!(null))
+    };
     let mut body = vec![delta(json!({"role": "assistant", "content": null}))];
     let member = if turn.refuses { "refusal" } else { "content" };
     body.extend(pieces(&turn.text).into_iter().map(|text| delta(json!({ (member): text }))));
