@@ -5,10 +5,13 @@
 
 mod cancel;
 mod events;
+mod example;
 mod exit_codes;
 mod gate;
 mod input;
 mod lanes;
+mod library;
 mod output;
 mod providers;
+mod replay;
 mod support;
