@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// How long the end of the process waits for its own output to be taken.
 const LAST_WORDS: Duration = Duration::from_secs(10);
+/// The same when it was asked to stop.
+const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
 
 /// Arguments of `fledge run`.
 #[derive(Debug, Args)]
@@ -91,7 +93,7 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
 async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live: bool) -> Result<u8, Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-    let mut agent = Agent::new(settings).with_stop(stop);
+    let mut agent = Agent::new(settings).with_stop(stop.clone());
     if arguments.json {
         agent.on_record(|record| print_data(&serde_json::to_string(record).unwrap_or_default()));
     }
@@ -100,17 +102,33 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
         agent.on_record(move |record| display.show(&record.event));
     }
     let ended = agent.run_task(task).await;
-    agent.settle(LAST_WORDS).await;
-    drop(listening);
+    hear_out(&stop, agent.settle(LAST_WORDS)).await;
     let result = match &ended {
-        Ok(result) => result,
+        Ok(result) => result.clone(),
         Err(error) => match error.result() {
-            Some(result) => result,
+            Some(result) => result.clone(),
             None => return Err(begin_failure(ended)),
         },
     };
-    close(result, &arguments);
-    Ok(result.exit_code)
+    let code = result.exit_code;
+    let closing = tokio::task::spawn_blocking(move || close(&result, &arguments));
+    hear_out(&stop, async { drop(closing.await) }).await;
+    drop(listening);
+    Ok(code)
+}
+
+/// Waits for what is still being printed, but not for ever, and only briefly when the run was asked to stop: a reader that is
+/// stuck must not keep the process alive.
+async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
+    let in_haste = async {
+        stop.token().cancelled().await;
+        tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
+    };
+    tokio::select! {
+        () = words => {}
+        () = in_haste => {}
+        () = tokio::time::sleep(LAST_WORDS) => {}
+    }
 }
 
 fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {

@@ -110,6 +110,20 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
 }
 
 #[test]
+fn nobody_reading_what_it_prints_does_not_keep_it_alive() {
+    for json in [false, true] {
+        let model = Model::new([write("half", "1\n").saying(&"much to say ".repeat(12_000)), hang()]);
+        let fledge = Fledge::simple(&model).unread();
+        let run = if json { fledge.arg("--json").arg("--quiet") } else { fledge }.start();
+        model.wait_for(2);
+        let asked = run.signal(Signal::TERM);
+        let ended = run.end();
+        ended.must_be(143, "cancelled");
+        assert!(ended.at - asked < PROMISE, "took {:?}", ended.at - asked);
+    }
+}
+
+#[test]
 fn the_journal_of_a_cancelled_run_ends_with_its_report() {
     let model = Model::new([say("Half").hanging()]);
     let (ended, _) = stopped_after("Half", Fledge::simple(&model).arg("--json").start(), Signal::INT);

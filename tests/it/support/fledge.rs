@@ -24,8 +24,17 @@ pub(crate) struct Fledge {
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: Input,
-    /// Whether nobody reads its output: both pipes are closed at their other end.
-    is_deaf: bool,
+    ear: Ear,
+}
+
+/// Who reads its output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ear {
+    Listening,
+    /// Nobody: both pipes are closed at their other end.
+    Gone,
+    /// Somebody who never does: both pipes fill up.
+    Stuck,
 }
 
 #[derive(Debug)]
@@ -72,7 +81,7 @@ impl Fledge {
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         let args = ["run", "task.md"].map(str::to_owned).into();
-        Self { folder, args, env: Vec::new(), stdin: Input::Closed, is_deaf: false }
+        Self { folder, args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
     }
 
     /// The same with a task that is done when the file `done` is there, and this model.
@@ -135,9 +144,14 @@ impl Fledge {
         Self { stdin: Input::Silent, ..self }
     }
 
-    /// Nobody reads what it prints.
-    pub(crate) fn deaf(self) -> Self {
-        Self { is_deaf: true, ..self }
+    /// The pipes that it prints to are closed.
+    pub(crate) fn unheard(self) -> Self {
+        Self { ear: Ear::Gone, ..self }
+    }
+
+    /// The pipes that it prints to are never emptied.
+    pub(crate) fn unread(self) -> Self {
+        Self { ear: Ear::Stuck, ..self }
     }
 
     /// The workspace.
@@ -168,10 +182,17 @@ impl Fledge {
         let mut child = command.spawn().unwrap();
         let pid = Pid::from_child(&child);
         let (said, lines) = channel();
-        let (stdout, stderr) =
-            (child.stdout.take().filter(|_| !self.is_deaf), child.stderr.take().filter(|_| !self.is_deaf));
-        let open = stdout.map(|stdout| listen(stdout, true, said.clone())).into_iter().count()
-            + stderr.map(|stderr| listen(stderr, false, said)).into_iter().count();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (mut open, mut unread) = (0, None);
+        match self.ear {
+            Ear::Listening => {
+                listen(stdout, true, said.clone());
+                listen(stderr, false, said);
+                open = 2;
+            }
+            Ear::Gone => drop((stdout, stderr)),
+            Ear::Stuck => unread = Some((stdout, stderr)),
+        }
         let mut stdin = child.stdin.take();
         if let (Input::Text(text), Some(mut pipe)) = (&self.stdin, stdin.as_ref()) {
             let _it_may_not_read = pipe.write_all(text);
@@ -180,7 +201,7 @@ impl Fledge {
         let (tell, exit) = channel();
         std::thread::spawn(move || {
             let status = child.wait().unwrap();
-            drop(stdin); // a silent one is held open until then
+            drop((stdin, unread)); // held open until then
             let _nobody_waits = tell.send((status, Instant::now()));
         });
         Running { folder: self.folder, pid, begun, lines, open, exit, stdout: Vec::new(), stderr: Vec::new() }
