@@ -39,6 +39,7 @@ enum Verb {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
+    crate::process::keep_private(); // its environment has keys, and tools run as the same user
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

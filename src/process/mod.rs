@@ -8,10 +8,12 @@ mod capture;
 mod census;
 mod group;
 mod log;
+mod private;
 mod text;
 
 pub use capture::Captured;
 pub use group::kill_everything;
+pub use private::keep_private;
 pub use text::{clean, shorten};
 
 use crate::limits::CANCEL_GRACE;
