@@ -1,12 +1,11 @@
 //! The program in a folder of its own, with an environment of its own: nothing of the machine gets in but `PATH`, and it is
 //! killed when it does not end.
 
-use super::{Model, needs};
+use super::{Ended, Model, needs};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -61,18 +60,6 @@ pub(crate) struct Running {
 
 /// A line, or what there is of one, of standard output (`true`) or standard error; empty when the stream has ended.
 type Line = (bool, Vec<u8>);
-
-/// A run of the program that is over.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    folder: TempDir,
-    /// The exit code; `None` when a signal ended it.
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) took: Duration,
-    pub(crate) at: Instant,
-}
 
 impl Fledge {
     /// `fledge run task.md` in an empty workspace, without a task in it.
@@ -280,98 +267,4 @@ impl Running {
         let text = String::from_utf8_lossy;
         format!("--- stdout\n{}\n--- stderr\n{}", text(&self.stdout), text(&self.stderr))
     }
-}
-
-impl Ended {
-    /// Insists on an exit code and on the reason in the report; gives the report.
-    #[track_caller]
-    pub(crate) fn must_be(&self, code: i32, reason: &str) -> Value {
-        assert_eq!(self.code, Some(code), "{}", self.story());
-        let report = self.report();
-        assert_eq!(report["reason"], reason, "{}", self.story());
-        assert_eq!(report["exit_code"], code, "the report says another exit code than the process");
-        report
-    }
-
-    /// Insists on an exit code.
-    #[track_caller]
-    pub(crate) fn must_exit(&self, code: i32) {
-        assert_eq!(self.code, Some(code), "{}", self.story());
-    }
-
-    /// Everything it printed, for a failed assertion.
-    pub(crate) fn story(&self) -> String {
-        format!("--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr)
-    }
-
-    /// The report of its one run.
-    #[track_caller]
-    pub(crate) fn report(&self) -> Value {
-        let text = fs::read_to_string(self.run_folder().join("report.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-
-    /// The lines of the journal of its one run.
-    #[track_caller]
-    pub(crate) fn journal(&self) -> Vec<Value> {
-        json_lines(&fs::read_to_string(self.run_folder().join("events.jsonl")).unwrap())
-    }
-
-    /// The lines of standard output, each JSON.
-    #[track_caller]
-    pub(crate) fn events(&self) -> Vec<Value> {
-        json_lines(&self.stdout)
-    }
-
-    /// The data of all events of one type.
-    #[track_caller]
-    pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
-        self.events().into_iter().filter(|event| event["type"] == kind).map(|event| event["data"].clone()).collect()
-    }
-
-    /// The folder of its one run.
-    #[track_caller]
-    pub(crate) fn run_folder(&self) -> PathBuf {
-        let runs = self.runs();
-        let [run] = runs.as_slice() else { panic!("there are {} runs:\n{}", runs.len(), self.story()) };
-        run.clone()
-    }
-
-    /// The folders of all runs.
-    pub(crate) fn runs(&self) -> Vec<PathBuf> {
-        let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        below(&self.folder.path().join("state"))
-            .flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>())
-            .collect()
-    }
-
-    /// A file of the workspace.
-    pub(crate) fn file(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.folder.path().join("workspace").join(path)).ok()
-    }
-
-    /// All that it has left behind in writing, in its state, its output and the workspace: names and contents.
-    pub(crate) fn traces(&self) -> String {
-        let mut all = self.story();
-        let mut folders = vec![self.folder.path().to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                match entry.file_type().unwrap().is_dir() {
-                    true => folders.push(path),
-                    false => {
-                        let content = fs::read(&path).unwrap_or_default();
-                        all.push_str(&format!("\n--- {}\n{}", path.display(), String::from_utf8_lossy(&content)));
-                    }
-                }
-            }
-        }
-        all
-    }
-}
-
-#[track_caller]
-fn json_lines(text: &str) -> Vec<Value> {
-    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"));
-    text.lines().map(parse).collect()
 }

@@ -1,11 +1,13 @@
 //! What the tests have in hand: the program in a folder of its own, and a model that says what it is told to.
 
+mod ended;
 mod fledge;
 mod model;
 mod processes;
 mod wire;
 
-pub(crate) use fledge::{Ended, Fledge, KEY, Running};
+pub(crate) use ended::Ended;
+pub(crate) use fledge::{Fledge, KEY, Running};
 pub(crate) use model::{Asked, Model};
 pub(crate) use processes::{must_be_gone, running_with, unique};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};

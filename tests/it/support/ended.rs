@@ -1,0 +1,113 @@
+//! What a run of the program came to: its exit code, what it printed, and what it left on disk.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A run of the program that is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(super) folder: TempDir,
+    /// The exit code; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+    pub(crate) at: Instant,
+}
+
+impl Ended {
+    /// Insists on an exit code and on the reason in the report; gives the report.
+    #[track_caller]
+    pub(crate) fn must_be(&self, code: i32, reason: &str) -> Value {
+        assert_eq!(self.code, Some(code), "{}", self.story());
+        let report = self.report();
+        assert_eq!(report["reason"], reason, "{}", self.story());
+        assert_eq!(report["exit_code"], code, "the report says another exit code than the process");
+        report
+    }
+
+    /// Insists on an exit code.
+    #[track_caller]
+    pub(crate) fn must_exit(&self, code: i32) {
+        assert_eq!(self.code, Some(code), "{}", self.story());
+    }
+
+    /// Everything it printed, for a failed assertion.
+    pub(crate) fn story(&self) -> String {
+        format!("--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr)
+    }
+
+    /// The report of its one run.
+    #[track_caller]
+    pub(crate) fn report(&self) -> Value {
+        let text = fs::read_to_string(self.run_folder().join("report.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The lines of the journal of its one run.
+    #[track_caller]
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        json_lines(&fs::read_to_string(self.run_folder().join("events.jsonl")).unwrap())
+    }
+
+    /// The lines of standard output, each JSON.
+    #[track_caller]
+    pub(crate) fn events(&self) -> Vec<Value> {
+        json_lines(&self.stdout)
+    }
+
+    /// The data of all events of one type.
+    #[track_caller]
+    pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["type"] == kind).map(|event| event["data"].clone()).collect()
+    }
+
+    /// The folder of its one run.
+    #[track_caller]
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        let runs = self.runs();
+        let [run] = runs.as_slice() else { panic!("there are {} runs:\n{}", runs.len(), self.story()) };
+        run.clone()
+    }
+
+    /// The folders of all runs.
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
+        let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        below(&self.folder.path().join("state"))
+            .flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// A file of the workspace.
+    pub(crate) fn file(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.folder.path().join("workspace").join(path)).ok()
+    }
+
+    /// All that it has left behind in writing, in its state, its output and the workspace: names and contents.
+    pub(crate) fn traces(&self) -> String {
+        let mut all = self.story();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(path),
+                    false => {
+                        let content = fs::read(&path).unwrap_or_default();
+                        all.push_str(&format!("\n--- {}\n{}", path.display(), String::from_utf8_lossy(&content)));
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+#[track_caller]
+fn json_lines(text: &str) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"));
+    text.lines().map(parse).collect()
+}
