@@ -4,7 +4,7 @@ use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
 use super::{Settings, report};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
-use crate::gate::{Bench, Gate};
+use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
@@ -147,7 +147,7 @@ impl Hands {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
-        let bench = Bench {
+        let site = Site {
             root: self.settings.workspace.clone(),
             env: self.settings.env.clone(),
             logs: self.run_dir.logs(),
@@ -161,7 +161,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            finished(gate.judge(&bench, attempt, &stop, &on_step).await)
+            finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
         inbox.start(effect, finished(could_not_judge("the gate panicked")));
     }
