@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --example drive_by_hand
 //! ```
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use fledge::chat::{Block, Reply, StopReason, ToolCall, ToolInput, ToolOutcome};
 use fledge::id::{CallId, RunId};

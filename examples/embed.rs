@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --example embed
 //! ```
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use fledge::driver::{Agent, Settings};
 use fledge::provider::Cassette;
