@@ -10,7 +10,7 @@ use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
 use crate::store::RunDir;
 use crate::task::{GateChoice, Task};
-use crate::tool::{HostSettings, ProtectedRule, ToolHost, ToolRequest};
+use crate::tool::{HostSettings, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -190,11 +190,10 @@ fn could_not_judge(why: &str) -> Verdict {
 
 fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: std::path::PathBuf) -> HostSettings {
     let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
-    let protected = rules.map(|rule| ProtectedRule { pattern: rule.pattern.clone(), why: rule.why.clone() }).collect();
     HostSettings {
         root: settings.workspace.clone(),
         outputs_dir: outputs,
-        protected,
+        protected: rules.cloned().collect(),
         allow_edit: task.allow_edit.clone(),
         files: task.files.clone(),
         env: settings.env.clone(),

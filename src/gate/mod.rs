@@ -9,7 +9,7 @@ mod freeze;
 mod protected;
 
 pub use freeze::{GateFault, freeze, load, names};
-pub use protected::{Protection, Rule, Seal};
+pub use protected::Seal;
 
 use crate::lane::Lane;
 use crate::lane_runner::{LaneRuling, Room, run_lane};
