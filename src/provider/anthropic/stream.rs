@@ -1,8 +1,7 @@
 //! A streamed answer of the Messages API, event by event, in the one order that its documentation allows.
 
-use crate::chat::is_shallow;
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, is_shallow},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
