@@ -19,6 +19,7 @@ class Model(BaseHTTPRequestHandler):
     """Speaks just enough of the Messages API: tool calls until `turns` are reached, then the end."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one write: two would meet the client's delayed acknowledgement
     turns = 1
     first_request = None
 
@@ -34,7 +35,7 @@ class Model(BaseHTTPRequestHandler):
                    "content": [], "stop_reason": None, "usage": {"input_tokens": 100, "output_tokens": 1}}})]
         if done + 1 < Model.turns:
             block = {"type": "tool_use", "id": f"call_{done}", "name": "files-read", "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps({"path": "a.txt", "offset": done + 1})}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps({"path": "a.txt", "offset": done + 1, "limit": 40})}
             stop = "tool_use"
         else:
             block, delta, stop = {"type": "text", "text": ""}, {"type": "text_delta", "text": "Done."}, "end_turn"
