@@ -6,12 +6,14 @@ use super::{Settings, report};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::gate::{Gate, Site};
 use crate::id::CallId;
+use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
 use crate::store::RunDir;
 use crate::task::{GateChoice, Task};
 use crate::tool::{HostSettings, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -167,13 +169,23 @@ impl Hands {
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
-        let written = run.result().map_or(Ok(()), |result| {
-            report::save(&result, &self.task, &self.settings, &self.run_dir).map_err(|error| chain(&error))
-        });
-        inbox.outbox().send(match written {
+        let save = |run: &Run, copies: &[PathBuf]| {
+            let result = run.result();
+            let saved = result.map(|result| report::save(&result, &self.task, &self.settings, &self.run_dir, copies));
+            saved.unwrap_or(Ok(())).map_err(|error| chain(&error))
+        };
+        let event = match save(run, &self.settings.reports) {
             Ok(()) => Event::ReportSaved { call },
-            Err(message) => Event::ReportFailed { call, message },
-        });
+            Err(message) => {
+                let failed = Event::ReportFailed { call, message };
+                // Only a copy may have failed: then the run's own report is written again, as it ends now.
+                let mut ending = run.clone();
+                ending.handle(Moment::default(), failed.clone());
+                let _as_far_as_it_goes = save(&ending, &[]);
+                failed
+            }
+        };
+        inbox.outbox().send(event);
     }
 }
 
@@ -188,7 +200,7 @@ fn could_not_judge(why: &str) -> Verdict {
     }
 }
 
-fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: std::path::PathBuf) -> HostSettings {
+fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: PathBuf) -> HostSettings {
     let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
     HostSettings {
         root: settings.workspace.clone(),
