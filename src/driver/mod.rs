@@ -222,7 +222,7 @@ impl<'a> Drive<'a> {
 
     /// Waits for the next thing to happen, and names it.
     async fn next(&mut self) -> Event {
-        let due = self.run.deadline().map(|moment| self.started + moment.since_start());
+        let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since_start()));
         match self.inbox.next(due, self.stop, !self.stop_told).await {
             Happened::Event(event) => event,
             Happened::Deadline => Event::DeadlinePassed,

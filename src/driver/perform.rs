@@ -4,14 +4,14 @@ use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
 use super::{Settings, report};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
-use crate::gate::{Bench, Gate};
+use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
 use crate::store::RunDir;
 use crate::task::{GateChoice, Task};
-use crate::tool::{HostSettings, ProtectedRule, ToolHost, ToolRequest};
+use crate::tool::{HostSettings, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -149,7 +149,7 @@ impl Hands {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
-        let bench = Bench {
+        let site = Site {
             root: self.settings.workspace.clone(),
             env: self.settings.env.clone(),
             logs: self.run_dir.logs(),
@@ -163,7 +163,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            finished(gate.judge(&bench, attempt, &stop, &on_step).await)
+            finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
         inbox.start(effect, finished(could_not_judge("the gate panicked")));
     }
@@ -202,11 +202,10 @@ fn could_not_judge(why: &str) -> Verdict {
 
 fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: PathBuf) -> HostSettings {
     let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
-    let protected = rules.map(|rule| ProtectedRule { pattern: rule.pattern.clone(), why: rule.why.clone() }).collect();
     HostSettings {
         root: settings.workspace.clone(),
         outputs_dir: outputs,
-        protected,
+        protected: rules.cloned().collect(),
         allow_edit: task.allow_edit.clone(),
         files: task.files.clone(),
         env: settings.env.clone(),

@@ -263,8 +263,8 @@ fn state_that_cannot_be_written_ends_with_8_before_a_model_is_asked() {
 
 #[test]
 fn a_report_that_cannot_be_written_ends_with_8_and_no_report_says_otherwise() {
-    let model = Model::new([write("done", ""), say("Done.")]);
-    let run = Fledge::simple(&model).arg("--report").arg("gone/report.json").run();
+    let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
     let report = run.must_be(8, "io_error");
     assert!(report["message"].as_str().unwrap().contains("gone/report.json"), "{}", report["message"]);
 }

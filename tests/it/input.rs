@@ -156,3 +156,11 @@ fn help_and_version_are_data_and_end_with_0() {
         assert!(run.stdout.contains(says) && run.stderr.is_empty(), "{}", run.story());
     }
 }
+
+#[test]
+fn a_report_that_has_no_folder_is_refused_before_anything_is_run() {
+    let model = Model::new([]);
+    let run = Fledge::simple(&model).arg("--report=nowhere/report.json").run();
+    assert_eq!((run.code, model.count()), (Some(2), 0), "{}", run.stderr);
+    assert!(run.stderr.contains("--report nowhere/report.json: there is no folder for it"), "{}", run.stderr);
+}

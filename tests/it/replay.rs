@@ -90,8 +90,8 @@ fn a_run_that_was_cancelled_in_the_middle_of_a_command() {
 
 #[test]
 fn a_report_that_could_not_be_copied() {
-    let model = Model::new([write("done", ""), say("Done.")]);
-    let run = Fledge::simple(&model).arg("--report=gone/report.json").run();
+    let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
     run.must_be(8, "io_error");
     let (machine, _) = replayed(&run);
     assert_eq!(machine.result().unwrap().exit_code, 8);
