@@ -245,7 +245,7 @@ impl<'a> Drive<'a> {
                 && !matches!(self.run.state(), StateName::Reporting | StateName::Idle)
             {
                 tracing::error!(%error, "the journal cannot be written: the run ends");
-                let ending = self.decide_unwritten(Event::LimitReached { reason: Reason::IoError });
+                let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
                 self.tell(actions.into_iter().filter(|action| matches!(action, Action::Emit { .. })).collect()).await;
                 self.tell(ending).await;
                 continue;
@@ -254,23 +254,24 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Writes an event down and lets the machine decide on it.
+    /// Writes an event down and lets the machine decide on it, both at the same moment.
     fn decide(&mut self, event: Event) -> Vec<Action> {
+        let at = self.moment();
         if !event.is_transient() && self.broken.is_none() {
-            let record = serde_json::json!({ "at_ms": self.moment(), "event": event });
+            let record = serde_json::json!({ "at_ms": at, "event": event });
             self.broken = self.journal.append(&record.to_string()).err();
         }
-        self.decide_unwritten(event)
+        self.decide_unwritten(at, event)
     }
 
-    fn decide_unwritten(&mut self, event: Event) -> Vec<Action> {
+    fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
         let (name, before) = (event.name(), self.run.label());
         if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = &event {
             self.said.push_str(text);
         } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
             self.said.clear();
         }
-        let actions = self.run.handle(self.moment(), event);
+        let actions = self.run.handle(at, event);
         let after = self.run.label();
         if before != after {
             tracing::info!(run = %self.id, from = before, to = after, by = name, "transition");
@@ -336,3 +337,6 @@ fn now() -> Instant {
 fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
+
+#[cfg(test)]
+mod tests;

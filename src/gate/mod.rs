@@ -105,3 +105,6 @@ fn errored(steps: Vec<StepReport>, why: String, started: Stopwatch) -> Verdict {
 fn tampered(findings: Vec<Finding>, started: Stopwatch) -> Verdict {
     Verdict { findings, ..verdict(Ruling::Tampered, Vec::new(), started) }
 }
+
+#[cfg(test)]
+mod tests;
