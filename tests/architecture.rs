@@ -1,14 +1,13 @@
-//! Holds what no compiler holds: floors, purity, doors, the form of files, and that the specs say what is there. Reads the
+//! Holds what no compiler holds: floors, purity, doors, the form of files, and that documents say what is there. Reads the
 //! sources as text.
-#![expect(clippy::disallowed_methods, reason = "FLEDGE_BLESS says that a printed file is to be written anew")]
 
+#[path = "architecture/documents.rs"]
+mod documents;
 #[path = "architecture/source.rs"]
 mod source;
 
-use fledge::verdict::{Reason, StopCause};
-use source::{Source, root, sources};
+use source::{Source, modules, read, sources};
 use std::collections::BTreeSet;
-use std::fs;
 
 /// From the ground up. A module imports only from floors below its own, so there is no circle.
 const FLOORS: &[(&str, &[&str])] = &[
@@ -67,10 +66,6 @@ const DOORS: &[(&str, &[&str])] = &[
 
 /// Names that say nothing of what is inside.
 const EMPTY_NAMES: [&str; 6] = ["util", "helper", "helpers", "common", "manager", "misc"];
-const SECTIONS: [&str; 7] =
-    ["Purpose", "Public API", "Invariants", "Behavioral Examples", "Error Cases", "Dependencies", "Change Log"];
-/// Modules whose spec is still being written.
-const WITHOUT_SPEC: [&str; 1] = ["run"];
 
 #[test]
 fn every_path_leads_to_a_floor_below() {
@@ -171,95 +166,12 @@ fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn every_module_has_a_spec_that_is_true() {
-    let (ours, theirs) = (sources("src"), sources("tests"));
-    let is_test = |name: &str| {
-        let (place, test) = name.rsplit_once("::").unwrap_or(("", name));
-        let place = place.split("::").next().unwrap_or_default();
-        let says =
-            |source: &Source| ["fn {}(", "mod {};"].iter().any(|form| source.text.contains(&form.replace("{}", test)));
-        let there = |source: &Source| (place.is_empty() || source.module() == place) && says(source);
-        ours.iter().chain(&theirs).any(there)
-    };
-    let (mut wrong, map) = (Vec::new(), read("src/lib.rs"));
-    for module in modules(&map) {
-        let path = format!("specs/{module}/{module}.spec.md");
-        let Ok(text) = fs::read_to_string(root().join(&path)) else {
-            if !WITHOUT_SPEC.contains(&module) {
-                wrong.push(format!("{path}:1: `{module}` has no spec"));
-            }
-            continue;
-        };
-        let spec = fledge::spec::parse(&text, &path).unwrap_or_else(|fault| panic!("{fault}"));
-        let gone = spec.files.iter().filter(|file| !root().join(file.trim_end_matches("/**")).exists());
-        wrong.extend(gone.map(|file| format!("{path}:1: there is no file `{file}`")));
-        let used: BTreeSet<String> =
-            ours.iter().filter(|source| source.module() == module).flat_map(Source::imports).collect();
-        if spec.module != module || spec.depends_on.iter().cloned().collect::<BTreeSet<_>>() != used {
-            wrong.push(format!("{path}:1: `module` or `depends_on` is not what the sources say: {module}, {used:?}"));
-        }
-        let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        if headings != SECTIONS {
-            wrong.push(format!("{path}:1: the sections are not {SECTIONS:?}"));
-        }
-        let mut laws: Vec<(usize, String)> = Vec::new();
-        let inside = text.lines().enumerate().skip_while(|(_, line)| *line != "## Invariants").skip(1);
-        for (at, line) in inside.take_while(|(_, line)| !line.starts_with("## ")) {
-            match (line.starts_with(|c: char| c.is_ascii_digit()), laws.last_mut()) {
-                (true, _) => laws.push((at + 1, line.to_owned())),
-                (false, Some((_, law))) if line.starts_with(' ') => law.push_str(line),
-                (false, _) => {}
-            }
-        }
-        let held = |law: &str| law.ends_with('`') && law.rsplit('`').nth(1).is_some_and(is_test);
-        let unheld = laws.iter().filter(|(_, law)| !held(law));
-        wrong.extend(unheld.map(|(line, law)| format!("{path}:{line}: no test of that name holds `{law}`")));
-        if laws.is_empty() {
-            wrong.push(format!("{path}:1: no invariants"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn the_table_of_exit_codes_is_the_printed_one() {
-    let mut table = String::from(
-        "# Exit codes\n\nOne row for each reason that a run can end with. Printed from `verdict::Reason` by a test; to write it anew, run\n\
-         `FLEDGE_BLESS=1 cargo test --test architecture`.\n\n| reason | done_reason | exit code | meaning |\n|---|---|---|---|\n",
-    );
-    for reason in Reason::ALL {
-        let (row, terminated) = (reason.row(), reason.exit_code(Some(StopCause::Terminate)));
-        let code = if terminated == row.exit_code {
-            terminated.to_string()
-        } else {
-            format!("{}, by SIGTERM {terminated}", row.exit_code)
-        };
-        table.push_str(&format!("| {reason} | {} | {code} | {} |\n", row.done_reason, row.meaning));
-    }
-    let path = root().join("specs/generated/exit-codes.md");
-    if std::env::var_os("FLEDGE_BLESS").is_some() {
-        fs::write(&path, &table).expect("specs/generated can be written");
-    }
-    let printed = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(printed, table, "specs/generated/exit-codes.md is old: FLEDGE_BLESS=1 writes it anew");
-}
-
 /// How high a module stands.
 fn floor(module: &str) -> Option<usize> {
     FLOORS.iter().position(|(_, modules)| modules.contains(&module))
 }
 
-/// The modules that `src/lib.rs` declares.
-fn modules(map: &str) -> impl Iterator<Item = &str> {
-    map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
-}
-
 /// Whether a path goes through this word or words.
 fn names(path: &str, word: &str) -> bool {
     format!("::{path}::").contains(&format!("::{word}::"))
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).expect("it is there and is text")
 }

@@ -46,6 +46,16 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The modules that `src/lib.rs` declares.
+pub(crate) fn modules(map: &str) -> impl Iterator<Item = &str> {
+    map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+}
+
+/// A text file of the repository.
+pub(crate) fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect("it is there and is text")
+}
+
 impl Source {
     /// The top-level module that it belongs to.
     pub(crate) fn module(&self) -> &str {
@@ -106,7 +116,7 @@ impl Source {
             }
             rest = &rest[length..];
         }
-        found.retain(|(line, path)| !path.is_empty() && !path.ends_with("::") && !(shipped && self.is_test(*line)));
+        found.retain(|(line, path)| !(path.is_empty() || path.ends_with("::") || shipped && self.is_test(*line)));
         found
     }
 }
