@@ -27,8 +27,8 @@ const FLOORS: &[(&str, &[&str])] = &[
 const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict.rs yaml/ config/file.rs \
     config/model.rs config/url.rs gate/feedback.rs lane_runner/excerpt.rs lane_runner/lines.rs lane_runner/report.rs \
     process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
-    provider/openai_chat/ tool/arguments.rs tool/bound.rs tool/contract.rs tool/nearest.rs tool/pattern.rs \
-    tool/rules.rs tool/text.rs";
+    provider/openai_chat/ tool/arguments.rs tool/bound.rs tool/contract.rs tool/nearest.rs \
+    tool/rules.rs tool/text.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.
 const WORLD: &str = "tokio tokio_util std::fs std::net std::process std::env std::thread reqwest rustix tempfile rand Instant::now \

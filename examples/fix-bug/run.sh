@@ -1,9 +1,13 @@
 #!/bin/sh
 # Builds fledge and has it repair the program in this folder, on a copy, so that it works again and again.
+# FLEDGE names a program that is built already.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-cargo build --quiet --manifest-path "$here/../../Cargo.toml"
-target=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/../../Cargo.toml" | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+if [ -z "${FLEDGE:-}" ]; then
+    cargo build --quiet --manifest-path "$here/../../Cargo.toml"
+    target=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/../../Cargo.toml" | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    FLEDGE=$target/debug/fledge
+fi
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -R "$here/." "$copy/"
@@ -12,5 +16,5 @@ git init --quiet .
 git add --all
 git -c user.name=example -c user.email=example@localhost commit --quiet --message "A duration parser with a bug"
 export FLEDGE_STATE_DIR="${FLEDGE_STATE_DIR:-$copy.state}"
-"$target/debug/fledge" run task.md "$@"
+"$FLEDGE" run task.md "$@"
 git --no-pager diff --stat

@@ -114,6 +114,7 @@ impl ToolInput {
             return Self::Object(Value::Object(serde_json::Map::new()));
         }
         match serde_json::from_str::<Value>(text) {
+            Ok(value) if !is_shallow(&value) => Self::malformed(text, format!("nested deeper than {MAX_DEPTH} levels")),
             Ok(value @ Value::Object(_)) => Self::Object(value),
             Ok(other) => Self::malformed(text, format!("expected a JSON object, found {}", kind_of(&other))),
             Err(error) => Self::malformed(text, error.to_string()),
@@ -123,6 +124,22 @@ impl ToolInput {
     fn malformed(text: &str, error: String) -> Self {
         Self::Malformed { text: text.chars().take(300).collect(), error }
     }
+}
+
+/// The deepest nesting that a model's JSON may have: well below what a journal's reader takes, so that nothing can be
+/// written that cannot be read back.
+const MAX_DEPTH: usize = 64;
+
+/// Whether a JSON value from outside is nested no deeper than the journal allows.
+pub fn is_shallow(value: &Value) -> bool {
+    fn fits(value: &Value, left: usize) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            Value::Array(items) => left > 0 && items.iter().all(|item| fits(item, left - 1)),
+            Value::Object(fields) => left > 0 && fields.values().all(|item| fits(item, left - 1)),
+        }
+    }
+    fits(value, MAX_DEPTH)
 }
 
 /// What kind of JSON value this is, as a message names it.
@@ -247,6 +264,13 @@ mod tests {
     #[test]
     fn half_an_object_is_malformed() {
         assert!(matches!(ToolInput::parse("{\"path\": \"a.rs\""), ToolInput::Malformed { .. }));
+    }
+
+    #[test]
+    fn arguments_are_malformed_when_nested_deeper_than_the_journal_allows() {
+        let nested = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        assert!(matches!(ToolInput::parse(&nested(MAX_DEPTH)), ToolInput::Object(_)));
+        assert!(matches!(ToolInput::parse(&nested(MAX_DEPTH + 1)), ToolInput::Malformed { .. }));
     }
 
     #[test]

@@ -24,11 +24,13 @@ pub(super) struct Display {
     attempt: u32,
     attempts: u32,
     turn: u64,
+    /// Whether the tool call that is about to be shown succeeded.
+    succeeded: bool,
 }
 
 impl Display {
     pub(super) fn new(is_live: bool) -> Self {
-        Self { live: LiveLine::new(is_live), is_mid_line: false, attempt: 0, attempts: 1, turn: 0 }
+        Self { live: LiveLine::new(is_live), is_mid_line: false, attempt: 0, attempts: 1, turn: 0, succeeded: true }
     }
 
     /// Shows one event.
@@ -42,7 +44,11 @@ impl Display {
             AgentEvent::StateChanged(state) => self.state(*state),
             AgentEvent::PhaseChanged(phase) => self.phase(*phase),
             AgentEvent::Text(text) => self.text(text),
-            AgentEvent::ToolCall { name, args } => self.live.begin(&format!("{name} {}", gist_of_args(args))),
+            AgentEvent::ToolCall { name, args } => {
+                self.clear();
+                self.live.begin(&format!("{name} {}", gist_of_args(args)));
+            }
+            AgentEvent::ToolResult { success, .. } => self.succeeded = *success,
             AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
                 self.tool(name, args, *denied, *duration_ms, output, change.is_some(), detail);
                 if let Some(change) = change {
@@ -76,7 +82,6 @@ impl Display {
             AgentEvent::Warning(message) => self.warn(message),
             AgentEvent::Finished { .. } => self.clear(),
             AgentEvent::Thinking(_)
-            | AgentEvent::ToolResult { .. }
             | AgentEvent::TurnDiscarded { .. }
             | AgentEvent::Confirmation { .. }
             | AgentEvent::Subagent { .. }
@@ -132,6 +137,7 @@ impl Display {
             Detail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
             Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
             Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
+            _ if !self.succeeded => (Tone::Bad, format!("failed: {first}")),
             Detail::Output { .. } | Detail::None | Detail::Diff(_) if changed => (Tone::Good, "done".into()),
             Detail::Output { .. } | Detail::None | Detail::Diff(_) => (Tone::Faint, first),
         };

@@ -61,6 +61,13 @@ pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
 }
 
+/// One harmless line that fits beside spinner and clock. It is not padded to the terminal's width: the `^C` that a terminal
+/// adds to it must not begin a new line.
+fn short(what: &str) -> String {
+    const ROOM: usize = 68;
+    harmless(what).chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).take(ROOM).collect()
+}
+
 /// The line at the bottom of a terminal that says what is going on; nothing elsewhere.
 #[derive(Debug)]
 pub(super) struct LiveLine {
@@ -71,7 +78,7 @@ impl LiveLine {
     pub(super) fn new(wanted: bool) -> Self {
         let make = || {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-            let style = ProgressStyle::with_template("{spinner} {elapsed:>3} {wide_msg}");
+            let style = ProgressStyle::with_template("{spinner} {elapsed:>3} {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             bar
         };
@@ -81,8 +88,8 @@ impl LiveLine {
     /// Something new is going on: its clock starts.
     pub(super) fn begin(&self, what: &str) {
         if let Some(bar) = &self.bar {
+            bar.set_message(short(what));
             bar.reset();
-            bar.set_message(harmless(what).into_owned());
             bar.enable_steady_tick(Duration::from_millis(125));
         }
     }
@@ -90,7 +97,7 @@ impl LiveLine {
     /// The same goes on, and this is new about it.
     pub(super) fn note(&self, what: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(harmless(what).into_owned());
+            bar.set_message(short(what));
         }
     }
 

@@ -76,6 +76,7 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
     let workspace = workspace
         .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
         .map_err(Failure::input)?;
+    report_has_a_place(arguments.report.as_deref())?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let task = read_task(&arguments)?;
     let state_dir = environment.state_dir().map_err(Failure::input)?;
@@ -86,6 +87,16 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
     let is_live = !(arguments.ni || set.non_interactive);
     let settings = settings(&arguments, environment, &set, workspace, state_dir, models);
     block_on(drive(arguments, task, settings, is_live))?
+}
+
+/// A report that could not be written should be known before the work, not after it.
+fn report_has_a_place(report: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = report else { return Ok(()) };
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() || path.is_dir() {
+        return Err(Failure::input(anyhow!("--report {}: there is no folder for it", path.display())));
+    }
+    Ok(())
 }
 
 async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live: bool) -> Result<u8, Failure> {

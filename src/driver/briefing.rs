@@ -52,6 +52,7 @@ impl PlanFault {
 /// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
 pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> {
     let gate = frozen(task, settings)?;
+    let has_gate = task.gate != GateChoice::Skip;
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     let (tools, rules) = tools_of(task)?;
     let mut notes = Vec::new();
@@ -61,7 +62,7 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
         messages: vec![Message::user(first_message(task, &specs, &jail)?)],
         tools,
         rules,
-        gate_digest: gate.as_ref().map(|gate| gate.digest.clone()).unwrap_or_default(),
+        gate_digest: gate.as_ref().filter(|_| has_gate).map(|gate| gate.digest.clone()).unwrap_or_default(),
         notes,
     };
     Ok(Briefing { plan, gate: gate.map(Arc::new) })

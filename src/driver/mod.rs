@@ -222,7 +222,7 @@ impl<'a> Drive<'a> {
 
     /// Waits for the next thing to happen, and names it.
     async fn next(&mut self) -> Event {
-        let due = self.run.deadline().map(|moment| self.started + moment.since_start());
+        let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since_start()));
         match self.inbox.next(due, self.stop, !self.stop_told).await {
             Happened::Event(event) => event,
             Happened::Deadline => Event::DeadlinePassed,
@@ -254,9 +254,9 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Writes an event down and lets the machine decide on it, both at the same moment.
+    /// Writes an event down and lets the machine decide on it.
     fn decide(&mut self, event: Event) -> Vec<Action> {
-        let at = self.moment();
+        let at = self.moment(); // one and the same for the journal and the machine, so that a replay decides alike
         if !event.is_transient() && self.broken.is_none() {
             let record = serde_json::json!({ "at_ms": at, "event": event });
             self.broken = self.journal.append(&record.to_string()).err();

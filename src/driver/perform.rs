@@ -4,14 +4,16 @@ use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
 use super::{Settings, report};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
-use crate::gate::{Bench, Gate};
+use crate::gate::{Gate, Site};
 use crate::id::CallId;
+use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
 use crate::store::RunDir;
 use crate::task::{GateChoice, Task};
-use crate::tool::{HostSettings, ProtectedRule, ToolHost, ToolRequest};
+use crate::tool::{HostSettings, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -147,7 +149,7 @@ impl Hands {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
-        let bench = Bench {
+        let site = Site {
             root: self.settings.workspace.clone(),
             env: self.settings.env.clone(),
             logs: self.run_dir.logs(),
@@ -161,19 +163,29 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            finished(gate.judge(&bench, attempt, &stop, &on_step).await)
+            finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
         inbox.start(effect, finished(could_not_judge("the gate panicked")));
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
-        let written = run.result().map_or(Ok(()), |result| {
-            report::save(&result, &self.task, &self.settings, &self.run_dir).map_err(|error| chain(&error))
-        });
-        inbox.outbox().send(match written {
+        let save = |run: &Run, copies: &[PathBuf]| {
+            let result = run.result();
+            let saved = result.map(|result| report::save(&result, &self.task, &self.settings, &self.run_dir, copies));
+            saved.unwrap_or(Ok(())).map_err(|error| chain(&error))
+        };
+        let event = match save(run, &self.settings.reports) {
             Ok(()) => Event::ReportSaved { call },
-            Err(message) => Event::ReportFailed { call, message },
-        });
+            Err(message) => {
+                let failed = Event::ReportFailed { call, message };
+                // Only a copy may have failed: then the run's own report is written again, as it ends now.
+                let mut ending = run.clone();
+                ending.handle(Moment::default(), failed.clone());
+                let _as_far_as_it_goes = save(&ending, &[]);
+                failed
+            }
+        };
+        inbox.outbox().send(event);
     }
 }
 
@@ -188,13 +200,12 @@ fn could_not_judge(why: &str) -> Verdict {
     }
 }
 
-fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: std::path::PathBuf) -> HostSettings {
+fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: PathBuf) -> HostSettings {
     let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
-    let protected = rules.map(|rule| ProtectedRule { pattern: rule.pattern.clone(), why: rule.why.clone() }).collect();
     HostSettings {
         root: settings.workspace.clone(),
         outputs_dir: outputs,
-        protected,
+        protected: rules.cloned().collect(),
         allow_edit: task.allow_edit.clone(),
         files: task.files.clone(),
         env: settings.env.clone(),

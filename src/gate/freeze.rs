@@ -2,10 +2,11 @@
 //! here, before a cent is spent.
 
 use super::Gate;
-use super::protected::{Protection, Seal};
+use super::protected::{Seal, protection};
 use crate::lane::{self, Item, Lane, LaneFault, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
+use crate::workspace::pattern::PatternError;
 use std::path::Path;
 
 /// The gate cannot be frozen.
@@ -25,8 +26,8 @@ pub enum GateFault {
     #[error(transparent)]
     Lane(#[from] LaneFault),
     /// A pattern that is no glob.
-    #[error("{0}")]
-    Pattern(String),
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// A file that cannot be read.
     #[error(transparent)]
     Unreadable(#[from] StoreError),
@@ -69,7 +70,7 @@ pub fn freeze(
         can_run(root, lane, path)?;
     }
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
-    let protection = Protection::new(&lanes, root, protect, allow_edit).map_err(GateFault::Pattern)?;
+    let protection = protection(&lanes, root, protect, allow_edit)?;
     let seal = Seal::take(root, protection).map_err(GateFault::Seal)?;
     Ok(Gate { lanes, digest, seal })
 }

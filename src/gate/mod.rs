@@ -9,7 +9,7 @@ mod freeze;
 mod protected;
 
 pub use freeze::{GateFault, freeze, load, names};
-pub use protected::{Protection, Rule, Seal};
+pub use protected::Seal;
 
 use crate::lane::Lane;
 use crate::lane_runner::{LaneRuling, Room, run_lane};
@@ -33,7 +33,7 @@ pub struct Gate {
 
 /// Where and how a gate runs.
 #[derive(Debug, Clone)]
-pub struct Bench {
+pub struct Site {
     /// The workspace.
     pub root: PathBuf,
     /// The environment of steps, whole.
@@ -50,13 +50,13 @@ impl Gate {
     /// Judges the workspace: first what was tampered with, then the lanes, one after the other until one does not pass.
     pub async fn judge(
         &self,
-        bench: &Bench,
+        site: &Site,
         attempt: u32,
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
         let started = Stopwatch::start();
-        let findings = match self.seal.inspect(bench.on_tamper == OnTamper::Restore) {
+        let findings = match self.seal.inspect(site.on_tamper == OnTamper::Restore) {
             Ok(findings) => findings,
             Err(error) => return errored(Vec::new(), format!("cannot compare protected files: {error}"), started),
         };
@@ -65,8 +65,8 @@ impl Gate {
         }
         let mut steps = Vec::new();
         for lane in &self.lanes {
-            let log_dir = bench.logs.join(format!("attempt-{attempt}")).join(&lane.name);
-            let room = Room { root: bench.root.clone(), env: bench.env.clone(), log_dir, jobs: bench.jobs };
+            let log_dir = site.logs.join(format!("attempt-{attempt}")).join(&lane.name);
+            let room = Room { root: site.root.clone(), env: site.env.clone(), log_dir, jobs: site.jobs };
             let outcome = run_lane(lane, &room, stop, on_step).await;
             steps.extend(outcome.steps);
             match outcome.ruling {

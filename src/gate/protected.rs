@@ -3,7 +3,8 @@
 use crate::lane::{Item, Lane};
 use crate::store;
 use crate::verdict::Finding;
-use globset::{Glob, GlobMatcher};
+use crate::workspace::pattern::PatternError;
+use crate::workspace::{ProtectedRule, Protection};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,19 +12,19 @@ use walkdir::{DirEntry, WalkDir};
 
 /// What defines the gate in every project. Patterns match paths that do not exist yet, too.
 const BUILT_IN: [(&str, &str); 13] = [
-    ("lanes/**", "it defines the gate"),
-    ("specs/**", "it says what the code must do"),
-    ("fledge.yaml", "it configures the gate"),
-    ("fledge.local.yaml", "it configures the gate"),
-    ("fledge.toml", "it defines the gate"),
-    (".fledge/**", "it configures the gate"),
-    (".github/**", "it defines the continuous integration"),
-    (".gitlab-ci.yml", "it defines the continuous integration"),
-    (".gitlab/**", "it defines the continuous integration"),
-    (".circleci/**", "it defines the continuous integration"),
-    (".ci/**", "it defines the continuous integration"),
-    ("Jenkinsfile", "it defines the continuous integration"),
-    ("azure-pipelines.yml", "it defines the continuous integration"),
+    ("/lanes", "it defines the gate"),
+    ("/specs", "it says what the code must do"),
+    ("/fledge.yaml", "it configures the gate"),
+    ("/fledge.local.yaml", "it configures the gate"),
+    ("/fledge.toml", "it defines the gate"),
+    ("/.fledge", "it configures the gate"),
+    ("/.github", "it defines the continuous integration"),
+    ("/.gitlab-ci.yml", "it defines the continuous integration"),
+    ("/.gitlab", "it defines the continuous integration"),
+    ("/.circleci", "it defines the continuous integration"),
+    ("/.ci", "it defines the continuous integration"),
+    ("/Jenkinsfile", "it defines the continuous integration"),
+    ("/azure-pipelines.yml", "it defines the continuous integration"),
 ];
 
 /// Folders that are never looked into: git's own data, and what builds leave behind.
@@ -31,69 +32,23 @@ const NEVER_LOOKED_INTO: [&str; 3] = [".git", "target", "node_modules"];
 /// Protected files larger than this are compared by digest alone and cannot be put back.
 const KEPT_WHOLE: u64 = 4 * 1024 * 1024;
 
-/// One rule: paths like this may not be changed, because of that.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// A glob over paths relative to the workspace.
-    pub pattern: String,
-    /// The reason, as it follows "is protected:".
-    pub why: String,
-}
-
-/// All rules of one run.
-#[derive(Debug, Clone)]
-pub struct Protection {
-    rules: Vec<(GlobMatcher, Rule)>,
-    open: Vec<GlobMatcher>,
-}
-
-impl Protection {
-    /// The built-in rules, files that the lanes' commands name, and what the project and the task add; `allow_edit` opens
-    /// paths again.
-    ///
-    /// # Errors
-    /// A pattern that is no glob: the pattern and what is wrong with it.
-    pub fn new(lanes: &[Lane], root: &Path, protect: &[String], allow_edit: &[String]) -> Result<Self, String> {
-        let built_in = BUILT_IN.iter().map(|(pattern, why)| Rule { pattern: (*pattern).into(), why: (*why).into() });
-        let named = scripts(lanes, root)
-            .into_iter()
-            .map(|path| Rule { pattern: globset::escape(&path), why: "a step of the gate names it".into() });
-        let added =
-            protect.iter().map(|pattern| Rule { pattern: pattern.clone(), why: "the task or project says so".into() });
-        let mut rules = Vec::new();
-        for rule in built_in.chain(named).chain(added) {
-            rules.push((glob(&rule.pattern)?, rule));
-        }
-        let open = allow_edit.iter().map(|pattern| glob(pattern)).collect::<Result<_, _>>()?;
-        Ok(Self { rules, open })
-    }
-
-    /// The rules, for the tool host.
-    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().map(|(_, rule)| rule)
-    }
-
-    /// The rule that protects a path, if one does.
-    pub fn rule(&self, path: &str) -> Option<&Rule> {
-        if self.open.iter().any(|glob| glob.is_match(path)) {
-            return None;
-        }
-        self.rules.iter().find(|(glob, _)| glob.is_match(path)).map(|(_, rule)| rule)
-    }
-
-    /// The same for something that is no folder: a link in the place of a protected folder counts as what is in it.
-    fn rule_of_entry(&self, path: &str) -> Option<&Rule> {
-        let is_open = self.open.iter().any(|glob| glob.is_match(path));
-        self.rule(path).or_else(|| (!is_open).then(|| self.rule(&format!("{path}/_")))?)
-    }
-}
-
-fn glob(pattern: &str) -> Result<GlobMatcher, String> {
-    let built = globset::GlobBuilder::new(pattern).literal_separator(true).build();
-    built
-        .as_ref()
-        .map(Glob::compile_matcher)
-        .map_err(|error| format!("`{pattern}` is not a path pattern: {}", error.kind()))
+/// The built-in rules, files that the lanes' commands name, and what the project and the task add; `allow_edit` opens paths
+/// again.
+///
+/// # Errors
+/// The first pattern that is none.
+pub(super) fn protection(
+    lanes: &[Lane],
+    root: &Path,
+    protect: &[String],
+    allow_edit: &[String],
+) -> Result<Protection, PatternError> {
+    let rule = |pattern: String, why: &str| ProtectedRule { pattern, why: why.into() };
+    let built_in = BUILT_IN.iter().map(|(pattern, why)| rule((*pattern).into(), why));
+    let named = scripts(lanes, root).into_iter();
+    let named = named.map(|path| rule(format!("/{}", globset::escape(&path)), "a step of the gate names it"));
+    let added = protect.iter().map(|pattern| rule(pattern.clone(), "the task or the project says so"));
+    Protection::new(built_in.chain(named).chain(added), allow_edit)
 }
 
 /// Words of the lanes' commands that name a file of the workspace.
@@ -174,7 +129,7 @@ impl Seal {
     }
 
     fn finding(&self, path: &str, change: &str) -> Finding {
-        let rule = self.protection.rule_of_entry(path).map_or("", |rule| rule.why.as_str());
+        let rule = self.protection.rule(path).map_or("", |rule| rule.why.as_str());
         Finding { path: path.into(), change: change.into(), rule: rule.into() }
     }
 
@@ -217,7 +172,7 @@ fn survey(root: &Path, protection: &Protection) -> io::Result<BTreeMap<String, S
     for entry in WalkDir::new(root).follow_links(false).into_iter().filter_entry(enter) {
         let entry = entry.map_err(io::Error::other)?;
         let Some(path) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else { continue };
-        if !entry.file_type().is_dir() && protection.rule_of_entry(path).is_some() {
+        if !entry.file_type().is_dir() && protection.rule(path).is_some() {
             files.insert(path.to_owned(), read(&entry)?);
         }
     }
@@ -261,7 +216,7 @@ mod tests {
         fs::create_dir_all(dir.path().join("src")).unwrap();
         fs::write(dir.path().join("lanes/verify.yaml"), "steps: []").unwrap();
         fs::write(dir.path().join("src/lib.rs"), "code").unwrap();
-        let protection = Protection::new(&[], dir.path(), &["fixtures/**".into()], allow_edit).unwrap();
+        let protection = protection(&[], dir.path(), &["fixtures/**".into()], allow_edit).unwrap();
         let seal = Seal::take(dir.path(), protection).unwrap();
         (dir, seal)
     }

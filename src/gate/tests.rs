@@ -20,8 +20,8 @@ fn frozen(lanes: &[(&str, &str)]) -> (tempfile::TempDir, Result<Gate, GateFault>
 
 async fn judged(home: &Path, gate: &Gate, on_tamper: OnTamper) -> Verdict {
     let env = vec![("PATH".to_owned(), PATH.to_owned())];
-    let bench = Bench { root: home.join("tree"), env, logs: home.join("logs"), jobs: 1, on_tamper };
-    gate.judge(&bench, 1, &CancellationToken::new(), &|_| {}).await
+    let site = Site { root: home.join("tree"), env, logs: home.join("logs"), jobs: 1, on_tamper };
+    gate.judge(&site, 1, &CancellationToken::new(), &|_| {}).await
 }
 
 #[tokio::test]

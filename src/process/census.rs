@@ -44,10 +44,21 @@ pub(super) fn children(parent: i32) -> Vec<Process> {
         return everyone().into_iter().filter(|process| process.parent == parent).collect();
     }
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
-    let lists = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| look(pid.parse().ok()?)).collect::<Vec<_>>())
-        .collect()
+    threads.flatten().flat_map(|thread| listed(&thread.path().join("children"))).collect()
+}
+
+/// The children that a process may have adopted: those of its first thread, which is the one that the kernel gives them to.
+pub(super) fn adopted(parent: i32) -> Vec<Process> {
+    if *LISTS_CHILDREN {
+        listed(Path::new(&format!("/proc/{parent}/task/{parent}/children")))
+    } else {
+        children(parent)
+    }
+}
+
+fn listed(list: &Path) -> Vec<Process> {
+    let pids = fs::read_to_string(list).unwrap_or_default();
+    pids.split_ascii_whitespace().filter_map(|pid| look(pid.parse().ok()?)).collect()
 }
 
 /// Every process there is. Costs milliseconds: for kernels that lack the short ways only.

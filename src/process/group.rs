@@ -89,6 +89,13 @@ impl Group {
         self.find().iter().filter(|process| process.alive).count()
     }
 
+    /// Waits until none is alive.
+    pub(super) async fn empty(&self) {
+        while self.alive() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Kills everything. After this nothing of it runs any more, though the kernel may still be clearing it away.
     pub(super) fn kill(&self) {
         let mut forest = forest();
@@ -158,12 +165,10 @@ impl Tree {
     /// Everything of this step that is still on the kernel's list: those of our children that are its own, and their
     /// descendants. When no other step runs, that includes adopted ones that have changed their mark.
     fn find(&mut self, alone: bool) -> Vec<Process> {
-        let mut found = census::children(own_pid());
-        if !census::adopt_orphans() {
-            found = census::everyone();
-        }
-        let session = census::is_same(&self.leader).then_some(self.leader.pid);
-        found.retain(|process| self.owns(process, session, alone));
+        let leader = census::look(self.leader.pid).filter(|now| now.started == self.leader.started);
+        let mut found = if census::adopt_orphans() { census::adopted(own_pid()) } else { census::everyone() };
+        found.retain(|process| process.pid != self.leader.pid && self.owns(process, leader.is_some(), alone));
+        found.extend(leader);
         let mut next = 0;
         while let Some(parent) = found.get(next) {
             for child in census::children(parent.pid) {
@@ -177,11 +182,12 @@ impl Tree {
         found
     }
 
-    fn owns(&self, process: &Process, session: Option<i32>, alone: bool) -> bool {
-        if self.known.get(&process.pid) == Some(&process.started) || session == Some(process.session) {
+    fn owns(&self, process: &Process, has_leader: bool, alone: bool) -> bool {
+        let is_of_session = has_leader && process.session == self.leader.pid;
+        if is_of_session || self.known.get(&process.pid) == Some(&process.started) {
             return true;
         }
-        // Nothing of a step is in our own session, and what is there may have been started while we bore a step's mark.
+        // Nothing of a step is in our own session, but what another thread starts while we bear a step's mark may be.
         if process.session == *OWN_SESSION {
             return false;
         }

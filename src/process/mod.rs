@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often a running step's processes are counted and its dead orphans reaped.
 const TENDING: Duration = Duration::from_secs(1);
-/// What a process that outlives its leader has to finish what it is writing.
-const LINGER: Duration = Duration::from_millis(100);
+/// What a process that outlives its leader has to finish what it is doing.
+const LINGER: Duration = Duration::from_millis(200);
 /// The longest wait for killed processes to be gone.
 const CLEARING: Duration = Duration::from_secs(2);
 /// The longest wait for output that is already in the pipe.
@@ -77,7 +77,7 @@ pub struct Ended {
 pub enum End {
     /// By itself, with this exit code.
     Exited(i32),
-    /// By this signal, which did not come from here.
+    /// By this signal, which did not come from here; 0 when the system did not say how it ended.
     Signalled(i32),
     /// It ran out of time.
     TimedOut,
@@ -106,10 +106,8 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
     let mut leaked = false;
     match cause {
         Cause::Ended => {
-            if output.is_open() && group.alive() > 0 {
-                tokio::select! { _ = output.drain(LINGER) => {}, () = stop.cancelled() => {} }
-            }
-            leaked = group.alive() > 0;
+            let lingering = output.pump(tokio::time::timeout(LINGER, group.empty()));
+            leaked = tokio::select! { over = lingering => over.is_err(), () = stop.cancelled() => group.alive() > 0 };
         }
         Cause::Stopped => output.pump(part(&mut leader, &group, invocation.grace.min(CANCEL_GRACE))).await,
         Cause::TimedOut => {
@@ -182,9 +180,7 @@ async fn part(leader: &mut Leader, group: &Group, grace: Duration) {
     group.terminate();
     let over = async {
         leader.ended().await;
-        while group.alive() > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        group.empty().await;
     };
     let _ = tokio::time::timeout(grace, over).await;
 }

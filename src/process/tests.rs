@@ -43,7 +43,7 @@ async fn leaves_nothing(script: &str) {
     let sleep = unique_sleep();
     let ended = finish(shell(&script.replace("SLEEP", &sleep))).await;
     assert_eq!((running(&sleep), &ended.end, ended.leaked), (0, &End::Exited(0), true), "{script}: {ended:?}");
-    assert!(ended.duration < Duration::from_secs(5), "{script}: {ended:?}");
+    assert!(ended.duration < Duration::from_secs(15), "{script}: {ended:?}");
 }
 
 #[tokio::test]
@@ -70,12 +70,15 @@ async fn a_background_process_is_killed_with_its_group() {
 
 #[tokio::test]
 async fn a_process_in_a_session_of_its_own_is_killed() {
-    leaves_nothing("setsid SLEEP & while ! pgrep -f '^SLEEP' >/dev/null; do :; done").await;
+    leaves_nothing("setsid SLEEP & while ! pgrep -f '^SLEEP' >/dev/null; do sleep 0.02; done").await;
 }
 
 #[tokio::test]
 async fn a_process_that_was_forked_twice_is_killed() {
-    leaves_nothing("(setsid sh -c 'SLEEP & SLEEP & exit 0' &); while ! pgrep -f '^SLEEP' >/dev/null; do :; done").await;
+    leaves_nothing(
+        "(setsid sh -c 'SLEEP & SLEEP & exit 0' &); while ! pgrep -f '^SLEEP' >/dev/null; do sleep 0.02; done",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -85,7 +88,7 @@ async fn a_daemon_that_has_closed_its_streams_is_killed() {
 
 #[tokio::test]
 async fn a_daemon_that_has_also_cleared_its_environment_is_killed() {
-    leaves_nothing("(env -i setsid /bin/sh -c '/bin/sh -c \"SLEEP; :\" & exit 0' </dev/null >/dev/null 2>&1 &); while ! pgrep -f '^SLEEP' >/dev/null; do :; done").await;
+    leaves_nothing("(env -i setsid /bin/sh -c '/bin/sh -c \"SLEEP; :\" & exit 0' </dev/null >/dev/null 2>&1 &); while ! pgrep -f '^SLEEP' >/dev/null; do sleep 0.02; done").await;
 }
 
 #[tokio::test]
@@ -95,8 +98,8 @@ async fn a_daemon_that_holds_the_output_open_is_killed_and_not_waited_for() {
 
 #[tokio::test]
 async fn a_process_that_is_just_finishing_its_output_may_do_so() {
-    let ended = finish(shell("(sleep 0.02; echo last words) & echo first")).await;
-    assert_eq!((ended.output.text(99), ended.leaked), ("first\nlast words\n".to_owned(), false));
+    let ended = finish(shell("(:; :; echo last words) & exit 0")).await;
+    assert_eq!((ended.output.text(99), ended.leaked), ("last words\n".to_owned(), false));
 }
 
 #[tokio::test]
@@ -109,19 +112,19 @@ async fn a_timeout_ends_what_ignores_sigterm_and_what_has_left_the_group() {
     let ended = finish(Invocation { timeout, ..shell(&script) }).await;
     assert_eq!((ended.end, running(&sleep)), (End::TimedOut, 0));
     assert!(
-        ended.duration >= Duration::from_millis(400) && ended.duration < Duration::from_secs(5),
+        ended.duration >= Duration::from_millis(300) && ended.duration < Duration::from_secs(15),
         "{:?}",
         ended.duration
     );
 }
 
 #[tokio::test]
-async fn a_timeout_leaves_time_to_tidy_up() {
+async fn a_stop_leaves_time_to_tidy_up() {
+    let stop = CancellationToken::new();
     let script = "exec 2>/dev/null; trap 'echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
-    let (timeout, grace) = (Some(Duration::from_millis(200)), Duration::from_secs(10));
-    let ended = finish(Invocation { timeout, grace, ..shell(script) }).await;
-    assert_eq!((ended.end, ended.output.text(99)), (End::TimedOut, "ready\ntidied\n".to_owned()));
-    assert!(ended.duration < Duration::from_secs(5), "{:?}", ended.duration);
+    let invocation = Invocation { grace: Duration::from_secs(60), ..shell(script) };
+    let ended = run(invocation, &stop, &|_| stop.cancel()).await;
+    assert_eq!((ended.end, ended.output.text(99)), (End::Stopped, "ready\ntidied\n".to_owned()));
 }
 
 #[tokio::test]
@@ -130,7 +133,7 @@ async fn a_stop_ends_it_within_the_grace_of_a_cancelled_run() {
     let script = format!("trap '' TERM; (setsid {sleep} &); echo ready; while :; do {sleep}; done");
     let ended = run(Invocation { grace: Duration::from_secs(60), ..shell(&script) }, &stop, &|_| stop.cancel()).await;
     assert_eq!((ended.end, ended.output.text(99), running(&sleep)), (End::Stopped, "ready\n".to_owned(), 0));
-    assert!(ended.duration < Duration::from_secs(5), "{:?}", ended.duration);
+    assert!(ended.duration < Duration::from_secs(15), "{:?}", ended.duration);
 }
 
 #[tokio::test]
@@ -146,7 +149,7 @@ async fn nothing_is_started_after_a_stop() {
 async fn a_dropped_run_takes_its_whole_tree_with_it() {
     let (sleep, stop, ready) = (unique_sleep(), CancellationToken::new(), tokio::sync::Notify::new());
     let script = format!(
-        "(env -i setsid {sleep} &); setsid {sleep} & while [ $(pgrep -f '^{sleep}' | wc -l) -lt 2 ]; do :; done; echo ready; {sleep}"
+        "(env -i setsid {sleep} &); setsid {sleep} & while [ $(pgrep -f '^{sleep}' | wc -l) -lt 2 ]; do sleep 0.02; done; echo ready; {sleep}"
     );
     let on_output = |_: &[u8]| ready.notify_one();
     {
@@ -159,7 +162,7 @@ async fn a_dropped_run_takes_its_whole_tree_with_it() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), gone).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(15), gone).await.unwrap();
 }
 
 #[tokio::test]
@@ -167,7 +170,7 @@ async fn of_two_steps_at_once_the_first_to_end_leaves_the_other_ones_processes_a
     let (daemon, other, folder) = (unique_sleep(), unique_sleep(), tempfile::tempdir().unwrap());
     let flag = folder.path().join("go");
     let leaving = shell(&format!(
-        "while ! pgrep -f '^{other}' >/dev/null; do :; done; (env -i setsid {daemon} </dev/null >/dev/null 2>&1 &); while ! pgrep -f '^{daemon}' >/dev/null; do :; done"
+        "while ! pgrep -f '^{other}' >/dev/null; do sleep 0.02; done; (env -i setsid {daemon} </dev/null >/dev/null 2>&1 &); while ! pgrep -f '^{daemon}' >/dev/null; do sleep 0.02; done"
     ));
     let staying = shell(&format!(
         "{other} & (env -i setsid {other} &); (setsid {other} >/dev/null 2>&1 &); while ! [ -e {} ]; do sleep 0.01; done",
@@ -198,13 +201,10 @@ async fn children_that_this_process_has_for_other_reasons_live_on() {
 
 #[tokio::test]
 async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
+    let zombies = "ps -e -o stat= -o ppid= | grep -c \"^Z.* $PPID$\"";
     let script =
-        "for i in 1 2 3 4 5 6 7 8; do (true &); done; sleep 1.3; ps -e -o stat= -o ppid= | grep -c \"^Z.* $PPID$\"";
-    let ended =
-        finish(Invocation { env: [shell("").env, vec![("LC_ALL".into(), "C".into())]].concat(), ..shell(script) })
-            .await;
-    let zombies: u32 = ended.output.text(99).trim().parse().unwrap();
-    assert!(zombies < 8, "{zombies}");
+        format!("for i in 1 2 3 4 5 6 7 8; do (true &); done; while [ $({zombies}) -ge 8 ]; do sleep 0.1; done");
+    assert_eq!(finish(shell(&script)).await.end, End::Exited(0));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use super::ledger::Ledger;
 use super::loops::LoopWatch;
 use super::transcript::Transcript;
 use super::watch::{AgentEvent, StateName};
+use crate::chat::Usage;
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::verdict::{Finding, Reason};
@@ -27,6 +28,8 @@ pub(super) struct Context {
     pub(super) model: usize,
     /// What was found tampered with and told to the model.
     pub(super) told: Vec<Finding>,
+    /// The moment at which the task was handed over.
+    pub(super) started: Moment,
     /// The moment of the event in hand.
     pub(super) now: Moment,
     next_call: u64,
@@ -61,6 +64,7 @@ impl Context {
             attempt: 0,
             model: 0,
             told: Vec::new(),
+            started: Moment::default(),
             now: Moment::default(),
             next_call: 1,
             actions: Vec::new(),
@@ -70,7 +74,8 @@ impl Context {
     /// A new task in the same place: nothing is left of the one before but the numbering of calls, so that answers to it
     /// stay strangers.
     pub(super) fn renew(&mut self, charter: Charter) {
-        *self = Self { now: self.now, next_call: self.next_call, actions: self.take_actions(), ..Self::new(charter) };
+        let (now, next_call, actions) = (self.now, self.next_call, self.take_actions());
+        *self = Self { started: now, now, next_call, actions, ..Self::new(charter) };
     }
 
     /// A number for the next effect.
@@ -96,9 +101,20 @@ impl Context {
         self.tell(AgentEvent::Warning(message));
     }
 
+    /// Books what a sub-agent or a summary used.
+    pub(super) fn book_child(&mut self, usage: &Usage) {
+        self.ledger.book_child(usage);
+        self.tell_usage();
+    }
+
+    /// Tells whoever watches what the run has used so far.
+    pub(super) fn tell_usage(&mut self) {
+        self.tell(AgentEvent::Usage(self.ledger.usage.total.clone()));
+    }
+
     /// An event that makes no sense here: nothing changes but this one warning.
     pub(super) fn senseless(&mut self, state: StateName, event: &str) {
-        self.warn(format!("{event} makes no sense while {state:?}: ignored"));
+        self.tell(AgentEvent::Warning(format!("{event} makes no sense while {state:?}: ignored")));
     }
 
     /// What was asked for since the last time this was called.
@@ -131,7 +147,7 @@ impl Context {
 
     /// The moment at which the run's time is up.
     pub(super) fn time_limit(&self) -> Moment {
-        Moment(self.charter.limits.time_ms)
+        self.started.plus(Duration::from_millis(self.charter.limits.time_ms))
     }
 
     /// The pause before try number `tries + 1`: doubling, with jitter over its upper half, never shorter than the other side
@@ -148,11 +164,9 @@ impl Context {
     pub(super) fn is_crowded(&self) -> bool {
         const COMPACT_AT_PERCENT: u64 = 70;
         const GIVE_UP_AFTER: u32 = 3;
+        let used = self.ledger.context_tokens.saturating_mul(100);
         self.streaks.compactions < GIVE_UP_AFTER
-            && self
-                .charter
-                .context_window
-                .is_some_and(|window| self.ledger.context_tokens >= window / 100 * COMPACT_AT_PERCENT)
+            && self.charter.context_window.is_some_and(|window| used >= window.saturating_mul(COMPACT_AT_PERCENT))
     }
 }
 

@@ -53,6 +53,11 @@ pub enum Event {
     CancelRequested { cause: StopCause, said: String },
 }
 
+/// Whether a reason may come from outside. That the work counts, or that somebody wants a stop, only the machine itself says.
+pub(super) fn may_be_given(reason: Reason) -> bool {
+    !matches!(reason, Reason::Verified | Reason::Skipped | Reason::Cancelled)
+}
+
 impl Event {
     /// The call that this event answers, if it answers one.
     pub fn call(&self) -> Option<CallId> {

@@ -63,7 +63,9 @@ impl Run {
     /// Takes an event and says what is to be done. Total: every pair of state and event has an answer, and one that makes no
     /// sense changes nothing but for a warning.
     pub fn handle(&mut self, moment: Moment, event: Event) -> Vec<Action> {
-        self.context.now = moment.max(self.context.now);
+        if !event.is_transient() {
+            self.context.now = moment.max(self.context.now);
+        }
         if let Some(next) = self.decide(event) {
             self.state = State::enter(next, &mut self.context);
         }
@@ -129,7 +131,7 @@ impl Run {
         }
         match event {
             Event::CancelRequested { cause, said } => self.cancel(cause, said),
-            Event::LimitReached { reason } if self.is_active() => {
+            Event::LimitReached { reason } if self.is_active() && event::may_be_given(reason) => {
                 Some(self.abort(reason, reason.row().meaning.into(), None, String::new()))
             }
             Event::DeadlinePassed if self.is_active() && self.context.now >= self.context.time_limit() => {

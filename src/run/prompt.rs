@@ -13,6 +13,8 @@ pub(super) const REPETITIVE: &str =
     "You have made nearly the same call several times with the same result. Try something else, or finish.";
 /// Results of calls that will never run.
 pub(super) const NOT_RUN: &str = "not run: the run ended before this call";
+/// Results of calls that were stopped in the middle.
+pub(super) const OUTCOME_UNKNOWN: &str = "the run ended while this call was running: what it did is not known";
 
 /// The gate failed: what the model is told, with how often it may try again.
 pub(super) fn gate_failed(feedback: &str, retries_left: u32) -> String {

@@ -81,7 +81,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         tools: cx.ledger.tools.clone(),
         warnings: cx.ledger.warnings.clone(),
         gate_digest: cx.plan.gate_digest.clone(),
-        duration_ms: cx.now.0,
+        duration_ms: cx.now.0.saturating_sub(cx.started.0),
     }
 }
 

@@ -65,14 +65,14 @@ impl Transcript {
         self.push(Message { role: Role::User, content: results.into_iter().map(Block::ToolResult).collect() });
     }
 
-    /// An id for a tool use that no other one has: the provider's own when it is free, else one made from it.
-    pub(super) fn free_id(&self, wanted: &str, turn: u64, place: usize) -> String {
-        if !wanted.is_empty() && !self.ids.contains(wanted) {
+    /// Takes an id for a tool use that no other one has: the provider's own when it is free, else one made from it.
+    pub(super) fn take_id(&mut self, wanted: &str, turn: u64, place: usize) -> String {
+        if !wanted.is_empty() && self.ids.insert(wanted.to_owned()) {
             return wanted.to_owned();
         }
         let stem = if wanted.is_empty() { "call" } else { wanted };
         let mut id = format!("{stem}_t{turn}_{place}");
-        while self.ids.contains(&id) {
+        while !self.ids.insert(id.clone()) {
             id.push('_');
         }
         id

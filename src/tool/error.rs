@@ -1,6 +1,7 @@
 //! Why a tool could not do what was asked: sentences for the model, which say what to do instead where that is known.
 
 use crate::workspace::jail::{JailError, RelPath};
+use crate::workspace::pattern::PatternError;
 
 /// A refusal or failure of one tool call.
 #[derive(Debug, thiserror::Error)]
@@ -112,14 +113,9 @@ pub enum ToolError {
         /// Where the first ones begin.
         lines: String,
     },
-    /// A pattern that is none.
-    #[error("`{pattern}` is not a pattern: {problem}")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// A glob that is none.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// The run is being cancelled.
     #[error("stopped: the run was cancelled")]
     Stopped,

@@ -1,10 +1,10 @@
 //! `files-glob`: the files whose paths fit a pattern.
 
 use super::bench::Bench;
-use super::pattern::{self, Patterns};
 use super::walk::{Walk, unread_note};
 use super::{Call, LOOKS, Run, Tool, ToolError};
 use crate::chat::ToolOutcome;
+use crate::workspace::pattern::{self, Patterns};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;

@@ -8,6 +8,7 @@ use super::rules::Rules;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
+use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -40,15 +41,6 @@ pub struct HostSettings {
     pub max_result: usize,
     /// The longest that a shell command may take, and what it may take when the call does not say.
     pub shell_timeout: Duration,
-}
-
-/// A protected path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProtectedRule {
-    /// What is protected, as a glob; a directory means everything in it.
-    pub pattern: String,
-    /// Why, as the model is told: "it defines the gate".
-    pub why: String,
 }
 
 /// Why there can be no tool host: for the operator.

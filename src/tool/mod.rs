@@ -15,7 +15,6 @@ mod files_write;
 mod host;
 mod ledger;
 mod nearest;
-mod pattern;
 mod rules;
 mod search_grep;
 mod shell_exec;
@@ -24,7 +23,7 @@ mod walk;
 
 pub use contract::{Effect, ToolFlags, ToolRequest};
 pub use error::ToolError;
-pub use host::{HostError, HostSettings, ProtectedRule, ToolHost};
+pub use host::{HostError, HostSettings, ToolHost};
 
 use crate::chat::{ToolOutcome, ToolSpec};
 use crate::id::CallId;

@@ -1,25 +1,22 @@
 //! Which files tools may write: never git's own, no protected ones, and only those that the task names, if it names any.
 
 use super::ToolError;
-use super::host::ProtectedRule;
-use super::pattern::Patterns;
 use crate::workspace::jail::RelPath;
+use crate::workspace::pattern::Patterns;
+use crate::workspace::{ProtectedRule, Protection};
 
 /// The rules of one run, compiled.
 #[derive(Debug)]
 pub(super) struct Rules {
-    protected: Vec<(Patterns, String)>,
-    allow_edit: Patterns,
+    protection: Protection,
     /// The task's globs, and the same as it wrote them.
     files: Option<(Patterns, String)>,
 }
 
 impl Rules {
     pub(super) fn new(protected: &[ProtectedRule], allow_edit: &[String], files: &[String]) -> Result<Self, ToolError> {
-        let compiled = |rule: &ProtectedRule| Ok((Patterns::trees([rule.pattern.as_str()])?, rule.why.clone()));
         Ok(Self {
-            protected: protected.iter().map(compiled).collect::<Result<_, ToolError>>()?,
-            allow_edit: Patterns::trees(allow_edit.iter().map(String::as_str))?,
+            protection: Protection::new(protected.iter().cloned(), allow_edit)?,
             files: match files {
                 [] => None,
                 files => Some((Patterns::trees(files.iter().map(String::as_str))?, files.join(", "))),
@@ -33,9 +30,8 @@ impl Rules {
         if path.names().any(|name| name.eq_ignore_ascii_case(".git")) {
             return Err(ToolError::Git { path: path.clone() });
         }
-        let allowed = self.allow_edit.fit(path.as_str());
-        if let Some((_, why)) = self.protected.iter().find(|(rule, _)| !allowed && rule.fit(path.as_str())) {
-            return Err(ToolError::Protected { path: path.clone(), why: why.clone() });
+        if let Some(rule) = self.protection.rule(path.as_str()) {
+            return Err(ToolError::Protected { path: path.clone(), why: rule.why.clone() });
         }
         match &self.files {
             Some((files, listed)) if !files.fit(path.as_str()) => {

@@ -1,11 +1,11 @@
 //! `search-grep`: lines that match a regular expression.
 
 use super::bench::Bench;
-use super::pattern::{self, Patterns};
 use super::walk::{Walk, unread_note};
 use super::{Call, LOOKS, Run, Tool, ToolError, bound};
 use crate::chat::ToolOutcome;
 use crate::workspace::jail::{Found, JailError, Last};
+use crate::workspace::pattern::{self, PatternError, Patterns};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use serde::Deserialize;
@@ -109,7 +109,9 @@ impl<'s> Search<'s> {
             .case_insensitive(arguments.ignore_case)
             .line_terminator(Some(b'\n'))
             .build(&arguments.pattern)
-            .map_err(|error| ToolError::Pattern { pattern: arguments.pattern.clone(), problem: error.to_string() })?;
+            .map_err(|error| {
+                ToolError::from(PatternError { pattern: arguments.pattern.clone(), problem: error.to_string() })
+            })?;
         let context = arguments.context.unwrap_or(0).min(MAX_CONTEXT);
         let searcher = SearcherBuilder::new()
             .before_context(context)

@@ -1,3 +1,7 @@
-//! The directory that the agent may change: files by way of [`jail`].
+//! The directory that the agent may change: files by way of [`jail`], and which of them it may not change.
 
 pub mod jail;
+pub mod pattern;
+mod protection;
+
+pub use protection::{ProtectedRule, Protection};

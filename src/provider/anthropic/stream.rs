@@ -1,7 +1,7 @@
 //! A streamed answer of the Messages API, event by event, in the one order that its documentation allows.
 
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, is_shallow},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
@@ -92,6 +92,7 @@ impl Stream {
                 json: String::new(),
             },
             "" => return Err(protocol("a block has no type")),
+            _ if !is_shallow(block) => return Err(protocol("a block is nested too deep")),
             _ => Open::Other(Some(block.clone())),
         });
         match &mut self.open {
@@ -137,7 +138,7 @@ impl Stream {
             }
             Some(Open::Tool { id, name, first, json }) => {
                 let input = match first {
-                    Value::Object(map) if json.is_empty() => ToolInput::Object(Value::Object(map)),
+                    first @ Value::Object(_) if json.is_empty() => ToolInput::parse(&first.to_string()),
                     _ => ToolInput::parse(&json),
                 };
                 let call = ToolCall { id, name, input };

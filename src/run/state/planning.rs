@@ -4,9 +4,10 @@ use super::Next;
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::Context;
-use crate::run::event::Event;
+use crate::run::event::{self, Event};
 use crate::run::transcript::Transcript;
 use crate::run::watch::StateName;
+use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
 /// Waiting for the plan.
@@ -33,7 +34,9 @@ impl Planning {
                 }
                 Some(Next::Begin)
             }
-            Event::PlanFailed { reason, message, .. } => Some(Next::end(reason, message)),
+            Event::PlanFailed { reason, message, .. } => {
+                Some(Next::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message))
+            }
             Event::TaskSubmitted { .. }
             | Event::ModelDelta { .. }
             | Event::ModelCompleted { .. }

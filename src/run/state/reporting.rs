@@ -75,12 +75,18 @@ impl Reporting {
                 None
             }
             Event::ChildFinished { call, outcome, usage } => {
-                cx.ledger.book_child(&usage);
+                cx.book_child(&usage);
                 self.book(call, outcome, cx);
                 None
             }
             Event::ModelCompleted { call, reply } => {
                 cx.ledger.book_reply(&reply, cx.transcript.bytes());
+                cx.tell_usage();
+                self.came(call);
+                None
+            }
+            Event::CompactionFinished { call, usage, .. } => {
+                cx.book_child(&usage);
                 self.came(call);
                 None
             }
@@ -90,7 +96,6 @@ impl Reporting {
             | Event::ConfirmationAnswered { call, .. }
             | Event::HooksFinished { call, .. }
             | Event::QueryAnswered { call, .. }
-            | Event::CompactionFinished { call, .. }
             | Event::GateFinished { call, .. } => {
                 self.came(call);
                 None

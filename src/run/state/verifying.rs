@@ -60,7 +60,7 @@ impl Verifying {
     fn judge(&self, verdict: Verdict, cx: &mut Context) -> Next {
         tell(&verdict, self.attempt, cx);
         let ruling = verdict.ruling;
-        let retries_left = (cx.charter.max_retries + 1).saturating_sub(self.attempt);
+        let retries_left = cx.charter.max_retries.saturating_sub(self.attempt.saturating_sub(1));
         let next = match ruling {
             Ruling::Passed => Next::end(Reason::Verified, Reason::Verified.row().meaning),
             Ruling::Errored => Next::end(Reason::GateErrored, verdict.feedback.clone()),

@@ -6,6 +6,7 @@ mod search;
 mod shell;
 
 use super::*;
+use crate::workspace::ProtectedRule;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

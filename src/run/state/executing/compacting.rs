@@ -29,7 +29,7 @@ impl Compacting {
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
             Event::CompactionFinished { result, usage, .. } => {
-                cx.ledger.book_child(&usage);
+                cx.book_child(&usage);
                 let success = result.is_ok();
                 let note = match result {
                     Ok(summary) => {

@@ -17,7 +17,7 @@ impl Dispatching {
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
             Event::ChildFinished { call, outcome, usage } => {
-                cx.ledger.book_child(&usage);
+                cx.book_child(&usage);
                 cx.tell(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
                 let mut turn = std::mem::take(&mut self.turn);
                 turn.end(call, outcome, cx);

@@ -6,13 +6,13 @@ use crate::chat::{Block, Message, Reply, StopReason, text_of};
 use crate::run::context::Context;
 use crate::run::prompt;
 use crate::run::query;
-use crate::run::watch::AgentEvent;
 use crate::verdict::Reason;
 
 /// Books the answer, keeps it in the conversation, and decides where it leads.
-pub(super) fn process(reply: Reply, cx: &mut Context) -> Next {
+pub(super) fn process(mut reply: Reply, cx: &mut Context) -> Next {
     cx.ledger.book_reply(&reply, cx.transcript.bytes());
-    cx.tell(AgentEvent::Usage(cx.ledger.usage.total.clone()));
+    cx.tell_usage();
+    reply.content.retain(|block| !matches!(block, Block::ToolResult(_)));
     let streaks = cx.streaks;
     cx.streaks.continuations = 0;
     cx.streaks.empties = 0;
@@ -105,7 +105,7 @@ fn use_tools(mut reply: Reply, cx: &mut Context) -> Next {
         let repeated = !call.id.is_empty() && seen.contains(&call.id);
         seen.push(call.id.clone());
         let wanted = if repeated { "" } else { call.id.as_str() };
-        call.id = cx.transcript.free_id(wanted, turn_number, place);
+        call.id = cx.transcript.take_id(wanted, turn_number, place);
         turn.queue(call.clone(), repeated, cx);
     }
     cx.transcript.push(Message::assistant(reply.content));

@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 const PARALLEL_READS: usize = 8;
 /// Sub-agents that overlap at most.
 const PARALLEL_CHILDREN: usize = 4;
+/// The tools whose changes are listed as the run's own.
+const FILE_TOOLS: [&str; 3] = ["files-write", "files-edit", "files-delete"];
 /// Turns in a row in which no call could be understood, before the run ends.
 const MALFORMED_TURNS: u32 = 3;
 
@@ -28,7 +30,7 @@ pub(in crate::run) struct ToolTurn {
     slots: Vec<Slot>,
     /// Slots whose results were shown: always a prefix.
     reported: usize,
-    /// Whether a call that may change something was run.
+    /// Whether a call that may change something was run; a sub-agent may.
     wrote: bool,
     repetitive: bool,
     looping: bool,
@@ -147,15 +149,22 @@ impl ToolTurn {
         if wrote { Next::RunHooks } else { Next::CallModel }
     }
 
-    /// Closes the turn in the conversation: every call has its result; those that never ended have one that says so.
-    pub(in crate::run::state) fn seal(self, cx: &mut Context) {
-        let result = |slot: Slot| match slot.stage {
-            Stage::Done { result, .. } => result,
-            Stage::Queued | Stage::Running { .. } => {
-                ToolResult { id: slot.tool.id, content: prompt::NOT_RUN.into(), is_error: true }
+    /// Closes the turn in the conversation: every call has its result and is shown; those that never ended have one that
+    /// says so.
+    pub(in crate::run::state) fn seal(mut self, cx: &mut Context) {
+        for slot in &mut self.slots {
+            match slot.stage {
+                Stage::Done { .. } => {}
+                Stage::Queued => slot.refuse(prompt::NOT_RUN.into(), false),
+                Stage::Running { .. } => slot.refuse(prompt::OUTCOME_UNKNOWN.into(), false),
             }
+        }
+        self.report(cx);
+        let result = |slot: Slot| match slot.stage {
+            Stage::Done { result, .. } => Some(result),
+            Stage::Queued | Stage::Running { .. } => None,
         };
-        cx.transcript.answer(self.slots.into_iter().map(result).collect());
+        cx.transcript.answer(self.slots.into_iter().filter_map(result).collect());
     }
 
     /// The calls in flight.
@@ -210,7 +219,7 @@ impl ToolTurn {
         if is_error {
             cx.ledger.tally(&slot.tool.name).failed += 1;
         }
-        if let (false, Some(change)) = (is_error, &change) {
+        if let (false, Some(change), true) = (is_error, &change, FILE_TOOLS.contains(&slot.tool.name.as_str())) {
             cx.ledger.changed(change);
         }
         if let ToolInput::Object(input) = &slot.tool.input {
@@ -251,9 +260,9 @@ impl ToolTurn {
         slot.stage = Stage::Running { call, since: cx.now };
         slot.tries += 1;
         let input = slot.tool.input.to_value();
+        self.wrote |= slot.role != ToolRole::Reader;
         match slot.role {
             ToolRole::Reader | ToolRole::Writer => {
-                self.wrote |= slot.role == ToolRole::Writer;
                 cx.ask(Action::RunTool { call, tool: slot.tool.name.clone(), input });
             }
             ToolRole::Child => {
@@ -266,9 +275,7 @@ impl ToolTurn {
     fn refuse(&mut self, place: usize, why: String, malformed: bool, cx: &mut Context) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         cx.ledger.tally(&slot.tool.name).denied += 1;
-        let result = ToolResult { id: slot.tool.id.clone(), content: why, is_error: true };
-        slot.stage =
-            Stage::Done { result, denied: true, malformed, duration_ms: 0, change: None, detail: Detail::None };
+        slot.refuse(why, malformed);
     }
 
     fn running_roles(&self) -> Vec<ToolRole> {
@@ -279,5 +286,12 @@ impl ToolTurn {
 impl Slot {
     fn is_running(&self, call: CallId) -> bool {
         matches!(self.stage, Stage::Running { call: mine, .. } if mine == call)
+    }
+
+    /// Ends without an outcome of its own.
+    fn refuse(&mut self, why: String, malformed: bool) {
+        let result = ToolResult { id: self.tool.id.clone(), content: why, is_error: true };
+        let denied = self.stage == Stage::Queued;
+        self.stage = Stage::Done { result, denied, malformed, duration_ms: 0, change: None, detail: Detail::None };
     }
 }

@@ -1,16 +1,28 @@
 //! Globs over workspace paths, in the one dialect of all tools and rules: `*` stays within a name, `**` crosses directories, a
 //! pattern without `/` fits names at any depth, and one that names a directory fits everything in it.
 
-use super::ToolError;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// A text that is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{pattern}` is not a pattern: {problem}")]
+pub struct PatternError {
+    /// The text.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
 
 /// A set of globs.
 #[derive(Debug, Clone)]
-pub(super) struct Patterns(GlobSet);
+pub struct Patterns(GlobSet);
 
 impl Patterns {
     /// Compiles patterns that mean a directory's content too when they name one.
-    pub(super) fn trees<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, ToolError> {
+    ///
+    /// # Errors
+    /// The first that is none.
+    pub fn trees<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, PatternError> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
             let anchored = anchored(pattern)?;
@@ -21,30 +33,33 @@ impl Patterns {
     }
 
     /// Compiles one pattern that means exactly the files it names.
-    pub(super) fn files(pattern: &str) -> Result<Self, ToolError> {
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn files(pattern: &str) -> Result<Self, PatternError> {
         let mut set = GlobSetBuilder::new();
         set.add(glob(&anchored(pattern)?)?);
         build(set)
     }
 
     /// Whether a path relative to where the patterns begin is meant.
-    pub(super) fn fit(&self, path: &str) -> bool {
+    pub fn fit(&self, path: &str) -> bool {
         self.0.is_match(path)
     }
 }
 
 /// Whether a pattern asks for hidden files by name.
-pub(super) fn names_hidden(pattern: &str) -> bool {
+pub fn names_hidden(pattern: &str) -> bool {
     pattern.split('/').any(|name| name.starts_with('.') && name != ".")
 }
 
-fn anchored(pattern: &str) -> Result<String, ToolError> {
+fn anchored(pattern: &str) -> Result<String, PatternError> {
     let plain = pattern.strip_prefix("./").unwrap_or(pattern);
     if plain.is_empty() {
-        return Err(ToolError::Pattern { pattern: pattern.into(), problem: "it is empty".into() });
+        return Err(PatternError { pattern: pattern.into(), problem: "it is empty".into() });
     }
     if plain.split('/').any(|name| name == "..") {
-        return Err(ToolError::Pattern { pattern: pattern.into(), problem: "`..` leads outside".into() });
+        return Err(PatternError { pattern: pattern.into(), problem: "`..` leads outside".into() });
     }
     Ok(match plain.strip_prefix('/') {
         Some(from_root) => from_root.into(),
@@ -53,13 +68,13 @@ fn anchored(pattern: &str) -> Result<String, ToolError> {
     })
 }
 
-fn glob(pattern: &str) -> Result<globset::Glob, ToolError> {
+fn glob(pattern: &str) -> Result<globset::Glob, PatternError> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
-    glob.map_err(|error| ToolError::Pattern { pattern: pattern.into(), problem: error.kind().to_string() })
+    glob.map_err(|error| PatternError { pattern: pattern.into(), problem: error.kind().to_string() })
 }
 
-fn build(set: GlobSetBuilder) -> Result<Patterns, ToolError> {
-    let set = set.build().map_err(|error| ToolError::Pattern {
+fn build(set: GlobSetBuilder) -> Result<Patterns, PatternError> {
+    let set = set.build().map_err(|error| PatternError {
         pattern: error.glob().unwrap_or_default().into(),
         problem: error.kind().to_string(),
     })?;

@@ -1,0 +1,138 @@
+//! A run that is asked to stop is over within two seconds wherever it is, with a report that says what was done, and nothing
+//! that it started is alive.
+
+use crate::support::{
+    Ended, Fledge, Model, Running, hang, must_be_gone, needs, running_with, say, shell, status, unique, words, write,
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The promise is two seconds; a machine that builds on all its cores may take a little longer.
+const PROMISE: Duration = Duration::from_secs(4);
+
+/// Sends the signal once the program has said this, and insists on a cancelled run.
+#[track_caller]
+fn stopped_after(said: &str, mut run: Running, signal: Signal) -> (Ended, Value) {
+    run.wait_for(said);
+    stopped(run, signal)
+}
+
+#[track_caller]
+fn stopped(run: Running, signal: Signal) -> (Ended, Value) {
+    let asked = run.signal(signal);
+    let ended = run.end();
+    let (code, by) = if signal == Signal::TERM { (143, "terminate") } else { (130, "interrupt") };
+    let report = ended.must_be(code, "cancelled");
+    let took = ended.at - asked;
+    assert!(took < PROMISE, "took {took:?}:\n{}", ended.story());
+    assert_eq!((&report["cancelled"], &report["verified"]), (&json!(true), &json!(false)));
+    assert_eq!((&report["done_reason"], &report["stopped_by"]), (&json!("user_abort"), &json!(by)));
+    let finished = ended.events().pop().unwrap();
+    assert_eq!((&finished["type"], &finished["data"]["exit_code"]), (&json!("finished"), &json!(code)));
+    (ended, report)
+}
+
+#[test]
+fn in_the_middle_of_an_answer_what_was_said_is_the_summary() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let model = Model::new([write("half", "1\n"), say("I have half of it and").hanging()]);
+        let run = Fledge::simple(&model).arg("--json").start();
+        let (ended, report) = stopped_after("it and", run, signal);
+        assert_eq!(report["summary"], "I have half of it and");
+        assert_eq!(report["files_changed"], json!([{"path": "half", "kind": "created", "added": 1, "removed": 0}]));
+        assert_eq!((&report["verification"], model.count()), (&json!("not_reached"), 2));
+        assert_eq!(ended.events_of("turn_discarded").len(), 1);
+    }
+}
+
+#[test]
+fn while_a_model_has_not_begun_to_answer() {
+    let model = Model::new([write("half", "1\n"), hang()]);
+    let run = Fledge::simple(&model).arg("--json").start();
+    model.wait_for(2);
+    let (_, report) = stopped(run, Signal::INT);
+    assert_eq!((&report["turns"], &report["summary"]), (&json!(1), &json!("")));
+}
+
+#[test]
+fn a_command_dies_with_everything_that_fled_from_it() {
+    let number = unique();
+    let fled = format!("setsid sleep {number} & (setsid sh -c 'sleep {number} & wait' &) ; echo begun; sleep {number}");
+    let model = Model::new([shell(&fled), say("No.").always()]);
+    let run = Fledge::simple(&model).arg("--json").start();
+    let (_, report) = stopped_after("{\"text\":\"begun", run, Signal::INT);
+    assert_eq!(running_with(&number), Vec::<String>::new());
+    assert_eq!((&report["tools"]["shell-exec"]["called"], model.count()), (&json!(1), 1));
+}
+
+#[test]
+fn a_step_of_the_gate_that_ignores_the_wish_is_killed() {
+    let number = unique();
+    let lane = format!(
+        "steps:\n  - name: stubborn\n    run: |\n      trap '' TERM INT\n      setsid sleep {number} &\n      echo begun\n      \
+         while true; do sleep {number}; done\n  - {{ name: later, run: touch later }}\n"
+    );
+    let model = Model::new([say("Done."), say("No.").always()]);
+    let run = Fledge::simple(&model).lane("verify", &lane).arg("--json").start();
+    let (ended, report) = stopped_after("\"begun\"", run, Signal::TERM);
+    assert_eq!(running_with(&number), Vec::<String>::new());
+    assert_eq!((ended.file("later"), model.count()), (None, 1));
+    assert_eq!((&report["summary"], &report["verification"]), (&json!("Done."), &json!("not_reached")));
+}
+
+#[test]
+fn in_the_middle_of_a_pause_before_another_try() {
+    let model = Model::new([status(529).header("retry-after", "90").always()]);
+    let run = Fledge::simple(&model).arg("--json").start();
+    let (ended, report) = stopped_after("\"retry\"", run, Signal::INT);
+    assert_eq!((&report["turns"], model.count()), (&json!(0), 1));
+    assert_eq!(ended.events_of("retry")[0]["wait_ms"], 90_000);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
+    let number = unique();
+    let lane = format!(
+        "steps:\n  - name: stubborn\n    run: trap 'echo asked' TERM; echo begun; while true; do sleep {number} & wait; done\n"
+    );
+    let model = Model::new([say("Done.")]);
+    let mut run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("-v").start();
+    run.wait_for("\"begun\"");
+    let asked = run.signal(Signal::INT);
+    run.wait_for("Reporting"); // the transition, which is logged when the first one was heard
+    run.signal(Signal::INT);
+    let ended = run.end();
+    ended.must_exit(130);
+    assert!(ended.at - asked < PROMISE);
+    must_be_gone(&number);
+    assert_eq!(ended.events_of("finished"), Vec::<Value>::new(), "it was waited for all the same");
+}
+
+#[test]
+fn the_journal_of_a_cancelled_run_ends_with_its_report() {
+    let model = Model::new([say("Half").hanging()]);
+    let (ended, _) = stopped_after("Half", Fledge::simple(&model).arg("--json").start(), Signal::INT);
+    let journal = ended.journal();
+    let types = words(journal.iter().skip(1).map(|line| &line["event"]["type"]));
+    assert_eq!(types, ["task_submitted", "plan_ready", "cancel_requested", "model_failed", "report_saved"]);
+}
+
+#[test]
+fn a_lane_by_hand_is_cancelled_too() {
+    let number = unique();
+    let lane = format!("steps: [{{ name: slow, run: setsid sleep {number} & sleep {number} }}]");
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let fledge = Fledge::new().lane("slow", &lane).lane("verify", &needs("done"));
+        let run = fledge.args(&["lanes", "run", "slow", "--json"]).start();
+        while running_with(&format!("sleep {number}")).len() < 2 {
+            std::thread::yield_now();
+        }
+        let asked = run.signal(signal);
+        let ended = run.end();
+        ended.must_exit(code);
+        assert!(ended.at - asked < PROMISE);
+        assert_eq!(running_with(&number), Vec::<String>::new());
+        assert_eq!(ended.events()[0]["result"], "cancelled");
+    }
+}

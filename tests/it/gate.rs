@@ -1,0 +1,113 @@
+//! The gate: frozen before the model is asked, out of the agent's reach, and its word is fed back.
+
+use crate::support::{Fledge, Model, call, needs, say, shell, words, write};
+use serde_json::{Value, json};
+
+#[test]
+fn a_tool_that_would_change_the_gate_is_refused_and_the_run_goes_on() {
+    let edit = call("files-edit", json!({"path": "lanes/verify.yaml", "old": "test -f done", "new": "true"}));
+    let model = Model::new([
+        write("lanes/verify.yaml", "steps: [{ name: a, run: 'true' }]"),
+        edit.also("files-delete", json!({"path": "lanes/verify.yaml"})),
+        write("done", ""),
+        say("Done."),
+    ]);
+    let run = Fledge::simple(&model).run();
+    let report = run.must_be(0, "verified");
+    assert_eq!(run.file("lanes/verify.yaml"), Some(needs("done")));
+    assert_eq!(report["files_changed"].as_array().unwrap().len(), 1);
+    assert_eq!(report["attempts"].as_array().unwrap().len(), 1);
+    let told = model.asked()[1].newest();
+    assert!(told.contains("is protected (it defines the gate)"), "{told}");
+    assert!(model.asked()[2].newest().matches("is protected").count() == 2);
+}
+
+#[test]
+fn what_a_lane_says_later_does_not_change_the_run() {
+    let model = Model::new([say("Done.")]);
+    let swap =
+        "steps:\n  - name: swap\n    run: |\n      printf 'steps: [{ name: a, run: \"true\" }]' > lanes/second.yaml\n";
+    let fledge = Fledge::simple(&model).lane("first", swap).lane("second", &needs("done")).arg("--max-retries=0");
+    let run = fledge.arg("--lane=first").arg("--lane=second").run();
+    let report = run.must_be(1, "gate_failed");
+    assert_eq!(report["attempts"][0]["verdict"]["steps"][1]["command"], "test -f done");
+    assert!(run.file("lanes/second.yaml").unwrap().contains("true"), "the file did change");
+}
+
+#[test]
+fn a_failure_reaches_the_model_as_a_message_with_step_command_and_output() {
+    let model = Model::new([say("It is done."), write("done", ""), say("Now it is.")]);
+    let lane = "steps:\n  - { name: fmt, run: 'true' }\n  - { name: check, run: 'echo the file is missing >&2; test -f done' }\n";
+    let run = Fledge::simple(&model).lane("verify", lane).run();
+    run.must_be(0, "verified");
+    let second = &model.asked()[1].body["messages"];
+    let roles = words(second.as_array().unwrap().iter().map(|message| &message["role"]));
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    let feedback = second[2]["content"][0]["text"].as_str().unwrap();
+    for part in
+        ["step `check` of lane `verify` failed (exit 1", "the file is missing", "passed: fmt", "2 more attempts"]
+    {
+        assert!(feedback.contains(part), "{part:?} is not in {feedback}");
+    }
+    assert!(!model.asked()[2].newest().contains("failed"), "told once");
+}
+
+#[test]
+fn every_step_of_every_attempt_has_its_log() {
+    let model = Model::new([say("Done.").always()]);
+    let lane = "steps:\n  - { name: talk, run: 'echo attempt; echo on stderr >&2' }\n  - { name: no, run: 'false' }\n";
+    let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries").arg("1").run();
+    let report = run.must_be(1, "gate_failed");
+    for attempt in report["attempts"].as_array().unwrap() {
+        let steps = attempt["verdict"]["steps"].as_array().unwrap();
+        let logs: Vec<String> =
+            steps.iter().map(|step| std::fs::read_to_string(step["log"].as_str().unwrap()).unwrap()).collect();
+        assert_eq!(logs, ["attempt\non stderr\n", ""]);
+    }
+    let folder = |attempt: usize| report["attempts"][attempt]["verdict"]["steps"][0]["log"].clone();
+    assert_ne!(folder(0), folder(1));
+}
+
+#[test]
+fn lanes_run_in_the_order_given_and_stop_at_the_first_that_fails() {
+    let model = Model::new([say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("first", "steps: [{ name: a, run: 'touch first && false' }]");
+    let run = fledge.lane("second", "steps: [{ name: b, run: touch second }]").arg("--lane=first").arg("--lane=second");
+    let run = run.arg("--max-retries=0").run();
+    run.must_be(1, "gate_failed");
+    assert_eq!((run.file("first").is_some(), run.file("second")), (true, None));
+}
+
+#[test]
+fn scripts_that_a_step_names_are_part_of_the_gate() {
+    let model = Model::new([shell("echo exit 0 > check.sh"), say("Done."), write("done", ""), say("Now.")]);
+    let fledge = Fledge::simple(&model).file("check.sh", "test -f done\n");
+    let run = fledge.lane("verify", "steps: [{ name: check, run: sh check.sh }]").run();
+    let report = run.must_be(0, "verified");
+    let finding = json!({"path": "check.sh", "change": "changed", "rule": "a step of the gate names it"});
+    assert_eq!(report["attempts"][0]["verdict"]["findings"], json!([finding]));
+    assert_eq!(run.file("check.sh").as_deref(), Some("test -f done\n"));
+}
+
+#[test]
+fn what_a_step_leaves_behind_is_killed_and_said() {
+    let number = crate::support::unique();
+    let model = Model::new([say("Done.")]);
+    let lane = format!("steps: [{{ name: daemon, run: setsid sleep {number} & }}]");
+    let run = Fledge::simple(&model).lane("verify", &lane).run();
+    let report = run.must_be(0, "verified");
+    let note = report["attempts"][0]["verdict"]["steps"][0]["note"].as_str().unwrap();
+    assert_eq!(note, "left processes behind, which were killed");
+    assert_eq!(crate::support::running_with(&number), Vec::<String>::new());
+}
+
+#[test]
+fn only_the_paths_that_a_task_names_can_be_written() {
+    let model =
+        Model::new([write("src/a", "1\n").also("files-write", json!({"path": "b", "content": ""})), say("Done.")]);
+    let task = "---\nfiles: ['src/**']\nlane: false\n---\nDo it.";
+    let run = Fledge::simple(&model).task(task).run();
+    let report = run.must_be(0, "skipped");
+    let changed: Vec<&Value> = report["files_changed"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    assert_eq!((words(changed), run.file("b")), (vec!["src/a"], None));
+}

@@ -1,0 +1,166 @@
+//! What goes in: the task from a file or from standard input, its parameters, and a look before the leap.
+
+use crate::support::{Fledge, Model, needs, say, words, write};
+use serde_json::{Value, json};
+
+/// The first message of a model's first request.
+fn first_message(model: &Model) -> String {
+    model.asked()[0].body["messages"][0]["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_standard_input_that_says_nothing_and_stays_open_is_left_alone() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    Fledge::simple(&model).silent_stdin().run().must_be(0, "verified");
+}
+
+#[test]
+fn a_dash_reads_the_task_from_standard_input() {
+    let model = Model::new([say("Done.")]);
+    let fledge = Fledge::new().args(&["run", "-"]).anthropic(&model);
+    let task = "---\ntitle: From a pipe\nlane: false\n---\nDo what the pipe says: žluť.\n";
+    let report = fledge.stdin(task).run().must_be(0, "skipped");
+    assert_eq!((&report["title"], &report["task"]["source"]), (&json!("From a pipe"), &json!("-")));
+    assert_eq!(first_message(&model), "Do what the pipe says: žluť.");
+}
+
+#[test]
+fn tools_and_steps_have_no_standard_input() {
+    let model = Model::new([crate::support::shell("cat > got"), say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("verify", "steps: [{ name: read, run: 'cat > got2' }]");
+    let run = fledge.silent_stdin().run();
+    run.must_be(0, "verified");
+    assert_eq!((run.file("got").as_deref(), run.file("got2").as_deref()), (Some(""), Some("")));
+}
+
+#[test]
+fn a_dry_run_asks_nobody_runs_nothing_and_needs_no_key() {
+    let fledge = || {
+        let lane = "steps: [{ name: touch, run: touch ran }]";
+        Fledge::new()
+            .lane("verify", lane)
+            .task("# Mend it\n\nMend `src/a.txt`.")
+            .file("src/a.txt", "x\n")
+            .arg("--dry-run")
+    };
+    let run = fledge().run();
+    run.must_exit(0);
+    for part in ["Mend `src/a.txt`.", "files-edit:", "verify/touch: touch ran", "3 retries", "turns: 100"] {
+        assert!(run.stdout.contains(part), "{part:?} is not in {}", run.stdout);
+    }
+    assert_eq!((run.runs().len(), run.file("ran"), run.stderr.as_str()), (0, None, ""));
+
+    let run = fledge().arg("--json").run();
+    let [plan] = run.events().try_into().unwrap();
+    assert_eq!((&plan["title"], &plan["max_retries"]), (&json!("Mend it"), &json!(3)));
+    assert_eq!(words(plan["lanes"].as_array().unwrap().iter().map(|lane| &lane["name"])), ["verify"]);
+    assert!(plan["tools"].as_array().is_some_and(|tools| tools.len() >= 8));
+}
+
+#[test]
+fn a_dry_run_shows_exactly_what_is_sent() {
+    let model = Model::new([say("Done.")]);
+    let fledge = || Fledge::simple(&model).file("AGENTS.md", "Be brief.").arg("--json").arg("--max-retries=0");
+    let [plan] = fledge().arg("--dry-run").run().events().try_into().unwrap();
+    assert_eq!(model.count(), 0);
+    fledge().run().must_be(1, "gate_failed");
+    let sent = &model.asked()[0].body;
+    assert_eq!(plan["system"], sent["system"][0]["text"]);
+    assert_eq!(plan["messages"][0]["content"][0]["text"], first_message(&model));
+    let names = |tools: &Value| words(tools.as_array().unwrap().iter().map(|tool| &tool["name"])).join(" ");
+    assert_eq!(names(&plan["tools"]), names(&sent["tools"]));
+}
+
+#[test]
+fn a_dry_run_finds_what_is_wrong() {
+    let dry = |fledge: Fledge| fledge.task("Do it.").arg("--dry-run").run();
+    dry(Fledge::new()).must_exit(2);
+    dry(Fledge::new().lane("verify", "steps: [{ name: a, run: no-such-program }]")).must_exit(5);
+}
+
+#[test]
+fn parameters_come_from_the_file_and_flags_win() {
+    let model = Model::new([say("Done.").always()]);
+    let task =
+        "---\nlane: false\nparams:\n  who: {}\n  what: { default: nothing }\n---\nTell {{ who }} about {{ what }}.";
+    let fledge = || Fledge::new().task(task).anthropic(&model).file("values.yaml", "who: them\nwhat: tests\n");
+    fledge().arg("--params=values.yaml").arg("--param").arg("who=all of us=you").run().must_be(0, "skipped");
+    assert_eq!(first_message(&model), "Tell all of us=you about tests.");
+    for (args, says) in
+        [(vec![], "`who` is required"), (vec!["--param=who=x", "--param=whta=y"], "no parameter `whta`")]
+    {
+        let run = args.into_iter().fold(fledge(), Fledge::arg).run();
+        run.must_exit(2);
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    }
+    assert_eq!(model.count(), 1);
+}
+
+#[test]
+fn a_task_that_cannot_be_read_ends_with_2_and_names_the_file() {
+    let large = "x".repeat(1024 * 1024 + 1);
+    let cases = [
+        (Fledge::new().file("task.md", &large), "at most 1048576 are read"),
+        (Fledge::new().file("task.md", b"caf\xe9"), "UTF-8"),
+        (Fledge::new().file("task.md/x", ""), "not a regular file"),
+        (Fledge::new().file("task.md", ""), "the task has no text"),
+    ];
+    for (fledge, says) in cases {
+        let run = fledge.arg("--no-verify").run();
+        run.must_exit(2);
+        assert!(run.stderr.contains("task.md") && run.stderr.contains(says), "expected {says:?} in {}", run.stderr);
+    }
+    let stdin = |bytes: Vec<u8>| Fledge::new().args(&["run", "-", "--no-verify"]).stdin(bytes).run();
+    for (bytes, says) in [(large.into_bytes(), "larger than"), (b"caf\xe9".to_vec(), "UTF-8"), (Vec::new(), "no text")]
+    {
+        let run = stdin(bytes);
+        run.must_exit(2);
+        assert!(run.stderr.contains(says), "expected {says:?} in {}", run.stderr);
+    }
+}
+
+#[test]
+fn another_workspace_is_worked_in_and_must_be_there() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let fledge = || Fledge::new().task("Do it.").file("sub/lanes/verify.yaml", needs("done")).anthropic(&model);
+    let run = fledge().arg("-C").arg("sub").run();
+    run.must_be(0, "verified");
+    assert_eq!((run.file("sub/done").is_some(), run.file("done")), (true, None));
+    for (folder, says) in [("gone", "there is no folder gone"), ("task.md", "task.md")] {
+        let run = fledge().arg("--workspace").arg(folder).run();
+        run.must_exit(2);
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_state_folder_inside_the_workspace_is_refused() {
+    let model = Model::new([say("Done.").always()]);
+    let fledge = Fledge::simple(&model);
+    let inside = fledge.workspace().join(".state");
+    let run = fledge.env("FLEDGE_STATE_DIR", inside.to_str().unwrap()).run();
+    run.must_exit(2);
+    assert!(run.stderr.contains("inside the workspace"), "{}", run.stderr);
+    assert_eq!(model.count(), 0);
+}
+
+#[test]
+fn help_and_version_are_data_and_end_with_0() {
+    for (args, says) in [
+        (["--help", "run"], "Exit codes: 0 verified"),
+        (["run", "--help"], "--max-retries"),
+        (["--version", "run"], "fledge "),
+    ] {
+        let run = Fledge::new().args(&args).run();
+        run.must_exit(0);
+        assert!(run.stdout.contains(says) && run.stderr.is_empty(), "{}", run.story());
+    }
+}
+
+#[test]
+fn a_report_that_has_no_folder_is_refused_before_anything_is_run() {
+    let model = Model::new([]);
+    let run = Fledge::simple(&model).arg("--report=nowhere/report.json").run();
+    assert_eq!((run.code, model.count()), (Some(2), 0), "{}", run.stderr);
+    assert!(run.stderr.contains("--report nowhere/report.json: there is no folder for it"), "{}", run.stderr);
+}

@@ -1,0 +1,17 @@
+//! The program from outside, as its users meet it: the built binary with a scripted model on loopback, in folders of its own.
+//! Nothing here knows how it is made; only `library` and `replay` use the crate.
+#![expect(clippy::disallowed_methods, reason = "tests start the program, read PATH and measure how long things take")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod cancel;
+mod events;
+mod example;
+mod exit_codes;
+mod gate;
+mod input;
+mod lanes;
+mod library;
+mod output;
+mod providers;
+mod replay;
+mod support;

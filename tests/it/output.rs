@@ -1,0 +1,100 @@
+//! What comes out for people: nothing when it is not wanted, no escape characters where nobody draws, and a report wherever
+//! it is asked for.
+
+use crate::support::{Fledge, Model, call, say, shell, write};
+use serde_json::json;
+
+#[test]
+fn a_quiet_verified_run_prints_nothing() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).arg("--quiet").run();
+    run.must_be(0, "verified");
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn a_quiet_failed_run_prints_why_in_one_line() {
+    let model = Model::new([say("Done.").always()]);
+    let run = Fledge::simple(&model).arg("-q").arg("--max-retries=0").run();
+    run.must_be(1, "gate_failed");
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "gate_failed: failed: verify/there\n"));
+}
+
+#[test]
+fn a_run_tells_its_story_on_standard_error_alone() {
+    let model = Model::new([write("done", "1\n").saying("Making it."), say("Done.")]);
+    let run = Fledge::simple(&model).run();
+    run.must_be(0, "verified");
+    assert_eq!(run.stdout, "");
+    for part in
+        ["planning", "attempt 1 of 4", "Making it.", "files-write done", "done +1 -0", "verify/there", "✓ verified"]
+    {
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    }
+}
+
+#[test]
+fn pipes_and_no_color_have_no_escape_characters() {
+    for env in [("NO_COLOR", "1"), ("TERM", "xterm-256color"), ("TERM", "dumb"), ("CI", "true")] {
+        let model = Model::new([call("files-read", json!({"path": "none"})), write("done", ""), say("Done.")]);
+        let run = Fledge::simple(&model).env(env.0, env.1).arg("-vv").run();
+        run.must_be(0, "verified");
+        assert!(!run.story().contains('\u{1b}'), "{env:?}: {}", run.story());
+    }
+    let run = Fledge::new().env("NO_COLOR", "1").args(&["run", "--nonsense"]).run();
+    assert!(!run.story().contains('\u{1b}'), "{}", run.story());
+}
+
+#[test]
+fn what_others_say_moves_no_cursor_and_changes_no_title() {
+    let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31mred\u{202e}\r\u{8}";
+    let model = Model::new([
+        shell("printf '\\033[31mred\\033]0;x\\007\\n'").saying(evil),
+        write(&format!("a{evil}"), evil),
+        write("done", ""),
+        say(evil),
+    ]);
+    let lane = "steps:\n  - run: \"printf '\\\\033[2Jbad\\\\007\\\\n'; test -f done\"\n";
+    let fledge = |title: &str| {
+        let task = format!("---\ntitle: \"{title}\"\n---\nDo it.");
+        Fledge::simple(&model).lane("verify", lane).task(&task)
+    };
+    let run = fledge("a\\e[2Jb").run();
+    run.must_be(0, "verified");
+    let harmful = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+    assert!(!run.stderr.contains(harmful), "{:?}", run.stderr);
+}
+
+#[test]
+fn errors_repeat_no_escape_characters_either() {
+    let cases = [
+        Fledge::new().task("---\n\"a\\e[2Jb\": 1\n---\nDo it."),
+        Fledge::new().task("Do it.").arg("--model").arg("a\u{1b}[2Jb"),
+        Fledge::new().task("Do it.").arg("--lane").arg("a\u{1b}[2Jb").arg("--dry-run"),
+        Fledge::new().args(&["run", "a\u{1b}[2Jb.md"]),
+        Fledge::new().args(&["lanes", "run", "a\u{1b}[2Jb"]),
+        Fledge::new().args(&["a\u{1b}[2Jb"]),
+    ];
+    for fledge in cases {
+        let run = fledge.run();
+        run.must_exit(2);
+        assert!(!run.story().contains('\u{1b}'), "{:?}", run.story());
+    }
+}
+
+#[test]
+fn the_report_is_written_where_it_is_wanted_too() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).file("report.json", "old").arg("--report").arg("report.json").run();
+    let report = run.must_be(0, "verified");
+    let copy: serde_json::Value = serde_json::from_str(&run.file("report.json").unwrap()).unwrap();
+    assert_eq!(copy, report);
+    assert_eq!((&report["schema_version"], &report["folder"]), (&json!(1), &json!(run.run_folder())));
+}
+
+#[test]
+fn a_reader_that_goes_away_harms_no_run() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).arg("--json").deaf().run();
+    run.must_be(0, "verified");
+}

@@ -1,0 +1,144 @@
+//! The journal is enough: its events, fed to a fresh machine, give the report again.
+
+use crate::support::{Ended, Fledge, Model, call, nothing, say, shell, status, words, write};
+use fledge::moment::Moment;
+use fledge::run::{Action, Event, Run, StateName};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// Feeds the journal's events to a new machine.
+#[track_caller]
+fn replayed(run: &Ended) -> (Run, Vec<Action>) {
+    let (mut machine, mut actions) = (Run::new(), Vec::new());
+    for line in run.journal().into_iter().skip(1) {
+        let at: Moment = serde_json::from_value(line["at_ms"].clone()).unwrap();
+        let event: Event = serde_json::from_value(line["event"].clone()).unwrap();
+        actions.extend(machine.handle(at, event));
+    }
+    (machine, actions)
+}
+
+/// Insists that the journal gives the report again, but for the time that the report itself took.
+#[track_caller]
+fn must_replay(run: &Ended) {
+    let (machine, _) = replayed(run);
+    assert_eq!(machine.state(), StateName::Idle);
+    let mut again = serde_json::to_value(machine.result().unwrap()).unwrap();
+    let mut report = run.report();
+    for own in ["schema_version", "fledge", "task", "workspace", "folder"] {
+        assert!(report.as_object_mut().unwrap().remove(own).is_some(), "the report has no {own}");
+    }
+    let times = [&mut again, &mut report].map(|value| value["duration_ms"].take().as_u64().unwrap());
+    assert!(times[0] >= times[1], "{times:?}");
+    assert_eq!(again, report);
+}
+
+#[test]
+fn a_run_that_was_sent_back_and_verified() {
+    let model = Model::new([
+        call("files-read", json!({"path": "none"})).saying("Looking."),
+        status(529).header("retry-after-ms", "5"),
+        say("Done."),
+        write("done", "1\n").breaking_off(),
+        write("done", "1\n"),
+        say("Now it is."),
+    ]);
+    let run = Fledge::simple(&model).run();
+    run.must_be(0, "verified");
+    must_replay(&run);
+}
+
+#[test]
+fn runs_that_failed() {
+    let cases = [
+        (1, vec![say("Done.").always()]),
+        (3, vec![status(401)]),
+        (3, vec![nothing().always()]),
+        (4, vec![shell("echo same").always()]),
+        (6, vec![shell("rm lanes/*"), say("Done."), shell("rm lanes/*"), say("Done.")]),
+        (7, vec![status(429).header("retry-after", "3600")]),
+    ];
+    for (code, script) in cases {
+        let model = Model::new(script);
+        let run = Fledge::simple(&model).run();
+        run.must_exit(code);
+        must_replay(&run);
+    }
+}
+
+#[test]
+fn runs_that_ran_out_of_time_or_never_got_to_a_model() {
+    let model = Model::new([write("half", ""), shell("sleep 60")]);
+    let run = Fledge::simple(&model).task("---\nbudget: { time: 600ms }\n---\nDo it.").run();
+    run.must_be(4, "budget_time");
+    must_replay(&run);
+    let run = Fledge::simple(&model).lane("verify", "steps: 1").run();
+    run.must_be(2, "bad_input");
+    must_replay(&run);
+}
+
+#[test]
+fn a_run_that_was_cancelled_in_the_middle_of_a_command() {
+    let model = Model::new([write("half", "1\n"), shell("echo begun; sleep 60").saying("Going on.")]);
+    let mut running = Fledge::simple(&model).arg("--json").start();
+    running.wait_for("{\"text\":\"begun");
+    running.signal(Signal::TERM);
+    let run = running.end();
+    run.must_be(143, "cancelled");
+    must_replay(&run);
+}
+
+#[test]
+fn a_report_that_could_not_be_copied() {
+    let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
+    run.must_be(8, "io_error");
+    let (machine, _) = replayed(&run);
+    assert_eq!(machine.result().unwrap().exit_code, 8);
+}
+
+#[test]
+fn the_first_line_says_what_the_journal_is_and_every_other_is_an_event_in_order() {
+    let model = Model::new([shell("echo one"), write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).run();
+    let report = run.must_be(0, "verified");
+    let journal = run.journal();
+    let head = &journal[0];
+    assert_eq!((&head["schema_version"], &head["run"]), (&json!(1), &report["run"]));
+    assert_eq!((&head["fledge"], &head["workspace"]), (&report["fledge"], &report["workspace"]));
+    let types = words(journal.iter().skip(1).map(|line| &line["event"]["type"]));
+    let turn = ["model_completed", "tool_finished", "hooks_finished"];
+    let wanted: Vec<&str> =
+        ["task_submitted", "plan_ready"].into_iter().chain(turn).chain(turn).chain(["model_completed"]).collect();
+    assert_eq!(types[..9], wanted);
+    assert_eq!(types[9..], ["gate_finished", "report_saved"]);
+    let times: Vec<u64> = journal.iter().skip(1).map(|line| line["at_ms"].as_u64().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn a_replay_asks_for_what_the_run_asked_for() {
+    let model = Model::new([shell("echo one"), write("done", ""), say("Done.")]);
+    let run = Fledge::simple(&model).arg("--json").run();
+    run.must_be(0, "verified");
+    let (_, actions) = replayed(&run);
+    let asked: Vec<&str> =
+        actions.iter().filter(|action| !matches!(action, Action::Emit { .. })).map(Action::name).collect();
+    let turn = ["CallModel", "RunTool", "RunHooks"];
+    let wanted: Vec<&str> =
+        ["Plan"].into_iter().chain(turn).chain(turn).chain(["CallModel", "RunGate", "SaveReport"]).collect();
+    assert_eq!(asked, wanted);
+    let emitted = actions.iter().filter_map(|action| match action {
+        Action::Emit { event } => Some(serde_json::to_value(event).unwrap()),
+        _ => None,
+    });
+    // What only passes through is not in the journal; everything else is told again, word for word but for the clock.
+    let transient =
+        |event: &Value| ["text", "tool_call", "tool_output", "lane_step"].iter().any(|kind| event["type"] == *kind);
+    let told: Vec<Value> = run.events().into_iter().filter(|event| !transient(event)).collect();
+    let again: Vec<Value> = emitted.collect();
+    assert_eq!(again.len(), told.len());
+    for (again, told) in again.iter().zip(&told) {
+        assert_eq!((&again["type"], &again["data"]), (&told["type"], &told["data"]));
+    }
+}

@@ -1,0 +1,356 @@
+//! The program in a folder of its own, with an environment of its own: nothing of the machine gets in but `PATH`, and it is
+//! killed when it does not end.
+
+use super::{Model, needs};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a run of the program, or a wait for one of its words, may take before it counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The key that the program is given: it must turn up nowhere.
+pub(crate) const KEY: &str = "sk-canary-5f1d7c20b9";
+
+/// A run of the program that has not begun.
+#[derive(Debug)]
+pub(crate) struct Fledge {
+    folder: TempDir,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    stdin: Input,
+    /// Whether nobody reads its output: both pipes are closed at their other end.
+    is_deaf: bool,
+}
+
+#[derive(Debug)]
+enum Input {
+    Closed,
+    /// A pipe that stays open and silent.
+    Silent,
+    Text(Vec<u8>),
+}
+
+/// A run of the program under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    folder: TempDir,
+    pid: Pid,
+    begun: Instant,
+    lines: Receiver<Line>,
+    /// Streams that have not ended.
+    open: usize,
+    exit: Receiver<(ExitStatus, Instant)>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// A line, or what there is of one, of standard output (`true`) or standard error; empty when the stream has ended.
+type Line = (bool, Vec<u8>);
+
+/// A run of the program that is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    folder: TempDir,
+    /// The exit code; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+    pub(crate) at: Instant,
+}
+
+impl Fledge {
+    /// `fledge run task.md` in an empty workspace, without a task in it.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("workspace")).unwrap();
+        fs::create_dir(folder.path().join("home")).unwrap();
+        let args = ["run", "task.md"].map(str::to_owned).into();
+        Self { folder, args, env: Vec::new(), stdin: Input::Closed, is_deaf: false }
+    }
+
+    /// The same with a task that is done when the file `done` is there, and this model.
+    pub(crate) fn simple(model: &Model) -> Self {
+        Self::new().lane("verify", &needs("done")).task("Make the file `done`.").anthropic(model)
+    }
+
+    /// A file of the workspace.
+    pub(crate) fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.workspace().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    /// A lane of the workspace.
+    pub(crate) fn lane(self, name: &str, yaml: &str) -> Self {
+        self.file(&format!("lanes/{name}.yaml"), yaml)
+    }
+
+    /// The task's text.
+    pub(crate) fn task(self, text: &str) -> Self {
+        self.file("task.md", text)
+    }
+
+    /// One more argument.
+    pub(crate) fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Other arguments than those so far.
+    pub(crate) fn args(self, args: &[&str]) -> Self {
+        Self { args: args.iter().map(|arg| (*arg).into()).collect(), ..self }
+    }
+
+    /// A variable; of two with the same name the later one counts.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// This model, as Anthropic's, with a key.
+    pub(crate) fn anthropic(self, model: &Model) -> Self {
+        self.env("ANTHROPIC_BASE_URL", &model.url()).env("ANTHROPIC_API_KEY", KEY)
+    }
+
+    /// This model, as OpenAI's, with a key.
+    pub(crate) fn openai(self, model: &Model) -> Self {
+        self.env("OPENAI_BASE_URL", &format!("{}/v1", model.url())).env("OPENAI_API_KEY", KEY)
+    }
+
+    /// Text for standard input.
+    pub(crate) fn stdin(self, text: impl Into<Vec<u8>>) -> Self {
+        Self { stdin: Input::Text(text.into()), ..self }
+    }
+
+    /// A standard input that stays open and says nothing.
+    pub(crate) fn silent_stdin(self) -> Self {
+        Self { stdin: Input::Silent, ..self }
+    }
+
+    /// Nobody reads what it prints.
+    pub(crate) fn deaf(self) -> Self {
+        Self { is_deaf: true, ..self }
+    }
+
+    /// The workspace.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
+    }
+
+    /// Where the program keeps its state.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// Runs to the end.
+    #[track_caller]
+    pub(crate) fn run(self) -> Ended {
+        self.start().end()
+    }
+
+    /// Begins.
+    pub(crate) fn start(self) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fledge"));
+        command.args(&self.args).current_dir(self.workspace()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.folder.path().join("home")).env("FLEDGE_STATE_DIR", self.state());
+        command.envs(self.env).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(if matches!(self.stdin, Input::Closed) { Stdio::null() } else { Stdio::piped() });
+        let begun = Instant::now();
+        let mut child = command.spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let (said, lines) = channel();
+        let (stdout, stderr) =
+            (child.stdout.take().filter(|_| !self.is_deaf), child.stderr.take().filter(|_| !self.is_deaf));
+        let open = stdout.map(|stdout| listen(stdout, true, said.clone())).into_iter().count()
+            + stderr.map(|stderr| listen(stderr, false, said)).into_iter().count();
+        let mut stdin = child.stdin.take();
+        if let (Input::Text(text), Some(mut pipe)) = (&self.stdin, stdin.as_ref()) {
+            let _it_may_not_read = pipe.write_all(text);
+            stdin = None;
+        }
+        let (tell, exit) = channel();
+        std::thread::spawn(move || {
+            let status = child.wait().unwrap();
+            drop(stdin); // a silent one is held open until then
+            let _nobody_waits = tell.send((status, Instant::now()));
+        });
+        Running { folder: self.folder, pid, begun, lines, open, exit, stdout: Vec::new(), stderr: Vec::new() }
+    }
+}
+
+/// Passes on what a stream says, line by line, and an empty line at its end.
+fn listen(stream: impl Read + Send + 'static, is_stdout: bool, said: Sender<Line>) {
+    std::thread::spawn(move || {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let mut line = Vec::new();
+            let _unreadable_is_ended = stream.read_until(b'\n', &mut line);
+            let is_over = line.is_empty();
+            if said.send((is_stdout, line)).is_err() || is_over {
+                return;
+            }
+        }
+    });
+}
+
+impl Running {
+    /// Waits for a line that has this text, in either stream.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        let late = Instant::now() + PATIENCE;
+        while let Ok((is_stdout, line)) = self.lines.recv_timeout(late.saturating_duration_since(Instant::now())) {
+            let found = String::from_utf8_lossy(&line).contains(text);
+            self.keep(is_stdout, line);
+            if found {
+                return;
+            }
+        }
+        let _it_may_have_ended = kill_process(self.pid, Signal::KILL);
+        panic!("never said {text:?}:\n{}", self.story());
+    }
+
+    /// Sends it a signal, and says when.
+    pub(crate) fn signal(&self, signal: Signal) -> Instant {
+        let at = Instant::now();
+        kill_process(self.pid, signal).unwrap();
+        at
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        let Ok((status, at)) = self.exit.recv_timeout(PATIENCE) else {
+            let _it_may_have_ended = kill_process(self.pid, Signal::KILL);
+            self.rest();
+            panic!("did not end within {PATIENCE:?}:\n{}", self.story());
+        };
+        self.rest();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let (stdout, stderr) = (text(&self.stdout), text(&self.stderr));
+        Ended { folder: self.folder, code: status.code(), stdout, stderr, took: at - self.begun, at }
+    }
+
+    /// Takes what is left of its output. Both streams must have ended: whoever holds one open was left behind.
+    #[track_caller]
+    fn rest(&mut self) {
+        while self.open > 0 {
+            let Ok((is_stdout, line)) = self.lines.recv_timeout(Duration::from_secs(5)) else {
+                panic!("somebody holds its output open:\n{}", self.story());
+            };
+            self.keep(is_stdout, line);
+        }
+    }
+
+    fn keep(&mut self, is_stdout: bool, line: Vec<u8>) {
+        self.open -= usize::from(line.is_empty());
+        if is_stdout { &mut self.stdout } else { &mut self.stderr }.extend(line);
+    }
+
+    fn story(&self) -> String {
+        let text = String::from_utf8_lossy;
+        format!("--- stdout\n{}\n--- stderr\n{}", text(&self.stdout), text(&self.stderr))
+    }
+}
+
+impl Ended {
+    /// Insists on an exit code and on the reason in the report; gives the report.
+    #[track_caller]
+    pub(crate) fn must_be(&self, code: i32, reason: &str) -> Value {
+        assert_eq!(self.code, Some(code), "{}", self.story());
+        let report = self.report();
+        assert_eq!(report["reason"], reason, "{}", self.story());
+        assert_eq!(report["exit_code"], code, "the report says another exit code than the process");
+        report
+    }
+
+    /// Insists on an exit code.
+    #[track_caller]
+    pub(crate) fn must_exit(&self, code: i32) {
+        assert_eq!(self.code, Some(code), "{}", self.story());
+    }
+
+    /// Everything it printed, for a failed assertion.
+    pub(crate) fn story(&self) -> String {
+        format!("--- stdout\n{}\n--- stderr\n{}", self.stdout, self.stderr)
+    }
+
+    /// The report of its one run.
+    #[track_caller]
+    pub(crate) fn report(&self) -> Value {
+        let text = fs::read_to_string(self.run_folder().join("report.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The lines of the journal of its one run.
+    #[track_caller]
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        json_lines(&fs::read_to_string(self.run_folder().join("events.jsonl")).unwrap())
+    }
+
+    /// The lines of standard output, each JSON.
+    #[track_caller]
+    pub(crate) fn events(&self) -> Vec<Value> {
+        json_lines(&self.stdout)
+    }
+
+    /// The data of all events of one type.
+    #[track_caller]
+    pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["type"] == kind).map(|event| event["data"].clone()).collect()
+    }
+
+    /// The folder of its one run.
+    #[track_caller]
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        let runs = self.runs();
+        let [run] = runs.as_slice() else { panic!("there are {} runs:\n{}", runs.len(), self.story()) };
+        run.clone()
+    }
+
+    /// The folders of all runs.
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
+        let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        below(&self.folder.path().join("state"))
+            .flat_map(|project| below(&project.join("runs")).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// A file of the workspace.
+    pub(crate) fn file(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.folder.path().join("workspace").join(path)).ok()
+    }
+
+    /// All that it has left behind in writing, in its state, its output and the workspace: names and contents.
+    pub(crate) fn traces(&self) -> String {
+        let mut all = self.story();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(path),
+                    false => {
+                        let content = fs::read(&path).unwrap_or_default();
+                        all.push_str(&format!("\n--- {}\n{}", path.display(), String::from_utf8_lossy(&content)));
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+#[track_caller]
+fn json_lines(text: &str) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"));
+    text.lines().map(parse).collect()
+}

@@ -1,0 +1,33 @@
+//! What the tests have in hand: the program in a folder of its own, and a model that says what it is told to.
+
+mod fledge;
+mod model;
+mod processes;
+mod wire;
+
+pub(crate) use fledge::{Ended, Fledge, KEY, Running};
+pub(crate) use model::{Asked, Model};
+pub(crate) use processes::{must_be_gone, running_with, unique};
+pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
+
+use serde_json::Value;
+
+/// A lane named `verify` whose one step passes when this file is there.
+pub(crate) fn needs(file: &str) -> String {
+    format!("steps:\n  - {{ name: there, run: test -f {file} }}\n")
+}
+
+/// A turn that writes a file.
+pub(crate) fn write(path: &str, content: &str) -> Turn {
+    call("files-write", serde_json::json!({ "path": path, "content": content }))
+}
+
+/// A turn that runs a command.
+pub(crate) fn shell(command: &str) -> Turn {
+    call("shell-exec", serde_json::json!({ "command": command }))
+}
+
+/// The texts of some JSON values, for comparing lists.
+pub(crate) fn words<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<&'a str> {
+    values.into_iter().map(|value| value.as_str().unwrap_or("not a text")).collect()
+}

@@ -1,0 +1,45 @@
+//! 2. `verified` only if the last verdict passed, or verification was skipped on purpose. A cancelled run is never verified.
+
+use super::{AgentEvent, Checked, Event, Law, Step, law};
+use fledge::verdict::{Reason, Ruling};
+
+#[derive(Default)]
+pub(crate) struct Watch {
+    verify: bool,
+    last: Option<Ruling>,
+    cancelled: bool,
+}
+
+impl Law for Watch {
+    fn see(&mut self, step: &Step<'_>) -> Checked {
+        match step.event {
+            Event::TaskSubmitted { charter } if step.label == "Idle" => {
+                *self = Self { verify: charter.verify, ..Self::default() };
+            }
+            Event::GateFinished { verdict, .. } if step.label == "Verifying" && step.is_answer() => {
+                self.last = Some(verdict.ruling);
+            }
+            Event::CancelRequested { .. } => self.cancelled |= !matches!(step.label, "Idle" | "Reporting"),
+            _ => {}
+        }
+        for told in step.told() {
+            let AgentEvent::Finished { reason, verified, cancelled, exit_code, .. } = told else { continue };
+            let earned = match reason {
+                Reason::Verified => self.verify && self.last == Some(Ruling::Passed),
+                Reason::Skipped => !self.verify,
+                _ => false,
+            };
+            law(2, *verified == earned, || format!("{reason}: verified is {verified}, earned is {earned}"))?;
+            law(2, *cancelled == (*reason == Reason::Cancelled), || format!("{reason}: cancelled is {cancelled}"))?;
+            if step.label == "Idle" {
+                continue;
+            }
+            let stays = !self.cancelled || matches!(reason, Reason::Cancelled | Reason::IoError);
+            law(2, stays && (self.cancelled || !cancelled), || format!("cancelled, but ended as {reason}"))?;
+            let shown = step.run.result().map(|r| (r.reason, r.verified, r.cancelled, r.exit_code));
+            let told = Some((*reason, *verified, *cancelled, *exit_code));
+            law(2, shown == told, || format!("the result says {shown:?}, watchers heard {told:?}"))?;
+        }
+        Ok(())
+    }
+}

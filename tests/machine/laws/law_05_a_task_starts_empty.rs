@@ -1,0 +1,39 @@
+//! 5. The conversation, the plan and the books are empty when a task starts; the conversation then begins with the plan's
+//!    messages and nothing else.
+
+use super::{Action, CallId, Checked, Event, Law, StateName, Step, law};
+use fledge::chat::Message;
+use fledge::moment::Moment;
+
+#[derive(Default)]
+pub(crate) struct Watch {
+    begins_with: Option<Vec<Message>>,
+    newest_call: Option<CallId>,
+}
+
+impl Law for Watch {
+    fn see(&mut self, step: &Step<'_>) -> Checked {
+        match step.event {
+            Event::TaskSubmitted { charter } if step.state == StateName::Idle => {
+                let run = step.run;
+                let bare = run.conversation().is_empty() && run.tools().is_empty() && run.system().is_empty();
+                law(5, bare && run.next_turn() == 1, || "something is left of the task before".into())?;
+                law(5, run.result().is_none(), || "a result is left of the task before".into())?;
+                let fresh = run.deadline().is_some_and(|due| due >= Moment(charter.limits.time_ms));
+                law(5, fresh, || "the task does not have its whole time".into())?;
+            }
+            Event::PlanReady { plan, .. } if step.label == "Planning" && step.is_answer() => {
+                self.begins_with = Some(plan.messages.clone());
+            }
+            _ => {}
+        }
+        if let Some(messages) = self.begins_with.take() {
+            law(5, step.run.conversation() == messages, || "the conversation does not begin with the plan's".into())?;
+        }
+        for call in step.actions.iter().filter_map(Action::call) {
+            law(5, self.newest_call < Some(call), || format!("call {call} is not a new one"))?;
+            self.newest_call = Some(call);
+        }
+        Ok(())
+    }
+}

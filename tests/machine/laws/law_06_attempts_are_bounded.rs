@@ -1,0 +1,39 @@
+//! 6. At most `max_retries + 1` attempts, numbered from 1 without a gap, each in the report with its verdict.
+
+use super::{Action, AgentEvent, Checked, Event, Law, Step, law};
+
+#[derive(Default)]
+pub(crate) struct Watch {
+    max_retries: u32,
+    begun: u32,
+    judged: u32,
+}
+
+impl Law for Watch {
+    fn see(&mut self, step: &Step<'_>) -> Checked {
+        match step.event {
+            Event::TaskSubmitted { charter } if step.label == "Idle" => {
+                *self = Self { max_retries: charter.max_retries, ..Self::default() };
+            }
+            Event::GateFinished { .. } if step.label == "Verifying" && step.is_answer() => self.judged += 1,
+            _ => {}
+        }
+        for action in step.asked() {
+            if let Action::RunGate { attempt, .. } = action {
+                self.begun += 1;
+                law(6, *attempt == self.begun, || format!("attempt {attempt} is the {}. one", self.begun))?;
+                law(6, attempt - 1 <= self.max_retries, || {
+                    format!("attempt {attempt} of {} retries", self.max_retries)
+                })?;
+            }
+        }
+        if step.label != "Idle" && step.told().any(|told| matches!(told, AgentEvent::Finished { .. })) {
+            let result = step.run.result().ok_or("law 6: no result")?;
+            let numbers = result.attempts.iter().map(|attempt| attempt.number);
+            law(6, numbers.eq(1..=self.judged), || {
+                format!("{} verdicts, reported {:?}", self.judged, result.attempts)
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! 8. From any state, a cancel leads to the report and then to Idle, and nothing else is started on the way: no model call, no
+//!    tool, no lane. So does every other end.
+
+use super::{Action, CallId, Checked, Event, Law, StateName, Step, law};
+
+#[derive(Default)]
+pub(crate) struct Watch {
+    report: Option<CallId>,
+}
+
+impl Law for Watch {
+    fn see(&mut self, step: &Step<'_>) -> Checked {
+        let asked: Vec<&Action> = step.asked().collect();
+        if matches!(step.state, StateName::Reporting) {
+            law(8, asked.is_empty(), || format!("started on the way out: {asked:?}"))?;
+            let answered = step.is_answer() && step.event.call() == self.report;
+            let is_final = matches!(step.event, Event::ReportSaved { .. } | Event::ReportFailed { .. });
+            let rests = step.run.state() == StateName::Idle;
+            return law(8, rests == (answered && is_final), || "the report's end and the run's differ".into());
+        }
+        let cancels = matches!(step.event, Event::CancelRequested { .. });
+        if cancels && step.state == StateName::Idle {
+            return law(8, asked.is_empty(), || format!("started before the start: {asked:?}"));
+        }
+        if step.run.state() != StateName::Reporting {
+            return law(8, !cancels, || "a cancel did not lead to the report".into());
+        }
+        let in_flight = cancels && !step.awaited.is_empty();
+        self.report = match asked[..] {
+            [Action::AbortInFlight, Action::SaveReport { call }] => Some(*call),
+            [Action::SaveReport { call }] if !in_flight => Some(*call),
+            _ => return law(8, false, || format!("not the way out: {asked:?}")),
+        };
+        Ok(())
+    }
+}

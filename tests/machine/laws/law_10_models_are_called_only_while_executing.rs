@@ -1,0 +1,31 @@
+//! 10. No model call in Planning, Verifying or Reporting; and every other effect belongs to one state as well.
+
+use super::{Action, Checked, Law, Step, law};
+
+#[derive(Default)]
+pub(crate) struct Watch;
+
+impl Law for Watch {
+    fn see(&mut self, step: &Step<'_>) -> Checked {
+        let label = step.run.label();
+        for action in step.asked() {
+            let home: &[&str] = match action {
+                Action::Plan { .. } => &["Planning"],
+                Action::CallModel { .. } => &["CallingModel"],
+                Action::AskConfirmation { .. } => &["Confirming"],
+                Action::RunTool { .. } => &["RunningTools"],
+                Action::RunChild { .. } => &["Dispatching"],
+                Action::RunHooks { .. } => &["RunningHooks"],
+                Action::AnswerQuery { .. } => &["AnsweringQuery"],
+                Action::Compact { .. } => &["Compacting"],
+                Action::RunGate { .. } => &["Verifying"],
+                Action::SaveReport { .. } | Action::AbortInFlight => &["Reporting"],
+                Action::Emit { .. } => continue,
+            };
+            law(10, home.contains(&label), || format!("{} while {label}", action.name()))?;
+            let awaited = action.call().is_none_or(|call| step.run.awaited().contains(&call));
+            law(10, awaited, || format!("nobody waits for {action:?}"))?;
+        }
+        Ok(())
+    }
+}

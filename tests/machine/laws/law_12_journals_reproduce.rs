@@ -1,0 +1,17 @@
+//! 12. `handle` is total and deterministic: folding the journaled events into a fresh run asks for the same actions and comes to
+//!     the same run. (What only passes through is not journaled, so it must leave no trace.)
+
+use super::{Action, Checked, Event, Moment, law};
+use fledge::run::Run;
+
+/// Folds a journal, and compares every step and the end.
+pub(crate) fn check(journal: &[(Moment, Event, Vec<Action>)], live: &Run) -> Checked {
+    let mut again = Run::new();
+    for (at, (moment, event, actions)) in journal.iter().filter(|(_, event, _)| !event.is_transient()).enumerate() {
+        let replayed = again.handle(*moment, event.clone());
+        law(12, replayed == *actions, || {
+            format!("entry {at}, {event:?}:\n  live     {actions:?}\n  replayed {replayed:?}")
+        })?;
+    }
+    law(12, again == *live, || "the same journal came to another run".into())
+}

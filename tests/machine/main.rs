@@ -1,0 +1,10 @@
+//! The run machine, from outside: every row of its table, its thirteen laws over random events, and whole simulated runs.
+
+mod corners;
+mod laws;
+mod random;
+mod rows;
+mod simulator;
+mod table;
+mod walk;
+mod world;

@@ -1,0 +1,154 @@
+//! The laws over events that no driver would send: whole worlds in which arbitrary events break in at arbitrary moments, with
+//! calls that are waited for and calls that are not, under charters with the largest and smallest numbers there are.
+
+#![expect(clippy::disallowed_methods, reason = "how many cases to try is asked from outside")]
+
+use crate::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
+use crate::world::{Dice, World, nature};
+use fledge::chat::Delta;
+use fledge::id::CallId;
+use fledge::moment::Moment;
+use fledge::run::{Charter, Event, Run, StateName};
+use fledge::verdict::{StepProgress, StepStatus};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// An event that breaks in.
+#[derive(Debug, Clone)]
+struct Intrusion {
+    /// After so many events.
+    at: usize,
+    kind: u8,
+    /// Which awaited call it answers; 3: one that nobody waits for.
+    which: usize,
+    /// What it carries.
+    seed: u64,
+    moment: u64,
+}
+
+fn intrusion() -> impl Strategy<Value = Intrusion> {
+    let moment = prop_oneof![6 => 0..5_000_u64, 1 => any::<u64>()];
+    (0..60_usize, 0..20_u8, 0..4_usize, any::<u64>(), moment).prop_map(|(at, kind, which, seed, moment)| Intrusion {
+        at,
+        kind,
+        which,
+        seed,
+        moment,
+    })
+}
+
+/// The same cases every time; with `PROPTEST_CASES=…` so many new ones.
+fn config() -> ProptestConfig {
+    let hunting = std::env::var_os("PROPTEST_CASES").is_some();
+    let fixed = ProptestConfig { cases: 64, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() };
+    ProptestConfig { failure_persistence: None, ..if hunting { ProptestConfig::default() } else { fixed } }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn every_law_holds_whatever_breaks_in(
+        seed in any::<u64>(),
+        wild in any::<bool>(),
+        mut intrusions in proptest::collection::vec(intrusion(), 0..24),
+    ) {
+        intrusions.sort_by_key(|intrusion| std::cmp::Reverse(intrusion.at));
+        live(seed, wild, intrusions).map_err(TestCaseError::fail)?;
+    }
+}
+
+fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), String> {
+    let (mut world, mut court) = (World::new(seed), Court::new());
+    let (mut run, mut twin) = (Run::new(), Run::new());
+    for at in 0..150 {
+        let next = match intrusions.pop_if(|next| next.at <= at) {
+            Some(intrusion) => Some((Moment(intrusion.moment), arbitrary(&intrusion, &run))),
+            None => world.next(&run),
+        };
+        let Some((moment, event)) = next else { break };
+        let event = if wild { go_wild(event, seed) } else { event };
+        let twins = twin.handle(moment, event.clone());
+        let actions = court.handle(&mut run, moment, event)?;
+        if twins != actions {
+            return Err(format!("law 13: a snapshot went on with {twins:?}, the run itself with {actions:?}"));
+        }
+        world.hear(actions);
+        twin = law_13_snapshots_go_on::restore(&run)?;
+    }
+    put_to_rest(&mut run, &mut court)?;
+    law_12_journals_reproduce::check(&court.journal, &run)
+}
+
+/// Law 8, from wherever the run is: a cancel, the report's answer, and it is over.
+fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
+    let cause = fledge::verdict::StopCause::Token;
+    court.handle(run, Moment(0), Event::CancelRequested { cause, said: String::new() })?;
+    if run.state() == StateName::Reporting {
+        let call = run.awaited().last().copied().unwrap_or(CallId(0));
+        court.handle(run, Moment(0), Event::ReportSaved { call })?;
+    }
+    law_01_idle_is_first_and_last::is_over(run.state())
+}
+
+fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
+    let dice = &mut Dice::new(intrusion.seed);
+    let temper = dice.pick(&nature::TEMPERS);
+    let awaited = run.awaited();
+    let call = match intrusion.which {
+        which @ 0..3 if !awaited.is_empty() => awaited[which % awaited.len()],
+        _ => CallId(dice.below(40)),
+    };
+    match intrusion.kind {
+        0 => Event::TaskSubmitted { charter: Box::new(nature::charter(dice)) },
+        1 => Event::PlanReady { call, plan: Box::new(nature::plan()) },
+        2 => Event::PlanFailed { call, reason: nature::any_reason(dice), message: String::new() },
+        3 => Event::ModelDelta { call, delta: Delta::ToolCall(nature::call(temper, dice)) },
+        4 | 5 => Event::ModelCompleted { call, reply: Box::new(nature::reply(temper, dice)) },
+        6 => Event::ModelFailed { call, error: nature::failure(dice) },
+        7 => Event::ConfirmationAnswered { call, approved: dice.chance(500), note: String::new() },
+        8 => Event::ToolProgress { call, text: "…".into() },
+        9 | 10 => Event::ToolFinished { call, outcome: nature::outcome(temper, dice) },
+        11 => {
+            let outcome = nature::outcome(temper, dice);
+            Event::ChildFinished { call, outcome, usage: nature::usage(temper, dice) }
+        }
+        12 => Event::HooksFinished { call, notes: vec!["noted".into()] },
+        13 => Event::QueryAnswered { call, answer: String::new() },
+        14 => Event::CompactionFinished { call, result: Ok("so far".into()), usage: nature::usage(temper, dice) },
+        15 => {
+            let progress = StepProgress::Ended(nature::step("a", StepStatus::Skipped));
+            Event::GateProgress { call, progress }
+        }
+        16 => Event::GateFinished { call, verdict: Box::new(nature::verdict(temper, dice)) },
+        17 => Event::ReportSaved { call },
+        18 => Event::LimitReached { reason: nature::any_reason(dice) },
+        _ => Event::DeadlinePassed,
+    }
+}
+
+/// The largest and smallest numbers in place of sensible ones.
+fn go_wild(event: Event, seed: u64) -> Event {
+    let Event::TaskSubmitted { mut charter } = event else { return event };
+    let dice = &mut Dice::new(seed);
+    let Charter { limits, max_retries, stuck_after, context_window, confirm_within_ms, models, .. } = &mut *charter;
+    *max_retries = dice.pick(&[0, u32::MAX]);
+    *stuck_after = dice.pick(&[None, Some(0), Some(u32::MAX)]);
+    *context_window = dice.pick(&[None, Some(0), Some(u64::MAX)]);
+    *confirm_within_ms = dice.pick(&[None, Some(0), Some(u64::MAX)]);
+    limits.turns = dice.pick(&[20, u64::MAX]);
+    limits.tokens = dice.pick(&[None, Some(u64::MAX)]);
+    limits.usd_micros = dice.pick(&[None, Some(u64::MAX)]);
+    limits.time_ms = dice.pick(&[600_000, u64::MAX]);
+    limits.calls_per_turn = dice.pick(&[0, usize::MAX]);
+    limits.tries = dice.pick(&[0, u32::MAX]);
+    limits.max_wait_ms = dice.pick(&[0, u64::MAX]);
+    limits.backoff_ms = dice.pick(&[0, u64::MAX]);
+    limits.continuations = dice.pick(&[0, u32::MAX]);
+    limits.queries = dice.pick(&[0, u32::MAX]);
+    limits.loop_threshold = dice.pick(&[0, 1, usize::MAX]);
+    if dice.chance(100) {
+        models.clear();
+    }
+    Event::TaskSubmitted { charter }
+}

@@ -1,0 +1,238 @@
+//! Rows within Executing: what answers of models, tools, people and sub-agents lead to.
+
+use crate::walk::{Walk, calls, charter, everywhere, fails, heard, ran, replies, reported, says, tool};
+use fledge::chat::{Delta, Message, ModelFault, StopReason, ToolOutcome, Usage};
+use fledge::id::CallId;
+use fledge::run::{Action, AgentEvent, Charter, Event, Query};
+use fledge::verdict::Reason;
+use serde_json::json;
+
+fn call_model(call: u64) -> Action {
+    Action::CallModel { call: CallId(call), model: 0 }
+}
+
+fn run_tool(call: u64, id: &str, name: &str) -> Action {
+    Action::RunTool { call: CallId(call), tool: name.into(), input: json!({ "path": id }) }
+}
+
+fn run_child(call: u64, id: &str) -> Action {
+    Action::RunChild { call: CallId(call), input: json!({ "path": id }) }
+}
+
+/// A run whose model has just asked for these tools.
+fn using(tools: &[(&str, &str)]) -> Walk {
+    Walk::calling(charter()).answer(calls(tools))
+}
+
+#[test]
+pub(super) fn pieces_of_an_answer_are_shown_and_decide_nothing() {
+    let arguments = AgentEvent::ToolCall { name: "files-read".into(), args: json!({"path": "c1"}) };
+    for (delta, event) in [
+        (Delta::Text("a".into()), AgentEvent::Text("a".into())),
+        (Delta::Thinking("b".into()), AgentEvent::Thinking("b".into())),
+        (Delta::ToolCall(tool("c1", "files-read")), arguments),
+    ] {
+        let walk = Walk::calling(charter()).answer(|call| Event::ModelDelta { call, delta });
+        let walk = walk.gives_all("CallingModel", &[Action::Emit { event }]);
+        assert_eq!(walk.run, Walk::calling(charter()).run);
+    }
+}
+
+#[test]
+pub(super) fn a_tool_use_runs_asks_or_dispatches() {
+    using(&[("c1", "files-read")]).gives("RunningTools", &[run_tool(3, "c1", "files-read")]);
+    let ask = Action::AskConfirmation { call: CallId(3), tool: tool("c1", "files-delete") };
+    using(&[("c1", "files-delete")]).gives("Confirming", &[ask]);
+    using(&[("c1", "subagent-spawn")]).gives("Dispatching", &[run_child(3, "c1")]);
+}
+
+#[test]
+pub(super) fn an_answer_without_calls_goes_to_the_gate_or_the_report() {
+    Walk::verifying(charter()).gives("Verifying", &[Action::RunGate { call: CallId(3), attempt: 1 }]);
+    let skipped = Walk::verifying(Charter { verify: false, ..charter() });
+    skipped.gives("Reporting", &[Action::SaveReport { call: CallId(3) }]).ends_as(Reason::Skipped);
+}
+
+#[test]
+pub(super) fn a_question_in_prose_is_looked_up() {
+    let query = Query::File { path: "src/main.rs".into() };
+    let walk = Walk::calling(charter()).answer(says(StopReason::EndTurn, "I need to read src/main.rs"));
+    walk.gives("AnsweringQuery", &[Action::AnswerQuery { call: CallId(3), query }]);
+}
+
+#[test]
+pub(super) fn an_answer_cut_off_is_asked_to_go_on_a_few_times() {
+    let mut walk = Walk::calling(charter());
+    for call in 3..6 {
+        walk = walk.answer(says(StopReason::OutputLimit, "and so")).gives("CallingModel", &[call_model(call)]);
+        assert!(heard(&walk.run)[0].ends_with("Go on exactly where it stopped."));
+    }
+    walk.answer(says(StopReason::OutputLimit, "and so")).ends_as(Reason::ModelProtocol);
+}
+
+#[test]
+pub(super) fn a_refusal_ends_the_run() {
+    let walk = Walk::calling(charter()).answer(replies(StopReason::Refusal, Vec::new()));
+    walk.gives("Reporting", &[Action::SaveReport { call: CallId(3) }]).ends_as(Reason::Refused);
+}
+
+#[test]
+pub(super) fn a_retryable_failure_waits_before_the_next_try() {
+    for fault in [ModelFault::Network, ModelFault::Busy, ModelFault::Protocol] {
+        let walk = Walk::calling(charter()).answer(fails(fault)).gives("BackingOff", &[]);
+        let due = walk.run.deadline().map_or(0, |due| due.0);
+        assert!((500..=1_000).contains(&due), "due at {due} ms");
+    }
+}
+
+#[test]
+pub(super) fn a_conversation_that_is_too_long_is_summarised() {
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3 }]);
+}
+
+#[test]
+pub(super) fn a_final_failure_falls_back_to_the_next_model() {
+    let two = Charter { models: vec!["first".into(), "second".into()], ..charter() };
+    let walk = Walk::calling(two).answer(fails(ModelFault::Quota));
+    walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 1 }]);
+}
+
+#[test]
+pub(super) fn the_last_model_s_failure_ends_the_run() {
+    let report = Action::SaveReport { call: CallId(3) };
+    let walk = Walk::calling(charter()).answer(fails(ModelFault::Auth)).gives("Reporting", &[report]);
+    walk.ends_as(Reason::ProviderFailed);
+    let mut spent = Walk::calling(charter()).answer(fails(ModelFault::Busy));
+    for _ in 0..3 {
+        spent = spent.wait().answer(fails(ModelFault::Busy));
+    }
+    spent.ends_as(Reason::ProviderFailed);
+}
+
+#[test]
+pub(super) fn after_the_pause_the_same_effect_is_tried_again() {
+    Walk::calling(charter()).answer(fails(ModelFault::Busy)).wait().gives("CallingModel", &[call_model(3)]);
+    let flaky = ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
+    let read = using(&[("c1", "files-read"), ("c2", "files-read")]).answer(ran(flaky));
+    read.wait().gives("RunningTools", &[run_tool(4, "c1", "files-read")]);
+}
+
+#[test]
+pub(super) fn what_a_tool_prints_is_shown() {
+    let walk = using(&[("c1", "files-read")]);
+    let walk = walk.answer(|call| Event::ToolProgress { call, text: "1 of 2".into() });
+    walk.gives_all("RunningTools", &[Action::Emit { event: AgentEvent::ToolOutput { text: "1 of 2".into() } }]);
+}
+
+#[test]
+pub(super) fn a_read_that_may_pass_waits() {
+    let flaky = || ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
+    using(&[("c1", "files-read")]).answer(ran(flaky())).gives("BackingOff", &[]);
+    using(&[("c1", "files-edit")]).answer(ran(flaky())).gives("RunningHooks", &[Action::RunHooks { call: CallId(4) }]);
+}
+
+#[test]
+pub(super) fn the_next_call_starts_when_the_one_before_has_ended() {
+    let two = [("c1", "files-edit"), ("c2", "files-edit")];
+    let walk = using(&two).gives("RunningTools", &[run_tool(3, "c1", "files-edit")]);
+    walk.answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[run_tool(4, "c2", "files-edit")]);
+    let reads = calls(&[("c1", "files-read"), ("c2", "files-read"), ("c3", "files-edit")]);
+    let walk = Walk::calling(Charter { parallel_reads: true, ..charter() }).answer(reads);
+    let both = [run_tool(3, "c1", "files-read"), run_tool(4, "c2", "files-read")];
+    let one = walk.gives("RunningTools", &both).answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[]);
+    one.answer(ran(ToolOutcome::ok("ok"))).gives("RunningTools", &[run_tool(5, "c3", "files-edit")]);
+}
+
+#[test]
+pub(super) fn hooks_follow_a_turn_that_may_have_changed_something() {
+    let walk = using(&[("c1", "files-edit")]).answer(ran(ToolOutcome::ok("edited")));
+    walk.gives("RunningHooks", &[Action::RunHooks { call: CallId(4) }]);
+}
+
+#[test]
+pub(super) fn results_go_straight_back_to_the_model() {
+    let walk = using(&[("c1", "files-read")]).answer(ran(ToolOutcome::ok("text")));
+    assert_eq!(heard(&walk.gives("CallingModel", &[call_model(4)]).run), ["text"]);
+    let crowded = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let walk = crowded.answer(calls(&[("c1", "files-read")])).answer(ran(ToolOutcome::ok("text")));
+    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5 }]);
+}
+
+#[test]
+pub(super) fn a_person_is_asked_when_the_call_s_turn_has_come() {
+    let walk =
+        using(&[("c1", "files-read"), ("c2", "git-log")]).gives("RunningTools", &[run_tool(3, "c1", "files-read")]);
+    let ask = Action::AskConfirmation { call: CallId(4), tool: tool("c2", "git-log") };
+    walk.answer(ran(ToolOutcome::ok("text"))).gives("Confirming", &[ask]);
+}
+
+#[test]
+pub(super) fn a_yes_runs_the_call() {
+    let yes = |call| Event::ConfirmationAnswered { call, approved: true, note: String::new() };
+    let walk = using(&[("c1", "files-delete")]).answer(yes);
+    walk.gives("RunningTools", &[run_tool(4, "c1", "files-delete")]);
+}
+
+#[test]
+pub(super) fn a_no_or_silence_is_the_call_s_result() {
+    let two = calls(&[("c1", "files-delete"), ("c2", "files-read")]);
+    let walk = Walk::calling(Charter { confirm_within_ms: Some(30_000), ..charter() }).answer(two);
+    let no = |call| Event::ConfirmationAnswered { call, approved: false, note: "not today".into() };
+    for (walk, denial) in
+        [(walk.clone().answer(no), "denied: not today"), (walk.wait(), "denied: nobody answered in time")]
+    {
+        let walk = walk.gives("RunningTools", &[run_tool(4, "c2", "files-read")]);
+        assert_eq!(heard(&walk.answer(ran(ToolOutcome::ok("text"))).run), [denial, "text"]);
+    }
+}
+
+#[test]
+pub(super) fn children_are_waited_for_together() {
+    let walk = using(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")]);
+    let walk = walk.gives("Dispatching", &[run_child(3, "c1"), run_child(4, "c2")]).answer(reported("one"));
+    let walk = walk.gives("Dispatching", &[]);
+    let used = Usage { input_tokens: 17, output_tokens: 1, ..Usage::default() };
+    assert!(walk.told().contains(&AgentEvent::Usage(used)));
+}
+
+#[test]
+pub(super) fn the_last_child_leads_on() {
+    let walk = using(&[("c1", "subagent-spawn"), ("c2", "files-read")]).answer(reported("one"));
+    let walk = walk.gives("RunningTools", &[run_tool(4, "c2", "files-read")]).answer(ran(ToolOutcome::ok("two")));
+    assert_eq!(heard(&walk.gives("RunningHooks", &[Action::RunHooks { call: CallId(5) }]).run), ["one", "two"]);
+}
+
+#[test]
+pub(super) fn after_hooks_the_model_is_called() {
+    let walk = everywhere()[7].clone();
+    let walk = walk.answer(|call| Event::HooksFinished { call, notes: vec!["fmt failed".into()] });
+    assert_eq!(heard(&walk.gives("CallingModel", &[call_model(5)]).run), ["edited", "fmt failed"]);
+}
+
+#[test]
+pub(super) fn what_was_looked_up_is_told_to_the_model() {
+    let walk = everywhere()[8].clone().answer(|call| Event::QueryAnswered { call, answer: "fn main() {}".into() });
+    let heard = heard(&walk.gives("CallingModel", &[call_model(4)]).run);
+    assert_eq!(heard, ["You asked for this; next time call the tool.\n\nfn main() {}"]);
+}
+
+fn compacted(result: Result<String, String>) -> Walk {
+    everywhere()[9].clone().answer(|call| Event::CompactionFinished { call, result, usage: Usage::default() })
+}
+
+#[test]
+pub(super) fn a_summary_takes_the_place_of_the_older_part() {
+    let walk = compacted(Ok("so far".into())).gives("CallingModel", &[call_model(4)]);
+    let long = Walk::calling_after_much(charter());
+    let summary = "The task:\n\nprompt\n\nThe conversation so far, summarised:\n\nso far";
+    let expected: Vec<_> =
+        std::iter::once(Message::user(summary)).chain(long.run.conversation()[3..].to_vec()).collect();
+    assert_eq!(walk.run.conversation(), expected);
+}
+
+#[test]
+pub(super) fn a_failed_summary_changes_nothing() {
+    let walk = compacted(Err("too long".into())).gives("CallingModel", &[call_model(4)]);
+    assert_eq!(walk.run.conversation(), Walk::calling_after_much(charter()).run.conversation());
+}

@@ -1,0 +1,181 @@
+//! Rows outside of Executing: how runs begin, are judged, and end.
+
+use crate::walk::{Walk, cancel, charter, everywhere, heard, judged, planned, says};
+use crate::world::nature;
+use fledge::chat::{StopReason, Usage};
+use fledge::id::CallId;
+use fledge::run::{Action, AgentEvent, Charter, Event, Phase, StateName};
+use fledge::task::OnTamper;
+use fledge::verdict::{Reason, Ruling};
+
+fn told(event: AgentEvent) -> Action {
+    Action::Emit { event }
+}
+
+fn save(call: u64) -> Action {
+    Action::SaveReport { call: CallId(call) }
+}
+
+fn call_model(call: u64) -> Action {
+    Action::CallModel { call: CallId(call), model: 0 }
+}
+
+#[test]
+pub(super) fn a_submitted_task_is_planned() {
+    let started =
+        AgentEvent::Started { title: "title".into(), models: vec!["model".into()], max_retries: 3, verify: true };
+    Walk::planning(charter()).gives_all(
+        "Planning",
+        &[told(started), told(AgentEvent::StateChanged(StateName::Planning)), Action::Plan { call: CallId(1) }],
+    );
+}
+
+#[test]
+pub(super) fn a_plan_leads_to_the_first_model_call() {
+    let walk = Walk::planning(charter()).answer(planned(nature::plan())).gives_all(
+        "CallingModel",
+        &[
+            told(AgentEvent::StateChanged(StateName::Executing)),
+            told(AgentEvent::PhaseChanged(Phase::CallingModel)),
+            call_model(2),
+        ],
+    );
+    assert_eq!(walk.run.conversation(), nature::plan().messages);
+}
+
+#[test]
+pub(super) fn without_a_plan_there_is_only_a_report() {
+    for reason in [Reason::BadInput, Reason::PlanFailed, Reason::GateErrored, Reason::NoSandbox] {
+        let failed = |call| Event::PlanFailed { call, reason, message: "no lane `verify`".into() };
+        Walk::planning(charter()).answer(failed).gives("Reporting", &[save(2)]).ends_as(reason);
+    }
+}
+
+#[test]
+pub(super) fn a_passed_gate_is_reported_as_verified() {
+    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).gives_all(
+        "Reporting",
+        &[
+            told(AgentEvent::VerifyResult {
+                success: true,
+                attempt: 1,
+                duration_ms: 5,
+                failed_steps: Vec::new(),
+                feedback: String::new(),
+            }),
+            told(AgentEvent::StateChanged(StateName::Reporting)),
+            save(4),
+        ],
+    );
+    walk.ends_as(Reason::Verified);
+}
+
+#[test]
+pub(super) fn a_failed_gate_sends_the_run_back_with_its_feedback() {
+    let walk = Walk::verifying(charter()).answer(judged(Ruling::Failed)).gives("CallingModel", &[call_model(4)]);
+    assert_eq!(
+        heard(&walk.run),
+        ["The project's checks were run on your work and failed. Mend the cause and finish again. \
+          After this, 2 more attempts are left.\n\n1 test failed"]
+    );
+    let again = walk.answer(says(StopReason::EndTurn, "Mended."));
+    again.gives("Verifying", &[Action::RunGate { call: CallId(5), attempt: 2 }]);
+}
+
+#[test]
+pub(super) fn a_failed_gate_ends_the_last_attempt() {
+    let walk = Walk::verifying(Charter { max_retries: 0, ..charter() }).answer(judged(Ruling::Failed));
+    walk.gives("Reporting", &[save(4)]).ends_as(Reason::GateFailed);
+}
+
+#[test]
+pub(super) fn the_same_failure_again_is_stuck() {
+    let first = Walk::verifying(Charter { stuck_after: Some(2), ..charter() }).answer(judged(Ruling::Failed));
+    let second = first.answer(says(StopReason::EndTurn, "Mended.")).answer(judged(Ruling::Failed));
+    second.gives("Reporting", &[save(6)]).ends_as(Reason::Stuck);
+}
+
+#[test]
+pub(super) fn a_gate_that_cannot_run_is_never_fed_back() {
+    let walk = Walk::verifying(charter()).answer(judged(Ruling::Errored)).gives("Reporting", &[save(4)]);
+    walk.ends_as(Reason::GateErrored);
+    assert_eq!(heard(&walk.run), ["do it"]);
+}
+
+#[test]
+pub(super) fn tampering_is_told_once_or_ends_the_run() {
+    let told = Walk::verifying(charter()).answer(judged(Ruling::Tampered)).gives("CallingModel", &[call_model(4)]);
+    assert!(heard(&told.run)[0].contains("- lanes/verify.yaml (changed): lanes"));
+    let twice = told.answer(says(StopReason::EndTurn, "Done.")).answer(judged(Ruling::Tampered));
+    twice.gives("Reporting", &[save(6)]).ends_as(Reason::GateTampered);
+    let strict = Walk::verifying(Charter { on_tamper: OnTamper::Fail, ..charter() });
+    strict.answer(judged(Ruling::Tampered)).gives("Reporting", &[save(4)]).ends_as(Reason::GateTampered);
+}
+
+fn finished(reason: Reason, message: &str, output_tokens: u64) -> Action {
+    told(AgentEvent::Finished {
+        reason,
+        verified: reason == Reason::Verified,
+        cancelled: reason == Reason::Cancelled,
+        exit_code: reason.row().exit_code,
+        message: message.into(),
+        usage: Usage { input_tokens: 10 * output_tokens, output_tokens, ..Usage::default() },
+    })
+}
+
+#[test]
+pub(super) fn a_saved_report_ends_the_run() {
+    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).answer(|call| Event::ReportSaved { call });
+    let end = finished(Reason::Verified, "the project's checks passed", 1);
+    walk.gives_all("Idle", &[told(AgentEvent::StateChanged(StateName::Idle)), end]).ends_as(Reason::Verified);
+}
+
+#[test]
+pub(super) fn a_report_that_cannot_be_saved_is_an_io_error() {
+    let failed = |call| Event::ReportFailed { call, message: "disk full".into() };
+    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).answer(failed);
+    let end = finished(Reason::IoError, "disk full", 1);
+    walk.gives_all("Idle", &[told(AgentEvent::StateChanged(StateName::Idle)), end]).ends_as(Reason::IoError);
+}
+
+#[test]
+pub(super) fn a_cancel_while_reporting_changes_nothing() {
+    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed));
+    let before = walk.run.clone();
+    let after = walk.then(cancel()).gives_all("Reporting", &[]);
+    assert_eq!(after.run, before);
+}
+
+#[test]
+pub(super) fn a_cancel_before_the_start_starts_nothing() {
+    Walk::new().then(cancel()).gives_all("Idle", &[finished(Reason::Cancelled, "cancelled", 0)]);
+}
+
+/// What is in flight is stopped, then comes the report; where nothing is in flight, nothing is stopped.
+fn way_out(before: &Walk, after: &Walk) {
+    let report = after.run.awaited().last().copied().expect("a report");
+    let mut asked = vec![Action::SaveReport { call: report }];
+    if !before.run.awaited().is_empty() {
+        asked.insert(0, Action::AbortInFlight);
+    }
+    assert_eq!((after.run.label(), after.asked()), ("Reporting", asked), "{}", before.run.label());
+}
+
+#[test]
+pub(super) fn a_limit_leads_to_the_report_from_anywhere() {
+    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Reporting")) {
+        let after = walk.clone().then(Event::LimitReached { reason: Reason::BudgetMoney });
+        way_out(&walk, &after);
+        after.ends_as(Reason::BudgetMoney);
+        assert!(after.told().contains(&AgentEvent::Limit { reason: Reason::BudgetMoney }));
+    }
+}
+
+#[test]
+pub(super) fn a_cancel_leads_to_the_report_from_anywhere() {
+    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Reporting")) {
+        let after = walk.clone().then(cancel());
+        way_out(&walk, &after);
+        after.ends_as(Reason::Cancelled);
+    }
+}

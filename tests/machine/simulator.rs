@@ -1,0 +1,148 @@
+//! Whole runs in whole worlds, by the thousand, each from one seed: every run ends, every law holds, and between them the runs
+//! go everywhere that the machine can go.
+//!
+//! `FLEDGE_SIM_RUNS=100000 cargo test --release --test machine simulated` runs more;
+//! `FLEDGE_SIM_SEED=… cargo test --test machine simulated` runs one again.
+
+#![expect(clippy::disallowed_methods, reason = "which runs to simulate is asked from outside")]
+
+use crate::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
+use crate::world::{Dice, World};
+use fledge::run::{AgentEvent, Run};
+use fledge::verdict::Reason;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const RUNS: u64 = 2_000;
+/// More events than any run of these worlds needs; one that passes it would go on for ever.
+const MOST_EVENTS: usize = 5_000;
+
+/// What was met on the way.
+#[derive(Default)]
+struct Reached {
+    events: BTreeSet<&'static str>,
+    labels: BTreeSet<&'static str>,
+    actions: BTreeSet<&'static str>,
+    reasons: BTreeSet<Reason>,
+}
+
+#[test]
+fn simulated_runs_all_end_and_keep_every_law() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    if let Some(seed) = number("FLEDGE_SIM_SEED") {
+        return simulate(seed, &mut Reached::default()).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+    }
+    let runs = number("FLEDGE_SIM_RUNS").unwrap_or(RUNS);
+    let mut reached = Reached::default();
+    for seed in 0..runs {
+        let ended = catch_unwind(AssertUnwindSafe(|| simulate(seed, &mut reached)));
+        let broken = match ended {
+            Ok(Ok(())) => continue,
+            Ok(Err(broken)) => broken,
+            Err(_) => "handle panicked (law 12)".into(),
+        };
+        panic!("{broken}\n  again: FLEDGE_SIM_SEED={seed} cargo test --test machine simulated");
+    }
+    if runs >= RUNS {
+        went_everywhere(&reached);
+    }
+}
+
+fn simulate(seed: u64, reached: &mut Reached) -> Result<(), String> {
+    let mut world = World::new(seed);
+    let mut crashes = Dice::new(!seed);
+    let mut court = Court::new();
+    let mut run = Run::new();
+    let mut events = 0;
+    while let Some((moment, event)) = world.next(&run) {
+        reached.events.insert(event.name());
+        let actions = court.handle(&mut run, moment, event)?;
+        world.hear(actions);
+        reached.note(actions, &run);
+        if crashes.chance(15) {
+            run = law_13_snapshots_go_on::restore(&run)?;
+        } else if crashes.chance(3) {
+            law_12_journals_reproduce::check(&court.journal, &run)?;
+        }
+        events += 1;
+        if events > MOST_EVENTS {
+            return Err(format!("law 1: still {} after {events} events", run.label()));
+        }
+    }
+    law_01_idle_is_first_and_last::is_over(run.state())?;
+    law_12_journals_reproduce::check(&court.journal, &run)
+}
+
+impl Reached {
+    fn note(&mut self, actions: &[fledge::run::Action], run: &Run) {
+        self.labels.insert(run.label());
+        for action in actions {
+            self.actions.insert(action.name());
+            if let fledge::run::Action::Emit { event: AgentEvent::Finished { reason, .. } } = action {
+                self.reasons.insert(*reason);
+            }
+        }
+    }
+}
+
+/// The simulation must not become shallow unnoticed.
+fn went_everywhere(reached: &Reached) {
+    let every = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+    assert_eq!(reached.labels, every(&LABELS));
+    assert_eq!(reached.actions, every(&ACTIONS));
+    assert_eq!(reached.events, every(&EVENTS));
+    assert_eq!(reached.reasons, Reason::ALL.into_iter().collect());
+}
+
+const LABELS: [&str; 12] = [
+    "Idle",
+    "Planning",
+    "CallingModel",
+    "BackingOff",
+    "Confirming",
+    "RunningTools",
+    "Dispatching",
+    "RunningHooks",
+    "AnsweringQuery",
+    "Compacting",
+    "Verifying",
+    "Reporting",
+];
+
+const ACTIONS: [&str; 12] = [
+    "Plan",
+    "CallModel",
+    "AskConfirmation",
+    "RunTool",
+    "RunChild",
+    "RunHooks",
+    "AnswerQuery",
+    "Compact",
+    "RunGate",
+    "SaveReport",
+    "AbortInFlight",
+    "Emit",
+];
+
+const EVENTS: [&str; 20] = [
+    "TaskSubmitted",
+    "PlanReady",
+    "PlanFailed",
+    "ModelDelta",
+    "ModelCompleted",
+    "ModelFailed",
+    "DeadlinePassed",
+    "ConfirmationAnswered",
+    "ToolProgress",
+    "ToolFinished",
+    "ChildFinished",
+    "HooksFinished",
+    "QueryAnswered",
+    "CompactionFinished",
+    "GateProgress",
+    "GateFinished",
+    "ReportSaved",
+    "ReportFailed",
+    "LimitReached",
+    "CancelRequested",
+];

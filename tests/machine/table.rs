@@ -1,0 +1,190 @@
+//! The whole table, printed: every state with every kind of event, where that leads and what it asks for. Reviewed as a diff.
+
+#![expect(clippy::disallowed_methods, reason = "whether to write the file anew is asked from outside")]
+
+use crate::walk::{Walk, calls, cancel, charter, everywhere, fails, judged, planned, ran, replies, reported, says};
+use crate::world::nature;
+use fledge::chat::{Delta, ModelFault, StopReason, ToolOutcome, Usage};
+use fledge::id::CallId;
+use fledge::run::{Action, Charter, Event};
+use fledge::verdict::{Reason, Ruling, StepProgress, StepStatus};
+use std::fmt::Write;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/specs/generated/run.transitions.md");
+
+#[test]
+fn the_printed_table_is_the_committed_one() {
+    let printed = print();
+    if std::env::var_os("FLEDGE_BLESS").is_some() {
+        std::fs::write(FILE, &printed).expect("the table can be written");
+    }
+    let committed = std::fs::read_to_string(FILE).unwrap_or_default();
+    let differs = printed.lines().zip(committed.lines()).find(|(new, old)| new != old);
+    assert!(
+        printed == committed,
+        "the transitions changed, first in {differs:?}: look at it, then FLEDGE_BLESS=1 cargo test --test machine table"
+    );
+}
+
+fn print() -> String {
+    let mut out = String::from(
+        "# Transitions of a run\n\n\
+         Printed by `tests/machine/table.rs`; `FLEDGE_BLESS=1 cargo test --test machine table` writes it anew.\n\
+         One section for each state, with the variations that matter. What is told to watchers stands last, by its names.\n",
+    );
+    for (title, walk) in places() {
+        section(&mut out, &title, &walk);
+    }
+    out
+}
+
+/// The twelve states, and some of them under other terms.
+fn places() -> Vec<(String, Walk)> {
+    let two = || Charter { models: vec!["first".into(), "second".into()], ..charter() };
+    let once =
+        |charter: Charter| Charter { limits: fledge::limits::Limits { tries: 1, ..charter.limits.clone() }, ..charter };
+    let flaky = || ToolOutcome { transient: true, ..ToolOutcome::error("busy") };
+    let mut places: Vec<_> = everywhere().into_iter().map(|walk| (walk.run.label().to_owned(), walk)).collect();
+    let mut vary = |title: &str, walk: Walk| places.push((format!("{}, {title}", walk.run.label()), walk));
+    vary("tries spent, another model left", Walk::calling(once(two())));
+    vary("tries spent, no model left", Walk::calling(once(charter())));
+    vary("no gate", Walk::calling(Charter { verify: false, ..charter() }));
+    vary(
+        "one turn allowed",
+        Walk::calling(Charter { limits: fledge::limits::Limits { turns: 1, ..Default::default() }, ..charter() }),
+    );
+    vary("long conversation", Walk::calling_after_much(Charter { context_window: Some(12), ..charter() }));
+    vary("before a tool", Walk::calling(charter()).answer(calls(&[("c1", "files-read")])).answer(ran(flaky())));
+    vary("a call still queued", Walk::calling(charter()).answer(calls(&[("c1", "files-edit"), ("c2", "files-edit")])));
+    vary("approval needed next", Walk::calling(charter()).answer(calls(&[("c1", "files-read"), ("c2", "git-log")])));
+    let within = Charter { confirm_within_ms: Some(30_000), ..charter() };
+    vary("half a minute to answer", Walk::calling(within).answer(calls(&[("c1", "files-delete")])));
+    vary("two children", Walk::calling(charter()).answer(calls(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")])));
+    vary("no retries left", Walk::verifying(Charter { max_retries: 0, ..charter() }));
+    vary("stuck after one", Walk::verifying(Charter { stuck_after: Some(1), ..charter() }));
+    vary(
+        "told of tampering",
+        Walk::verifying(charter()).answer(judged(Ruling::Tampered)).answer(says(StopReason::EndTurn, "Done.")),
+    );
+    vary("effects still in flight", Walk::calling(charter()).answer(calls(&[("c1", "files-edit")])).then(cancel()));
+    places
+}
+
+fn section(out: &mut String, title: &str, walk: &Walk) {
+    let _ = writeln!(out, "\n## {title}\n\n| event | next | actions | told |\n|---|---|---|---|");
+    let mut senseless = Vec::new();
+    for (name, event) in events() {
+        let mut after = walk.clone();
+        if name == "DeadlinePassed" {
+            after = after.wait();
+        } else {
+            // The report is the last call that is waited for, what is in flight comes before it.
+            let report = name.starts_with("Report");
+            let call = if report { walk.run.awaited().last().copied() } else { walk.run.awaited().first().copied() };
+            after = after.then(event(call.unwrap_or(CallId(0))));
+        }
+        let told: Vec<_> = after.told().iter().map(kind).collect();
+        let asked: Vec<_> = after.asked().iter().map(Action::name).collect();
+        if told == ["warning"] && asked.is_empty() && after.run.label() == walk.run.label() {
+            senseless.push(name);
+            continue;
+        }
+        let next = match after.run.result() {
+            Some(result) if after.run.label() == "Reporting" => format!("Reporting ({})", result.reason),
+            Some(_) | None => after.run.label().to_owned(),
+        };
+        let _ = writeln!(out, "| {name} | {next} | {} | {} |", asked.join(", "), told.join(", "));
+    }
+    let _ = writeln!(out, "\nMakes no sense here, and changes nothing: {}.", gathered(&senseless).join("; "));
+}
+
+/// Kinds of an event that have all their variants here go by the event's name.
+fn gathered(senseless: &[&'static str]) -> Vec<&'static str> {
+    let event = |name: &'static str| name.split(':').next().unwrap_or(name);
+    let all = |name| {
+        events().iter().filter(|(other, _)| event(other) == event(name)).all(|(other, _)| senseless.contains(other))
+    };
+    let mut names: Vec<_> = senseless.iter().map(|name| if all(*name) { event(name) } else { name }).collect();
+    names.dedup();
+    names
+}
+
+/// A watcher's event by the name it has in JSON.
+fn kind(event: &fledge::run::AgentEvent) -> String {
+    let value = serde_json::to_value(event).unwrap_or_default();
+    let name = value["type"].as_str().unwrap_or("?").to_owned();
+    match (name.as_str(), &value["data"]) {
+        ("state_changed" | "phase_changed", to) => format!("{name} {}", to.as_str().unwrap_or("?")),
+        _ => name,
+    }
+}
+
+type Make = Box<dyn FnOnce(CallId) -> Event>;
+
+fn events() -> Vec<(&'static str, Make)> {
+    let mut all: Vec<(&'static str, Make)> = model_events();
+    let mut add = |name, make: Make| all.push((name, make));
+    add(
+        "ConfirmationAnswered: yes",
+        Box::new(|call| Event::ConfirmationAnswered { call, approved: true, note: "ok".into() }),
+    );
+    add(
+        "ConfirmationAnswered: no",
+        Box::new(|call| Event::ConfirmationAnswered { call, approved: false, note: "no".into() }),
+    );
+    add("ToolProgress", Box::new(|call| Event::ToolProgress { call, text: "…".into() }));
+    add("ToolFinished: ok", Box::new(ran(ToolOutcome::ok("ok"))));
+    add("ToolFinished: failed", Box::new(ran(ToolOutcome::error("bad"))));
+    add("ToolFinished: failed, may pass", Box::new(ran(ToolOutcome { transient: true, ..ToolOutcome::error("busy") })));
+    add("ChildFinished", Box::new(reported("done")));
+    add("HooksFinished", Box::new(|call| Event::HooksFinished { call, notes: Vec::new() }));
+    add("HooksFinished: with a note", Box::new(|call| Event::HooksFinished { call, notes: vec!["bad".into()] }));
+    add("QueryAnswered", Box::new(|call| Event::QueryAnswered { call, answer: "text".into() }));
+    let compacted = |result| move |call| Event::CompactionFinished { call, result, usage: Usage::default() };
+    add("CompactionFinished: ok", Box::new(compacted(Ok("so far".into()))));
+    add("CompactionFinished: failed", Box::new(compacted(Err("no".into()))));
+    let progress = StepProgress::Ended(nature::step("test", StepStatus::Passed));
+    add("GateProgress", Box::new(move |call| Event::GateProgress { call, progress }));
+    add("GateFinished: passed", Box::new(judged(Ruling::Passed)));
+    add("GateFinished: failed", Box::new(judged(Ruling::Failed)));
+    add("GateFinished: errored", Box::new(judged(Ruling::Errored)));
+    add("GateFinished: tampered", Box::new(judged(Ruling::Tampered)));
+    add("ReportSaved", Box::new(|call| Event::ReportSaved { call }));
+    add("ReportFailed", Box::new(|call| Event::ReportFailed { call, message: "disk full".into() }));
+    add("DeadlinePassed", Box::new(|_| Event::DeadlinePassed));
+    add("DeadlinePassed: early", Box::new(|_| Event::DeadlinePassed));
+    add("LimitReached", Box::new(|_| Event::LimitReached { reason: Reason::BudgetMoney }));
+    add("CancelRequested", Box::new(|_| cancel()));
+    all
+}
+
+fn model_events() -> Vec<(&'static str, Make)> {
+    let reads = [("n1", "files-read")];
+    let after = |wait| {
+        move |call| {
+            let error = fledge::chat::ModelError::new(ModelFault::Busy, "later");
+            Event::ModelFailed { call, error: fledge::chat::ModelError { retry_after_ms: Some(wait), ..error } }
+        }
+    };
+    vec![
+        ("TaskSubmitted", Box::new(|_| Event::TaskSubmitted { charter: charter().into() })),
+        ("PlanReady", Box::new(planned(nature::plan()))),
+        ("PlanFailed", Box::new(|call| Event::PlanFailed { call, reason: Reason::BadInput, message: "no".into() })),
+        ("ModelDelta", Box::new(|call| Event::ModelDelta { call, delta: Delta::Text("a".into()) })),
+        ("ModelCompleted: tool use, read", Box::new(calls(&reads))),
+        ("ModelCompleted: tool use, needs approval", Box::new(calls(&[("n1", "files-delete")]))),
+        ("ModelCompleted: tool use, sub-agent", Box::new(calls(&[("n1", "subagent-spawn")]))),
+        ("ModelCompleted: tool use, unknown tool", Box::new(calls(&[("n1", "no-such-tool")]))),
+        ("ModelCompleted: end of turn", Box::new(says(StopReason::EndTurn, "Done."))),
+        ("ModelCompleted: asks in prose", Box::new(says(StopReason::EndTurn, "I need to read src/main.rs"))),
+        ("ModelCompleted: empty", Box::new(says(StopReason::EndTurn, ""))),
+        ("ModelCompleted: output limit", Box::new(says(StopReason::OutputLimit, "and so"))),
+        ("ModelCompleted: pause", Box::new(says(StopReason::Pause, "wait"))),
+        ("ModelCompleted: refusal", Box::new(replies(StopReason::Refusal, Vec::new()))),
+        ("ModelFailed: retryable", Box::new(fails(ModelFault::Busy))),
+        ("ModelFailed: long wait", Box::new(after(120_001))),
+        ("ModelFailed: protocol", Box::new(fails(ModelFault::Protocol))),
+        ("ModelFailed: context too long", Box::new(fails(ModelFault::ContextTooLong))),
+        ("ModelFailed: final", Box::new(fails(ModelFault::Auth))),
+    ]
+}

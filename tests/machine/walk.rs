@@ -1,0 +1,185 @@
+//! A run led by the hand: one event after another, to the state that a test wants to start from.
+
+use crate::world::nature;
+use fledge::chat::{
+    Block, Message, ModelError, ModelFault, Reply, Role, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
+};
+use fledge::id::{CallId, RunId};
+use fledge::moment::Moment;
+use fledge::run::{Action, AgentEvent, Charter, Event, Plan, Run};
+use fledge::verdict::{Finding, Ruling, StepStatus, StopCause, Verdict};
+use serde_json::json;
+
+/// A run, its clock, and what it asked for last.
+#[derive(Clone)]
+pub(crate) struct Walk {
+    pub(crate) run: Run,
+    pub(crate) now: Moment,
+    pub(crate) actions: Vec<Action>,
+}
+
+impl Walk {
+    pub(crate) fn new() -> Self {
+        Self { run: Run::new(), now: Moment(0), actions: Vec::new() }
+    }
+
+    pub(crate) fn planning(charter: Charter) -> Self {
+        Self::new().then(Event::TaskSubmitted { charter: Box::new(charter) })
+    }
+
+    /// At the first model call.
+    pub(crate) fn calling(charter: Charter) -> Self {
+        Self::planning(charter).answer(planned(nature::plan()))
+    }
+
+    /// At the first model call of a conversation that can be shortened.
+    pub(crate) fn calling_after_much(charter: Charter) -> Self {
+        let turn = |_| [Message::user("more"), Message::assistant(text("done"))];
+        let messages = (0..4).flat_map(turn).chain([Message::user("do it")]).collect();
+        Self::planning(charter).answer(planned(Plan { messages, ..nature::plan() }))
+    }
+
+    pub(crate) fn verifying(charter: Charter) -> Self {
+        Self::calling(charter).answer(says(StopReason::EndTurn, "All done."))
+    }
+
+    pub(crate) fn then(mut self, event: Event) -> Self {
+        self.actions = self.run.handle(self.now, event);
+        self
+    }
+
+    /// Answers the first call that is waited for.
+    pub(crate) fn answer(self, event: impl FnOnce(CallId) -> Event) -> Self {
+        let call = self.run.awaited().first().copied().unwrap_or(CallId(0));
+        self.then(event(call))
+    }
+
+    /// Lets time pass until something is due, and says so.
+    pub(crate) fn wait(mut self) -> Self {
+        self.now = self.run.deadline().unwrap_or(self.now);
+        self.then(Event::DeadlinePassed)
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Action> {
+        self.actions.iter().filter(|action| !matches!(action, Action::Emit { .. })).cloned().collect()
+    }
+
+    pub(crate) fn told(&self) -> Vec<AgentEvent> {
+        let told = |action: &Action| if let Action::Emit { event } = action { Some(event.clone()) } else { None };
+        self.actions.iter().filter_map(told).collect()
+    }
+
+    /// Where the newest event led, and all that it asked for.
+    #[track_caller]
+    pub(crate) fn gives(self, label: &str, asked: &[Action]) -> Self {
+        assert_eq!((self.run.label(), self.asked().as_slice()), (label, asked));
+        self
+    }
+
+    /// The same, with everything that watchers were told.
+    #[track_caller]
+    pub(crate) fn gives_all(self, label: &str, actions: &[Action]) -> Self {
+        assert_eq!((self.run.label(), self.actions.as_slice()), (label, actions));
+        self
+    }
+
+    /// The reason for which it ends, once that is decided.
+    #[track_caller]
+    pub(crate) fn ends_as(&self, reason: fledge::verdict::Reason) {
+        assert_eq!(self.run.result().map(|result| result.reason), Some(reason));
+    }
+}
+
+pub(crate) fn charter() -> Charter {
+    Charter::new(RunId::new("run"), "title", "prompt")
+}
+
+/// One run in each of the twelve states, in the order of the table.
+pub(crate) fn everywhere() -> [Walk; 12] {
+    let calling = || Walk::calling(charter());
+    [
+        Walk::new(),
+        Walk::planning(charter()),
+        calling(),
+        calling().answer(fails(ModelFault::Busy)),
+        calling().answer(calls(&[("c1", "files-delete")])),
+        calling().answer(calls(&[("c1", "files-read")])),
+        calling().answer(calls(&[("c1", "subagent-spawn")])),
+        calling().answer(calls(&[("c1", "files-edit")])).answer(ran(ToolOutcome::ok("edited"))),
+        calling().answer(says(StopReason::EndTurn, "I need to read src/main.rs")),
+        Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong)),
+        Walk::verifying(charter()),
+        Walk::verifying(charter()).answer(judged(Ruling::Passed)),
+    ]
+}
+
+pub(crate) fn planned(plan: Plan) -> impl FnOnce(CallId) -> Event {
+    move |call| Event::PlanReady { call, plan: Box::new(plan) }
+}
+
+pub(crate) fn replies(stop: StopReason, content: Vec<Block>) -> impl FnOnce(CallId) -> Event {
+    let usage = Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() });
+    let reply = Reply { content, stop, usage, model: "model-v1".into() };
+    move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
+}
+
+pub(crate) fn says(stop: StopReason, said: &str) -> impl FnOnce(CallId) -> Event + use<> {
+    replies(stop, text(said))
+}
+
+/// Calls by id and tool; each has its id as its argument.
+pub(crate) fn calls(tools: &[(&str, &str)]) -> impl FnOnce(CallId) -> Event + use<> {
+    replies(StopReason::ToolUse, tools.iter().map(|(id, name)| Block::ToolUse(tool(id, name))).collect())
+}
+
+pub(crate) fn tool(id: &str, name: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), input: ToolInput::Object(json!({ "path": id })) }
+}
+
+pub(crate) fn fails(fault: ModelFault) -> impl FnOnce(CallId) -> Event {
+    move |call| Event::ModelFailed { call, error: ModelError::new(fault, "no answer") }
+}
+
+pub(crate) fn ran(outcome: ToolOutcome) -> impl FnOnce(CallId) -> Event {
+    move |call| Event::ToolFinished { call, outcome }
+}
+
+pub(crate) fn reported(content: &str) -> impl FnOnce(CallId) -> Event + use<> {
+    let outcome = ToolOutcome::ok(content);
+    let usage = Usage { input_tokens: 7, ..Usage::default() };
+    move |call| Event::ChildFinished { call, outcome, usage }
+}
+
+pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
+    let passed = ruling == Ruling::Passed;
+    let status = if passed { StepStatus::Passed } else { StepStatus::Failed };
+    let finding = || Finding { path: "lanes/verify.yaml".into(), change: "changed".into(), rule: "lanes".into() };
+    let verdict = Verdict {
+        ruling,
+        steps: vec![nature::step("test", status)],
+        findings: if ruling == Ruling::Tampered { vec![finding()] } else { Vec::new() },
+        duration_ms: 5,
+        feedback: if passed { String::new() } else { "1 test failed".into() },
+        signature: if passed { String::new() } else { "test".into() },
+    };
+    move |call| Event::GateFinished { call, verdict: Box::new(verdict) }
+}
+
+pub(crate) fn cancel() -> Event {
+    Event::CancelRequested { cause: StopCause::Interrupt, said: String::new() }
+}
+
+pub(crate) fn text(said: &str) -> Vec<Block> {
+    vec![Block::Text { text: said.into() }]
+}
+
+/// What the newest message of the user says to the model, results and texts.
+pub(crate) fn heard(run: &Run) -> Vec<String> {
+    let newest = run.conversation().iter().rev().find(|message| message.role == Role::User);
+    let said = |block: &Block| match block {
+        Block::Text { text } => Some(text.clone()),
+        Block::ToolResult(result) => Some(result.content.clone()),
+        Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => None,
+    };
+    newest.into_iter().flat_map(|message| &message.content).filter_map(said).collect()
+}

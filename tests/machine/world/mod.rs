@@ -1,0 +1,186 @@
+//! A whole world in one seed: it plays provider, tools, sub-agents, people, hooks, gate and report for a run, meddles now and
+//! then, and keeps the time.
+
+mod dice;
+pub(crate) mod nature;
+
+pub(crate) use dice::Dice;
+
+use fledge::chat::Delta;
+use fledge::id::CallId;
+use fledge::moment::Moment;
+use fledge::run::{Action, Event, Run, StateName};
+use fledge::verdict::{Reason, StepProgress, StepStatus};
+use nature::{TEMPERS, Temper};
+
+/// Answers the actions of one run.
+pub(crate) struct World {
+    dice: Dice,
+    temper: Temper,
+    now: u64,
+    /// What will happen, and when.
+    coming: Vec<(u64, Event)>,
+    /// An answer that was given once already.
+    stale: Option<Event>,
+    tasks_left: u32,
+    /// How often somebody meddles, in a thousand events.
+    meddling: u64,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let temper = dice.pick(&TEMPERS);
+        let tasks_left = if dice.chance(200) { 2 } else { 1 };
+        let meddling = dice.pick(&[0, 0, 8, 60]);
+        Self { dice, temper, now: 0, coming: Vec::new(), stale: None, tasks_left, meddling }
+    }
+
+    /// What happens next. `None`: nothing ever will.
+    pub(crate) fn next(&mut self, run: &Run) -> Option<(Moment, Event)> {
+        if self.dice.chance(self.meddling) {
+            let event = self.meddle();
+            return Some((Moment(self.now), event));
+        }
+        if run.state() == StateName::Idle && self.coming.is_empty() {
+            self.tasks_left = self.tasks_left.checked_sub(1)?;
+            let charter = Box::new(nature::charter(&mut self.dice));
+            return Some((Moment(self.now), Event::TaskSubmitted { charter }));
+        }
+        let first = (0..self.coming.len()).min_by_key(|at| self.coming[*at].0);
+        let due = run.deadline().map(|due| due.0);
+        match first {
+            Some(at) if due.is_none_or(|due| self.coming[at].0 < due) => {
+                let (when, event) = self.coming.remove(at);
+                self.now = self.now.max(when);
+                if self.meddling > 0 {
+                    self.stale = Some(event.clone());
+                }
+                Some((Moment(self.now), event))
+            }
+            Some(_) | None => {
+                self.now = self.now.max(due?).saturating_add(self.dice.below(3));
+                Some((Moment(self.now), Event::DeadlinePassed))
+            }
+        }
+    }
+
+    /// Takes note of what the run asks for.
+    pub(crate) fn hear(&mut self, actions: &[Action]) {
+        for action in actions {
+            match action {
+                Action::Emit { .. } => {}
+                Action::AbortInFlight => self.abort(),
+                Action::CallModel { call, .. } => self.answer_as_model(*call),
+                Action::AskConfirmation { call, .. } if self.dice.chance(850) => {
+                    let approved = self.dice.chance(600);
+                    self.soon(Event::ConfirmationAnswered { call: *call, approved, note: "because".into() });
+                }
+                // Nobody is there: the deadline will say so.
+                Action::AskConfirmation { .. } => {}
+                Action::RunTool { call, .. } => self.answer_as_tool(*call),
+                Action::Plan { call } => self.answer_as_planner(*call),
+                Action::RunChild { call, .. } => {
+                    let outcome = nature::outcome(self.temper, &mut self.dice);
+                    let usage = nature::usage(self.temper, &mut self.dice);
+                    self.soon(Event::ChildFinished { call: *call, outcome, usage });
+                }
+                Action::RunHooks { call } => {
+                    let notes = if self.dice.chance(200) { vec!["a hook failed".into()] } else { Vec::new() };
+                    self.soon(Event::HooksFinished { call: *call, notes });
+                }
+                Action::AnswerQuery { call, .. } => {
+                    self.soon(Event::QueryAnswered { call: *call, answer: "fn main() {}".into() });
+                }
+                Action::Compact { call, .. } => {
+                    let result = if self.dice.chance(600) { Ok("in short".into()) } else { Err("too long".into()) };
+                    let usage = nature::usage(self.temper, &mut self.dice);
+                    self.soon(Event::CompactionFinished { call: *call, result, usage });
+                }
+                Action::RunGate { call, .. } => self.answer_as_gate(*call),
+                Action::SaveReport { call } => {
+                    let event = if self.dice.chance(50) {
+                        Event::ReportFailed { call: *call, message: "disk full".into() }
+                    } else {
+                        Event::ReportSaved { call: *call }
+                    };
+                    self.soon(event);
+                }
+            }
+        }
+    }
+
+    fn answer_as_planner(&mut self, call: CallId) {
+        let event = if self.dice.chance(60) {
+            let reason =
+                self.dice.pick(&[Reason::BadInput, Reason::PlanFailed, Reason::GateErrored, Reason::NoSandbox]);
+            Event::PlanFailed { call, reason, message: "no plan".into() }
+        } else {
+            Event::PlanReady { call, plan: Box::new(nature::plan()) }
+        };
+        self.soon(event);
+    }
+
+    fn answer_as_model(&mut self, call: CallId) {
+        if self.dice.chance(if self.temper == Temper::Flaky { 500 } else { 30 }) {
+            let error = nature::failure(&mut self.dice);
+            return self.soon(Event::ModelFailed { call, error });
+        }
+        let reply = nature::reply(self.temper, &mut self.dice);
+        let end = self.now.saturating_add(self.moments());
+        for _ in 0..self.dice.below(3) {
+            let delta = nature::delta(&mut self.dice);
+            self.coming.push((end, Event::ModelDelta { call, delta }));
+        }
+        for tool in reply.tool_calls() {
+            self.coming.push((end, Event::ModelDelta { call, delta: Delta::ToolCall(tool.clone()) }));
+        }
+        self.coming.push((end, Event::ModelCompleted { call, reply: Box::new(reply) }));
+    }
+
+    fn answer_as_tool(&mut self, call: CallId) {
+        if self.dice.chance(100) {
+            self.coming.push((self.now, Event::ToolProgress { call, text: "…".into() }));
+        }
+        let outcome = nature::outcome(self.temper, &mut self.dice);
+        self.soon(Event::ToolFinished { call, outcome });
+    }
+
+    fn answer_as_gate(&mut self, call: CallId) {
+        if self.dice.chance(300) {
+            let progress = StepProgress::Ended(nature::step("a", StepStatus::Passed));
+            self.coming.push((self.now, Event::GateProgress { call, progress }));
+        }
+        let verdict = Box::new(nature::verdict(self.temper, &mut self.dice));
+        self.soon(Event::GateFinished { call, verdict });
+    }
+
+    /// Effects in flight are stopped: some had ended already, and their answers still come, before the report or after it.
+    fn abort(&mut self) {
+        let now = self.now;
+        let dice = &mut self.dice;
+        self.coming.retain_mut(|(when, _)| {
+            *when = now.saturating_add(dice.below(50));
+            dice.chance(500)
+        });
+    }
+
+    fn meddle(&mut self) -> Event {
+        match self.dice.weigh(&[30, 20, 30, 20]) {
+            0 => Event::CancelRequested { cause: nature::any_cause(&mut self.dice), said: "half a".into() },
+            1 => Event::LimitReached { reason: nature::any_reason(&mut self.dice) },
+            2 => self.stale.clone().unwrap_or(Event::DeadlinePassed),
+            _ => Event::DeadlinePassed,
+        }
+    }
+
+    fn soon(&mut self, event: Event) {
+        let when = self.now.saturating_add(self.moments());
+        self.coming.push((when, event));
+    }
+
+    /// How long something takes: mostly a moment, now and then for ever.
+    fn moments(&mut self) -> u64 {
+        if self.dice.chance(8) { 900_000 } else { self.dice.below(400) }
+    }
+}

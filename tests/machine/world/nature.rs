@@ -1,0 +1,239 @@
+//! What the world is made of: charters, plans, and everything a model, a tool, a gate or a person may answer.
+
+use super::dice::Dice;
+use fledge::chat::{
+    Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Reply, StopReason, ToolCall,
+    ToolInput, ToolOutcome, Usage,
+};
+use fledge::id::RunId;
+use fledge::limits::Limits;
+use fledge::run::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
+use fledge::task::OnTamper;
+use fledge::verdict::{Finding, Reason, Ruling, StepReport, StepStatus, StopCause, Verdict};
+use serde_json::json;
+
+/// What a run is mostly troubled by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Temper {
+    Steady,
+    Busy,
+    Looping,
+    Garbled,
+    Flaky,
+    Silent,
+    Endless,
+    Spending,
+    Cheating,
+    Stubborn,
+}
+
+pub(crate) const TEMPERS: [Temper; 10] = [
+    Temper::Steady,
+    Temper::Busy,
+    Temper::Looping,
+    Temper::Garbled,
+    Temper::Flaky,
+    Temper::Silent,
+    Temper::Endless,
+    Temper::Spending,
+    Temper::Cheating,
+    Temper::Stubborn,
+];
+
+const TOOLS: [(&str, ToolRole, ToolAccess); 8] = [
+    ("files-read", ToolRole::Reader, ToolAccess::Allowed),
+    ("search-grep", ToolRole::Reader, ToolAccess::Allowed),
+    ("git-log", ToolRole::Reader, ToolAccess::Ask),
+    ("files-edit", ToolRole::Writer, ToolAccess::Allowed),
+    ("files-delete", ToolRole::Writer, ToolAccess::Ask),
+    ("shell-exec", ToolRole::Writer, ToolAccess::Allowed),
+    ("subagent-spawn", ToolRole::Child, ToolAccess::Allowed),
+    ("git-push", ToolRole::Writer, ToolAccess::Denied),
+];
+
+pub(crate) fn charter(dice: &mut Dice) -> Charter {
+    let models = ["first", "second", "third"].iter().take(1 + dice.below(3) as usize);
+    Charter {
+        verify: !dice.chance(150),
+        max_retries: dice.pick(&[0, 1, 3, 3, 5]),
+        stuck_after: dice.pick(&[None, None, Some(1), Some(2), Some(3)]),
+        on_tamper: dice.pick(&[OnTamper::Restore, OnTamper::Restore, OnTamper::Fail]),
+        models: models.map(|name| (*name).to_owned()).collect(),
+        context_window: dice.pick(&[None, Some(50), Some(600), Some(200_000)]),
+        parallel_reads: dice.chance(500),
+        confirm_within_ms: dice.pick(&[None, Some(0), Some(30_000)]),
+        limits: Limits {
+            turns: dice.pick(&[0, 3, 12, 40, 40]),
+            tokens: dice.pick(&[None, None, None, Some(5_000)]),
+            usd_micros: dice.pick(&[None, None, None, Some(900)]),
+            time_ms: dice.pick(&[20_000, 600_000, 3_600_000]),
+            calls_per_turn: dice.pick(&[2, 64]),
+            tries: dice.pick(&[1, 2, 4]),
+            loop_threshold: dice.pick(&[2, 4, 8]),
+            ..Limits::default()
+        },
+        seed: dice.throw(),
+        ..Charter::new(RunId::new("run"), "title", "prompt")
+    }
+}
+
+pub(crate) fn plan() -> Plan {
+    let rule = |(name, role, access): (&str, ToolRole, ToolAccess)| ToolRule { name: name.into(), access, role };
+    Plan {
+        messages: vec![Message::user("do it")],
+        rules: TOOLS.map(rule).into(),
+        gate_digest: "gate".into(),
+        ..Plan::default()
+    }
+}
+
+pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
+    // calls, done, a question, cut off, pause, refusal, nothing
+    let weights = match temper {
+        Temper::Steady | Temper::Flaky | Temper::Spending => [600, 300, 40, 20, 20, 10, 10],
+        Temper::Busy => [930, 40, 10, 10, 5, 2, 3],
+        Temper::Looping | Temper::Garbled => [960, 20, 0, 10, 0, 5, 5],
+        Temper::Silent => [200, 100, 200, 0, 0, 100, 400],
+        Temper::Endless => [200, 20, 0, 480, 300, 0, 0],
+        Temper::Cheating | Temper::Stubborn => [300, 700, 0, 0, 0, 0, 0],
+    };
+    let text = |text: &str| vec![Block::Text { text: text.into() }];
+    let (stop, content) = match dice.weigh(&weights) {
+        0 => (dice.pick(&[StopReason::ToolUse, StopReason::ToolUse, StopReason::EndTurn]), calls(temper, dice)),
+        1 => (StopReason::EndTurn, text("All done.")),
+        2 => (StopReason::EndTurn, text("I need to read src/main.rs")),
+        3 => (StopReason::OutputLimit, if dice.chance(400) { calls(temper, dice) } else { text("and so") }),
+        4 => (StopReason::Pause, if dice.chance(200) { calls(temper, dice) } else { text("wait") }),
+        5 => (StopReason::Refusal, if dice.chance(500) { Vec::new() } else { text("No.") }),
+        _ => (dice.pick(&[StopReason::EndTurn, StopReason::ToolUse]), text(dice.pick(&["", " ", "\n"]))),
+    };
+    let usage = (!dice.chance(200)).then(|| usage(temper, dice));
+    Reply { content, stop, usage, model: dice.pick(&["first-v1", "second-v2"]).into() }
+}
+
+fn calls(temper: Temper, dice: &mut Dice) -> Vec<Block> {
+    if temper == Temper::Looping {
+        return vec![Block::ToolUse(ToolCall {
+            id: format!("l{}", dice.throw()),
+            name: "search-grep".into(),
+            input: ToolInput::Object(json!({"pattern": "x"})),
+        })];
+    }
+    let count = 1 + dice.below(4) + if dice.chance(30) { 10 } else { 0 };
+    let mut content = vec![Block::Thinking { text: "hm".into(), opaque: None }];
+    if dice.chance(20) {
+        // No provider should send this; the machine must stay whole all the same.
+        content.push(Block::ToolResult(fledge::chat::ToolResult {
+            id: "x".into(),
+            content: "?".into(),
+            is_error: false,
+        }));
+    }
+    content.extend((0..count).map(|_| Block::ToolUse(call(temper, dice))));
+    content
+}
+
+pub(crate) fn call(temper: Temper, dice: &mut Dice) -> ToolCall {
+    let id = match dice.below(12) {
+        0 => String::new(),
+        1 => "again".into(),
+        2 => format!("call_t{}_{}", dice.below(6), dice.below(4)),
+        3 => format!("again_t{}_{}", dice.below(6), dice.below(4)),
+        _ => format!("c{}", dice.throw()),
+    };
+    let name = if dice.chance(40) { "no-such-tool" } else { TOOLS[dice.below(TOOLS.len() as u64) as usize].0 };
+    let garbled = dice.chance(if temper == Temper::Garbled { 930 } else { 30 });
+    // Any finite number: it must come back from a journal as it was.
+    let number = Some(f64::from_bits(dice.throw())).filter(|number| number.is_finite()).unwrap_or(0.5);
+    let path = dice.below(3);
+    let text = if garbled { "{\"path\":".into() } else { format!("{{\"path\":\"f{path}\",\"n\":{number:e}}}") };
+    ToolCall { id, name: name.into(), input: ToolInput::parse(&text) }
+}
+
+pub(crate) fn delta(dice: &mut Dice) -> Delta {
+    if dice.chance(500) { Delta::Text("so".into()) } else { Delta::Thinking("hm".into()) }
+}
+
+pub(crate) fn usage(temper: Temper, dice: &mut Dice) -> Usage {
+    let huge = temper == Temper::Spending && dice.chance(20);
+    let input_tokens = if huge { u64::MAX - 5 } else { dice.below(900) };
+    let cost_micros = dice.chance(600).then(|| dice.below(200));
+    Usage { input_tokens, output_tokens: dice.below(90), cost_micros, ..Usage::default() }
+}
+
+pub(crate) fn failure(dice: &mut Dice) -> ModelError {
+    use ModelFault::{Auth, BadRequest, Busy, ContextTooLong, Network, NotFound, Protocol, Quota};
+    let fault = dice.pick(&[
+        Network,
+        Network,
+        Busy,
+        Busy,
+        Protocol,
+        Protocol,
+        Protocol,
+        ContextTooLong,
+        ContextTooLong,
+        Auth,
+        Quota,
+        NotFound,
+        BadRequest,
+    ]);
+    let retry_after_ms =
+        dice.pick(&[None, None, None, Some(0), Some(2_500), Some(120_000), Some(120_001), Some(u64::MAX)]);
+    ModelError { retry_after_ms, ..ModelError::new(fault, "no answer") }
+}
+
+pub(crate) fn outcome(temper: Temper, dice: &mut Dice) -> ToolOutcome {
+    if temper == Temper::Looping {
+        return ToolOutcome::ok("nothing found");
+    }
+    let kind = dice.pick(&[ChangeKind::Created, ChangeKind::Modified, ChangeKind::Deleted]);
+    let path = dice.pick(&["a", "b", "c"]).to_owned();
+    let change = dice.chance(400).then(|| FileChange { path, kind, added: dice.below(9), removed: dice.below(9) });
+    let is_error = dice.chance(200);
+    let content = if is_error { "bad".into() } else { format!("r{}", dice.throw()) };
+    ToolOutcome { content, is_error, transient: dice.chance(500), change, detail: Detail::None }
+}
+
+pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
+    use Ruling::{Errored, Failed, Passed, Tampered};
+    let ruling = match temper {
+        Temper::Cheating => dice.pick(&[Tampered, Tampered, Tampered, Failed, Passed]),
+        Temper::Stubborn => dice.pick(&[Failed, Failed, Failed, Failed, Failed, Failed, Errored, Passed]),
+        _ => dice.pick(&[Passed, Passed, Passed, Passed, Failed, Failed, Failed, Errored, Tampered]),
+    };
+    let mark = dice.pick(&["a", "b", "c"]);
+    let finding = || Finding { path: format!("lanes/{mark}"), change: "changed".into(), rule: "lanes".into() };
+    let status = if ruling == Passed { StepStatus::Passed } else { StepStatus::Failed };
+    Verdict {
+        ruling,
+        steps: vec![step(mark, status)],
+        findings: if ruling == Tampered { vec![finding()] } else { Vec::new() },
+        duration_ms: dice.below(5_000),
+        feedback: if ruling == Passed { String::new() } else { format!("step {mark} failed") },
+        signature: if ruling == Passed { String::new() } else { mark.into() },
+    }
+}
+
+pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {
+    StepReport {
+        lane: "verify".into(),
+        step: name.into(),
+        command: "make".into(),
+        status,
+        exit_code: None,
+        signal: None,
+        duration_ms: 1,
+        log: None,
+        excerpt: String::new(),
+        note: String::new(),
+    }
+}
+
+pub(crate) fn any_reason(dice: &mut Dice) -> Reason {
+    dice.pick(&Reason::ALL)
+}
+
+pub(crate) fn any_cause(dice: &mut Dice) -> StopCause {
+    dice.pick(&[StopCause::Interrupt, StopCause::Terminate, StopCause::Token])
+}
