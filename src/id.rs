@@ -35,3 +35,23 @@ impl fmt::Display for CallId {
         write!(f, "{}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_json_a_name_is_a_text_and_a_call_a_number() {
+        let both = (RunId::new("0198-a"), CallId(7));
+        let json = serde_json::to_string(&both).unwrap();
+        assert_eq!(json, r#"["0198-a",7]"#);
+        assert_eq!(serde_json::from_str::<(RunId, CallId)>(&json).unwrap(), both);
+    }
+
+    #[test]
+    fn names_sort_as_their_texts_do() {
+        let early = "01a2009a-05a0-7290-8888-e8352d0a0fd0";
+        let late = "01a2009a-05a1-7000-8000-000000000000";
+        assert!(RunId::new(early) < RunId::new(late));
+    }
+}

@@ -13,7 +13,8 @@
 //! | 3b | | [`provider`] · [`lane_runner`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
 //! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] |
-//! | 1 | [`id`] · [`moment`] · [`limits`] · [`duration`] · [`yaml`] | [`process`] |
+//! | 1b | [`yaml`] | [`process`] |
+//! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
 

@@ -68,3 +68,19 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
 /// The largest task, lane, parameter or configuration file that is read, in bytes.
 pub const MAX_SOURCE: usize = 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_is_bounded_without_being_asked() {
+        let Limits { turns, time_ms, tries, tokens, usd_micros, .. } = Limits::default();
+        assert_eq!((turns, time_ms, tries, tokens, usd_micros), (100, 3_600_000, 4, None, None));
+    }
+
+    #[test]
+    fn a_cancelled_process_has_less_grace() {
+        assert!(CANCEL_GRACE < GRACE && CANCEL_GRACE < Duration::from_secs(2));
+    }
+}

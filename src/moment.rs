@@ -24,3 +24,20 @@ impl Moment {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_counted_is_the_latest_moment() {
+        assert_eq!(Moment(500).plus(Duration::from_secs(2)), Moment(2500));
+        assert_eq!(Moment(1).plus(Duration::MAX), Moment(u64::MAX));
+    }
+
+    #[test]
+    fn no_time_passes_backwards() {
+        assert_eq!(Moment(2500).since(Moment(500)), Duration::from_secs(2));
+        assert_eq!(Moment(500).since(Moment(2500)), Duration::ZERO);
+    }
+}

@@ -307,3 +307,34 @@ impl std::fmt::Display for Reason {
         f.write_str(self.row().word)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_reason_has_one_row_and_one_word() {
+        let words: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.row().word).collect();
+        assert_eq!(words.len(), Reason::ALL.len());
+        for reason in Reason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.row().word);
+        }
+    }
+
+    #[test]
+    fn only_verified_and_skipped_are_a_success() {
+        let successes: Vec<Reason> = Reason::ALL.into_iter().filter(|reason| reason.row().exit_code == 0).collect();
+        assert_eq!(successes, [Reason::Verified, Reason::Skipped]);
+    }
+
+    #[test]
+    fn who_asked_matters_to_a_cancelled_run_alone() {
+        for reason in Reason::ALL {
+            let codes =
+                [StopCause::Interrupt, StopCause::Token, StopCause::Terminate].map(|c| reason.exit_code(Some(c)));
+            let own = reason.row().exit_code;
+            assert_eq!(codes, if reason == Reason::Cancelled { [130, 130, 143] } else { [own; 3] }, "{reason}");
+        }
+    }
+}

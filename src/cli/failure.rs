@@ -47,3 +47,19 @@ impl Failure {
         self.reason.row().exit_code
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_failure_has_the_code_of_its_reason() {
+        let failures = [
+            Failure::input(anyhow!("no such task")).hint("write one"),
+            Failure::own(anyhow!("disk full")),
+            Failure::because(Reason::GateErrored, anyhow!("no such program").context("the gate cannot run")),
+        ];
+        assert_eq!(failures.map(|failure| failure.show()), [2, 8, 5]);
+    }
+}

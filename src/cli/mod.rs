@@ -83,3 +83,14 @@ fn print_data(line: &str) {
     use std::io::Write;
     let _reader_is_gone = writeln!(std::io::stdout().lock(), "{line}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -109,3 +109,14 @@ impl LiveLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_moves_no_cursor() {
+        assert_eq!(harmless("a\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}b\n\tc"), "a]0;title2Jb\n\tc");
+        assert_eq!(harmless("plain: ü\n"), "plain: ü\n");
+    }
+}

@@ -133,3 +133,26 @@ fn listen(
         waiting.fetch_sub(1, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watcher_that_panics_hears_the_next_event_and_harms_no_other() {
+        let mut bus = Bus::default();
+        let (first, second) = (channel(), channel());
+        bus.watch(move |record| {
+            first.0.send(record.seq).unwrap();
+            assert!(record.seq != 1, "a watcher that cannot stand the first event");
+        });
+        bus.watch(move |record| second.0.send(record.seq).unwrap());
+        for seq in 1..=2 {
+            let (run, event) = (RunId::new("r"), AgentEvent::Text("word".into()));
+            bus.tell(EventRecord { schema_version: EVENT_SCHEMA_VERSION, run, seq, at: String::new(), event });
+        }
+        for heard in [first.1, second.1] {
+            assert_eq!([heard.recv(), heard.recv()], [Ok(1), Ok(2)]);
+        }
+    }
+}

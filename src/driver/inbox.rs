@@ -125,3 +125,17 @@ impl Inbox {
         Happened::Event(event)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Poll;
+
+    #[tokio::test]
+    async fn an_effect_that_panics_is_answered_for() {
+        let mut inbox = Inbox::new();
+        inbox.start(std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }), Event::DeadlinePassed);
+        let happened = inbox.next(None, &Stop::default(), false).await;
+        assert!(matches!(happened, Happened::Event(Event::DeadlinePassed)), "{happened:?}");
+    }
+}

@@ -337,3 +337,6 @@ fn now() -> Instant {
 fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,3 +43,17 @@ impl Stop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_counts() {
+        let stop = Stop::default();
+        assert!(!stop.token().is_cancelled());
+        stop.ask(StopCause::Terminate);
+        stop.ask(StopCause::Interrupt);
+        assert_eq!((stop.token().is_cancelled(), stop.cause()), (true, StopCause::Terminate));
+    }
+}

@@ -14,10 +14,10 @@ pub use protected::Seal;
 use crate::lane::Lane;
 use crate::lane_runner::{LaneRuling, Room, run_lane};
 use crate::limits::FEEDBACK_LIMIT;
+use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Ruling, StepProgress, StepReport, Verdict};
 use std::path::PathBuf;
-use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A frozen gate.
@@ -55,7 +55,7 @@ impl Gate {
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
-        let started = now();
+        let started = Stopwatch::start();
         let findings = match self.seal.inspect(site.on_tamper == OnTamper::Restore) {
             Ok(findings) => findings,
             Err(error) => return errored(Vec::new(), format!("cannot compare protected files: {error}"), started),
@@ -87,26 +87,24 @@ impl Gate {
     }
 }
 
-fn verdict(ruling: Ruling, steps: Vec<StepReport>, started: Instant) -> Verdict {
-    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+fn verdict(ruling: Ruling, steps: Vec<StepReport>, started: Stopwatch) -> Verdict {
+    let duration_ms = u64::try_from(started.read().as_millis()).unwrap_or(u64::MAX);
     Verdict { ruling, steps, findings: Vec::new(), duration_ms, feedback: String::new(), signature: String::new() }
 }
 
-fn failed(steps: Vec<StepReport>, started: Instant) -> Verdict {
+fn failed(steps: Vec<StepReport>, started: Stopwatch) -> Verdict {
     let feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     let signature = feedback::signature(&steps);
     Verdict { feedback, signature, ..verdict(Ruling::Failed, steps, started) }
 }
 
-fn errored(steps: Vec<StepReport>, why: String, started: Instant) -> Verdict {
+fn errored(steps: Vec<StepReport>, why: String, started: Stopwatch) -> Verdict {
     Verdict { feedback: why, ..verdict(Ruling::Errored, steps, started) }
 }
 
-fn tampered(findings: Vec<Finding>, started: Instant) -> Verdict {
+fn tampered(findings: Vec<Finding>, started: Stopwatch) -> Verdict {
     Verdict { findings, ..verdict(Ruling::Tampered, Vec::new(), started) }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a judgement took is part of the verdict")]
-fn now() -> Instant {
-    Instant::now()
-}
+#[cfg(test)]
+mod tests;

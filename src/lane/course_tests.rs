@@ -1,3 +1,5 @@
+//! Lanes told step by step what ended, and what they order next.
+
 use super::*;
 use crate::lane::parse;
 use Order::{Done, Start, Stop};

@@ -1,3 +1,5 @@
+//! Lane files, right and wrong.
+
 use super::*;
 use proptest::prelude::*;
 use std::time::Duration;

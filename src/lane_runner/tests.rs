@@ -1,3 +1,5 @@
+//! Lanes of real small commands.
+
 use super::*;
 use crate::lane::parse;
 use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, Passed, Skipped, TimedOut};

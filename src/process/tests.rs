@@ -1,3 +1,5 @@
+//! Real small programs: what is captured, how they are ended, and that nothing of them is left.
+
 use super::*;
 use crate::limits::LOG_LIMIT;
 use std::fs;

@@ -58,3 +58,23 @@ impl Report {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moment::Moment;
+    use crate::run::{Event, Run};
+    use crate::verdict::StopCause;
+
+    #[test]
+    fn a_report_has_its_version_and_the_result_beside_it() {
+        let mut run = Run::new();
+        run.handle(Moment(5), Event::CancelRequested { cause: StopCause::Terminate, said: String::new() });
+        let result = run.result().unwrap();
+        let report = Report::new(result, "task.md", "d1".into(), Path::new("/w"), Path::new("/s")).to_json();
+        let json: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(json["schema_version"], REPORT_SCHEMA_VERSION);
+        assert_eq!(json["task"], serde_json::json!({ "source": "task.md", "digest": "d1" }));
+        assert_eq!((&json["reason"], &json["exit_code"]), (&"cancelled".into(), &143.into()));
+    }
+}

@@ -156,4 +156,27 @@ mod tests {
         write_whole(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }
+
+    #[test]
+    fn a_runs_folder_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let state = tempfile::tempdir().unwrap();
+        let run = RunDir::create(&state.path().join("state"), Path::new("/a/app"), &RunId::new("r")).unwrap();
+        Journal::create(&run.journal()).unwrap();
+        write_whole(&run.report(), b"{}").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([run.path(), &run.logs(), &run.outputs()].map(mode), [0o700; 3]);
+        assert_eq!([&*run.journal(), &*run.report()].map(mode), [0o600; 2]);
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_file_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text");
+        assert_eq!(read_text(&path, 4).unwrap(), None);
+        fs::write(&path, "text").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), Some("text".into()));
+        assert!(read_text(&path, 3).is_err());
+        assert!(read_text(dir.path(), 4).is_err());
+    }
 }

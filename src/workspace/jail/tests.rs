@@ -1,3 +1,5 @@
+//! Paths and links that try to leave the root, and files written in it.
+
 use super::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

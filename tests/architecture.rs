@@ -1,0 +1,177 @@
+//! Holds what no compiler holds: floors, purity, doors, the form of files, and that documents say what is there. Reads the
+//! sources as text.
+
+#[path = "architecture/documents.rs"]
+mod documents;
+#[path = "architecture/source.rs"]
+mod source;
+
+use source::{Source, modules, read, sources};
+use std::collections::BTreeSet;
+
+/// From the ground up. A module imports only from floors below its own, so there is no circle.
+const FLOORS: &[(&str, &[&str])] = &[
+    ("1a", &["duration", "id", "limits", "moment"]),
+    ("1b", &["process", "yaml"]),
+    ("2", &["chat", "store", "task", "verdict", "workspace"]),
+    ("3a", &["lane", "run", "spec"]),
+    ("3b", &["lane_runner", "provider"]),
+    ("3c", &["tool"]),
+    ("4", &["gate", "report"]),
+    ("5", &["driver"]),
+    ("7", &["config"]),
+    ("8", &["cli"]),
+];
+
+/// Modules and files that decide and never wait.
+const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict.rs yaml/ config/file.rs \
+    config/model.rs config/url.rs gate/feedback.rs lane_runner/excerpt.rs lane_runner/lines.rs lane_runner/report.rs \
+    process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
+    provider/openai_chat/ tool/arguments.rs tool/bound.rs tool/contract.rs tool/nearest.rs \
+    tool/rules.rs tool/text.rs workspace/pattern.rs workspace/protection.rs";
+
+/// What pure files do not name.
+const WORLD: &str = "tokio tokio_util std::fs std::net std::process std::env std::thread reqwest rustix tempfile rand Instant::now \
+    SystemTime::now Timestamp::now now_v7 println! eprintln! print! eprint!";
+
+/// Dangerous verbs, and the rooms that may use them.
+const DOORS: &[(&str, &[&str])] = &[
+    ("std::process::Command", &["process/"]),
+    ("tokio::process", &["process/"]),
+    ("process_wrap", &["process/"]),
+    ("rustix::process", &["process/"]),
+    ("std::process::exit", &["cli/"]),
+    ("std::process::abort", &[]),
+    ("std::env", &["config/layers.rs"]),
+    ("std::thread::spawn", &[]),
+    ("std::thread::Builder", &["driver/bus.rs"]),
+    ("tokio::spawn", &[]),
+    ("tokio::task::spawn", &[]),
+    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),
+    ("spawn_blocking", &["driver/perform.rs", "tool/host.rs"]),
+    ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
+    ("SystemTime::now", &[]),
+    ("Timestamp::now", &["driver/mod.rs", "provider/transport/"]),
+    ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
+    ("reqwest", &["provider/"]),
+    ("rusqlite", &["store/"]),
+    ("println!", &["cli/"]),
+    ("eprintln!", &["cli/"]),
+    ("print!", &["cli/"]),
+    ("eprint!", &["cli/"]),
+    ("std::io::stdout", &["cli/"]),
+    ("std::io::stderr", &["cli/"]),
+    ("anstream", &["cli/"]),
+];
+
+/// Names that say nothing of what is inside.
+const EMPTY_NAMES: [&str; 6] = ["util", "helper", "helpers", "common", "manager", "misc"];
+
+#[test]
+fn every_path_leads_to_a_floor_below() {
+    let mut wrong = Vec::new();
+    for source in sources("src").iter().filter(|source| floor(source.module()).is_some()) {
+        for (line, path) in source.paths(false) {
+            let climbs = path.matches("super::").count() >= source.depth() && !source.is_test(line);
+            let Some(target) = path.strip_prefix("crate::").map(|rest| rest.split("::").next().unwrap_or_default())
+            else {
+                if climbs {
+                    wrong.push(format!("src/{}:{line}: `{path}` climbs to the root: write `crate::…`", source.path));
+                }
+                continue;
+            };
+            match floor(target) {
+                _ if target == source.module() || target == "as" => {}
+                Some(below) if Some(below) < floor(source.module()) => {}
+                Some(_) => wrong.push(format!("src/{}:{line}: `{path}` is on no floor below", source.path)),
+                None => {
+                    wrong.push(format!("src/{}:{line}: `{path}` is no module: name the one it comes from", source.path))
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "a module imports only from floors below its own:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_floors_are_those_of_the_map_and_hold_every_module() {
+    let map = read("src/lib.rs");
+    let rows = map.lines().filter_map(|line| line.strip_prefix("//! | ")).filter(|row| row.contains('`'));
+    let row = |row: &str| {
+        let mut names: Vec<String> = row.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        names.sort();
+        (row.split(' ').next().unwrap_or_default().to_owned(), names)
+    };
+    let mut drawn: Vec<_> = rows.map(row).collect();
+    drawn.reverse();
+    let ours: Vec<_> =
+        FLOORS.iter().map(|(name, all)| ((*name).to_owned(), all.iter().map(|m| (*m).to_owned()).collect())).collect();
+    assert_eq!(drawn, ours, "the table in src/lib.rs and FLOORS here differ");
+    let declared: BTreeSet<&str> = modules(&map).collect();
+    let placed: BTreeSet<&str> = FLOORS.iter().flat_map(|(_, all)| *all).copied().collect();
+    assert_eq!(declared, placed, "the modules of src/lib.rs and those with a floor differ");
+}
+
+#[test]
+fn pure_files_name_nothing_of_the_world() {
+    let mut wrong = Vec::new();
+    let (known, pure): (_, Vec<&str>) = (sources("src"), PURE.split_whitespace().collect());
+    for source in known.iter().filter(|source| source.is_in(&pure)) {
+        for (line, path) in source.paths(true) {
+            wrong.extend(
+                WORLD
+                    .split_whitespace()
+                    .filter(|word| names(&path, word))
+                    .map(|word| format!("src/{}:{line}: `{word}`", source.path)),
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "what decides does not wait, read, print or look at a clock:\n{}", wrong.join("\n"));
+    let gone: Vec<_> = pure.iter().filter(|place| !known.iter().any(|source| source.is_in(&[place]))).collect();
+    assert!(gone.is_empty(), "PURE names what is not there: {gone:?}");
+}
+
+#[test]
+fn every_dangerous_verb_has_its_rooms() {
+    let mut wrong = Vec::new();
+    for source in sources("src") {
+        // `split_paths` only takes a text apart.
+        for (line, path) in source.paths(true).into_iter().filter(|(_, path)| path != "std::env::split_paths") {
+            let shut = DOORS.iter().filter(|(verb, rooms)| names(&path, verb) && !source.is_in(rooms));
+            wrong.extend(
+                shut.map(|(verb, rooms)| format!("src/{}:{line}: `{verb}` is for {rooms:?} only", source.path)),
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "every dangerous verb has its rooms:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
+    let mut wrong = Vec::new();
+    for (folder, source) in
+        ["src", "tests"].iter().flat_map(|folder| sources(folder).into_iter().map(move |s| (folder, s)))
+    {
+        let Source { path, text, .. } = &source;
+        if !text.starts_with("//! ") {
+            wrong.push(format!("{folder}/{path}:1: does not open with `//!` and what it promises"));
+        }
+        if text.lines().count() > 400 {
+            wrong.push(format!("{folder}/{path}:400: {} lines; no file has more than 400", text.lines().count()));
+        }
+        if path.split(['/', '.']).any(|name| EMPTY_NAMES.contains(&name)) {
+            wrong.push(format!("{folder}/{path}:1: the name does not say what is inside"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// How high a module stands.
+fn floor(module: &str) -> Option<usize> {
+    FLOORS.iter().position(|(_, modules)| modules.contains(&module))
+}
+
+/// Whether a path goes through this word or words.
+fn names(path: &str, word: &str) -> bool {
+    format!("::{path}::").contains(&format!("::{word}::"))
+}
