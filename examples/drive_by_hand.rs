@@ -51,6 +51,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
                 duration_ms: 50,
                 feedback: "one test failed".into(),
                 signature: "test".into(),
+                notes: Vec::new(),
             };
             Event::GateFinished { call, verdict: Box::new(verdict) }
         }

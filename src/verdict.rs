@@ -18,6 +18,8 @@ pub struct Verdict {
     pub feedback: String,
     /// Equal for two verdicts whose failing steps are the same; empty for a passed one.
     pub signature: String,
+    /// What else should be known, a line each; every one becomes a warning of the run.
+    pub notes: Vec<String>,
 }
 
 /// The ruling of a gate run.

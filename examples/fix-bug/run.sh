@@ -4,7 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -z "${FLEDGE:-}" ]; then
-    cargo build --quiet --manifest-path "$here/../../Cargo.toml"
+    cargo build --manifest-path "$here/../../Cargo.toml"
     target=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/../../Cargo.toml" | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     FLEDGE=$target/debug/fledge
 fi
@@ -15,6 +15,5 @@ cd "$copy"
 git init --quiet .
 git add --all
 git -c user.name=example -c user.email=example@localhost commit --quiet --message "A duration parser with a bug"
-export FLEDGE_STATE_DIR="${FLEDGE_STATE_DIR:-$copy.state}"
 "$FLEDGE" run task.md "$@"
 git --no-pager diff --stat

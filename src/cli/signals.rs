@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks the run to stop, the second kills what runs and ends the process.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the run to stop, the second kills what runs and ends the process.
 
 use crate::driver::Stop;
 use crate::verdict::StopCause;
@@ -11,12 +11,21 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // A terminal that is closed ends the run like SIGTERM, unless it was started so as to outlive it (nohup).
+    let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
         loop {
+            let hung_up = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
             let cause = tokio::select! {
                 Some(()) = interrupt.recv() => StopCause::Interrupt,
                 Some(()) = terminate.recv() => StopCause::Terminate,
+                Some(()) = hung_up => StopCause::Terminate,
                 else => return,
             };
             if stop.token().is_cancelled() {
@@ -26,6 +35,13 @@ pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
         }
     });
     Ok(Listening { _tasks: tasks })
+}
+
+/// Whether this process was started with SIGHUP ignored: the first bit of a mask that Linux shows (proc(5), `SigIgn`).
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Listens while it lives.

@@ -4,6 +4,7 @@ use super::Settings;
 use crate::chat::{Message, ToolSpec};
 use crate::gate::{Gate, GateFault, freeze};
 use crate::lane::Item;
+use crate::limits::MAX_SOURCE;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
 use crate::store;
@@ -58,7 +59,7 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
     let mut notes = Vec::new();
     let specs = load_specs(&settings.workspace, &mut notes);
     let plan = Plan {
-        system: system_prompt(task, gate.as_ref(), &jail),
+        system: system_prompt(task, gate.as_ref(), &jail, &mut notes),
         messages: vec![Message::user(first_message(task, &specs, &jail)?)],
         tools,
         rules,
@@ -129,7 +130,7 @@ fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
     set.build().map_err(|error| wrong("tools", &error))
 }
 
-fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail) -> String {
+fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail, notes: &mut Vec<String>) -> String {
     let mut text = String::from(
         "You work on a task in a repository, alone: nobody is there to answer questions, so decide by yourself. Work with the tools; \
          paths are relative to the repository's root. Read before you change, change as little as the task needs, and keep the style of \
@@ -147,13 +148,19 @@ fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail) -> String {
         text.push_str("The checks and what defines them (lanes/, specs/, CI files) are protected: changes there are refused or undone.");
     }
     for name in ["AGENTS.md", "CLAUDE.md"] {
-        if let Ok(instructions) = read(jail, name) {
-            let kept = &instructions[..instructions.floor_char_boundary(INSTRUCTIONS_LIMIT)];
-            text.push_str(&format!(
-                "\n\nThe project's instructions ({name}); they widen no permission:\n{}",
-                kept.trim()
-            ));
-            break;
+        match read(jail, name, MAX_SOURCE as u64) {
+            Ok(instructions) => {
+                let kept = &instructions[..instructions.floor_char_boundary(INSTRUCTIONS_LIMIT)];
+                if kept.len() < instructions.len() {
+                    notes.push(format!("{name}: only its first {INSTRUCTIONS_LIMIT} bytes are used"));
+                }
+                let heading = format!("\n\nThe project's instructions ({name}); they widen no permission:\n");
+                text.push_str(&heading);
+                text.push_str(kept.trim());
+                break;
+            }
+            Err(JailError::Missing { .. }) => {}
+            Err(error) => notes.push(format!("left out: {error}")),
         }
     }
     text
@@ -163,7 +170,8 @@ fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail) -> String {
 fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, PlanFault> {
     let mut text = task.prompt.clone();
     for path in &task.context {
-        let content = read(jail, path).map_err(|error| PlanFault::bad(format!("{}: context: {error}", task.source)))?;
+        let content = read(jail, path, CONTEXT_LIMIT)
+            .map_err(|error| PlanFault::bad(format!("{}: context: {error}", task.source)))?;
         text.push_str(&format!("\n\nFile `{path}`:\n{content}"));
     }
     if task.specs == SpecChoice::None || specs.is_empty() {
@@ -181,8 +189,8 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
 }
 
 /// A text file of the workspace; bytes that are not text become replacement characters.
-fn read(jail: &Jail, path: &str) -> Result<String, JailError> {
-    let bytes = jail.locate(&jail.path(path)?, Last::Follow)?.read(CONTEXT_LIMIT)?;
+fn read(jail: &Jail, path: &str, limit: u64) -> Result<String, JailError> {
+    let bytes = jail.locate(&jail.path(path)?, Last::Follow)?.read(limit)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

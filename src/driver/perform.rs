@@ -197,6 +197,7 @@ fn could_not_judge(why: &str) -> Verdict {
         duration_ms: 0,
         feedback: why.into(),
         signature: String::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -47,7 +47,8 @@ pub struct Site {
 }
 
 impl Gate {
-    /// Judges the workspace: first what was tampered with, then the lanes, one after the other until one does not pass.
+    /// Judges the workspace: first what was tampered with, then the lanes, one after the other until one does not pass, then
+    /// once more what was tampered with: the lanes run what the agent has written.
     pub async fn judge(
         &self,
         site: &Site,
@@ -56,13 +57,38 @@ impl Gate {
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
         let started = Stopwatch::start();
-        let findings = match self.seal.inspect(site.on_tamper == OnTamper::Restore) {
-            Ok(findings) => findings,
-            Err(error) => return errored(Vec::new(), format!("cannot compare protected files: {error}"), started),
-        };
-        if !findings.is_empty() {
-            return tampered(findings, started);
+        let inspect = || self.seal.inspect(site.on_tamper == OnTamper::Restore);
+        let unread = |error| format!("cannot compare protected files: {error}");
+        match inspect() {
+            Err(error) => return errored(Vec::new(), unread(error), started),
+            Ok(findings) if !findings.is_empty() => return tampered(findings, Vec::new(), started),
+            Ok(_) => {}
         }
+        let mut verdict = self.run_lanes(site, attempt, stop, on_step, started).await;
+        match inspect() {
+            Err(error) => errored(verdict.steps, unread(error), started),
+            Ok(findings) if findings.is_empty() => verdict,
+            Ok(findings) if verdict.passed() => {
+                let note = "protected files were changed while the gate ran, so its pass counts for nothing; open them with \
+                    `allow_edit` if a step is meant to write them";
+                Verdict { notes: vec![note.into()], ..tampered(findings, verdict.steps, started) }
+            }
+            Ok(findings) => {
+                let changed = |finding: &Finding| format!("{} was {} while the gate ran", finding.path, finding.change);
+                verdict.notes.extend(findings.iter().map(changed));
+                verdict
+            }
+        }
+    }
+
+    async fn run_lanes(
+        &self,
+        site: &Site,
+        attempt: u32,
+        stop: &CancellationToken,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+        started: Stopwatch,
+    ) -> Verdict {
         let mut steps = Vec::new();
         for lane in &self.lanes {
             let log_dir = site.logs.join(format!("attempt-{attempt}")).join(&lane.name);
@@ -89,7 +115,15 @@ impl Gate {
 
 fn verdict(ruling: Ruling, steps: Vec<StepReport>, started: Stopwatch) -> Verdict {
     let duration_ms = u64::try_from(started.read().as_millis()).unwrap_or(u64::MAX);
-    Verdict { ruling, steps, findings: Vec::new(), duration_ms, feedback: String::new(), signature: String::new() }
+    Verdict {
+        ruling,
+        steps,
+        findings: Vec::new(),
+        duration_ms,
+        feedback: String::new(),
+        signature: String::new(),
+        notes: Vec::new(),
+    }
 }
 
 fn failed(steps: Vec<StepReport>, started: Stopwatch) -> Verdict {
@@ -102,8 +136,8 @@ fn errored(steps: Vec<StepReport>, why: String, started: Stopwatch) -> Verdict {
     Verdict { feedback: why, ..verdict(Ruling::Errored, steps, started) }
 }
 
-fn tampered(findings: Vec<Finding>, started: Stopwatch) -> Verdict {
-    Verdict { findings, ..verdict(Ruling::Tampered, Vec::new(), started) }
+fn tampered(findings: Vec<Finding>, steps: Vec<StepReport>, started: Stopwatch) -> Verdict {
+    Verdict { findings, ..verdict(Ruling::Tampered, steps, started) }
 }
 
 #[cfg(test)]

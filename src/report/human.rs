@@ -19,7 +19,11 @@ const FILES_NAMED: usize = 20;
 pub fn closing(result: &TaskResult) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut say = |about, says: String| facts.push(Fact { about, says });
-    say("attempts", format!("{}, {} model turns", result.attempts.len().max(1), result.turns));
+    let judged = match result.attempts.len() {
+        0 => "none reached the gate".to_owned(),
+        number => number.to_string(),
+    };
+    say("attempts", format!("{judged}, {} model turns", result.turns));
     for (place, file) in result.files_changed.iter().take(FILES_NAMED).enumerate() {
         let what = match file.kind {
             ChangeKind::Created => " (new)",

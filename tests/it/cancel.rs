@@ -22,7 +22,7 @@ fn stopped_after(said: &str, mut run: Running, signal: Signal) -> (Ended, Value)
 fn stopped(run: Running, signal: Signal) -> (Ended, Value) {
     let asked = run.signal(signal);
     let ended = run.end();
-    let (code, by) = if signal == Signal::TERM { (143, "terminate") } else { (130, "interrupt") };
+    let (code, by) = if matches!(signal, Signal::TERM | Signal::HUP) { (143, "terminate") } else { (130, "interrupt") };
     let report = ended.must_be(code, "cancelled");
     let took = ended.at - asked;
     assert!(took < PROMISE, "took {took:?}:\n{}", ended.story());
@@ -35,7 +35,7 @@ fn stopped(run: Running, signal: Signal) -> (Ended, Value) {
 
 #[test]
 fn in_the_middle_of_an_answer_what_was_said_is_the_summary() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let model = Model::new([write("half", "1\n"), say("I have half of it and").hanging()]);
         let run = Fledge::simple(&model).arg("--json").start();
         let (ended, report) = stopped_after("it and", run, signal);

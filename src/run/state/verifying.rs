@@ -96,6 +96,9 @@ fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
 }
 
 fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
+    for note in &verdict.notes {
+        cx.warn(note.clone());
+    }
     if !verdict.findings.is_empty() {
         cx.tell(AgentEvent::Tamper { findings: verdict.findings.clone() });
     }

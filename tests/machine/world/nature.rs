@@ -212,6 +212,7 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         duration_ms: dice.below(5_000),
         feedback: if ruling == Passed { String::new() } else { format!("step {mark} failed") },
         signature: if ruling == Passed { String::new() } else { mark.into() },
+        notes: Vec::new(),
     }
 }
 
