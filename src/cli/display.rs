@@ -122,10 +122,16 @@ impl Display {
         }
     }
 
+    /// What the model says, each line behind a bar: it cannot be taken for a line of ours, nor for a command to whoever reads the log.
     fn text(&mut self, text: &str) {
         self.live.clear();
-        paint::write(&[(Tone::Plain, text)]);
-        self.is_mid_line = !text.ends_with('\n');
+        for piece in text.split_inclusive('\n') {
+            if !self.is_mid_line {
+                paint::write(&[(Tone::Faint, "│ ")]);
+            }
+            paint::write(&[(Tone::Plain, piece)]);
+            self.is_mid_line = !piece.ends_with('\n');
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "one line is made of these")]
@@ -141,7 +147,7 @@ impl Display {
             Detail::Output { .. } | Detail::None | Detail::Diff(_) if changed => (Tone::Good, "done".into()),
             Detail::Output { .. } | Detail::None | Detail::Diff(_) => (Tone::Faint, first),
         };
-        let (call, time) = (format!("  {name} "), format!("{}  ", cut(&gist_of_args(args), GIST)));
+        let (call, time) = (format!("  {} ", paint::one_line(name)), format!("{}  ", cut(&gist_of_args(args), GIST)));
         let slow = if ms >= 1000 { format!(" ({})", seconds(ms)) } else { String::new() };
         self.line(&[(Tone::Strong, &call), (Tone::Plain, &time), (tone, &result), (Tone::Faint, &slow)]);
     }
@@ -168,7 +174,7 @@ impl Display {
     }
 
     fn warn(&mut self, message: &str) {
-        self.line(&[(Tone::Warn, "! "), (Tone::Plain, message)]);
+        self.line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(message))]);
     }
 
     fn line(&mut self, pieces: &[(Tone, &str)]) {
@@ -221,10 +227,11 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) {
         reason => (Tone::Bad, reason.row().word),
     };
     let message = if result.verified || result.cancelled { String::new() } else { format!(": {}", result.message) };
+    let message = message.replace('\n', "\n  ");
     paint::line(&[(tone, mark), (Tone::Plain, &message)]);
     if !only_errors {
         for fact in report::closing(result) {
-            paint::line(&[(Tone::Faint, &format!("  {:<9}", fact.about)), (Tone::Plain, &fact.says)]);
+            paint::line(&[(Tone::Faint, &format!("  {:<9}", fact.about)), (Tone::Plain, &paint::one_line(&fact.says))]);
         }
     }
 }

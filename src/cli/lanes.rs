@@ -3,7 +3,7 @@
 use super::display::step_line;
 use super::failure::Failure;
 use super::paint::{self, LiveLine, Tone};
-use super::{block_on, print_data, signals};
+use super::{block_on, no_output, print_data, signals};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, GateFault};
@@ -61,30 +61,35 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
 
 fn list(root: &Path, arguments: &ListArguments) -> Result<u8, Failure> {
     let names = gate::names(root);
-    let lanes: Vec<Lane> = names.iter().map(|name| gate::load(root, name)).collect::<Result<_, _>>().map_err(failed)?;
+    let (lanes, faults): (Vec<_>, Vec<_>) = names.iter().map(|name| gate::load(root, name)).partition(Result::is_ok);
+    let lanes: Vec<Lane> = lanes.into_iter().flatten().collect();
+    let codes = faults.into_iter().filter_map(Result::err).map(|fault| failed(fault).show());
+    let code = codes.max().unwrap_or(0); // each is shown; what is right is listed all the same
     if arguments.json {
-        print_data(&serde_json::json!({ "schema_version": 1, "lanes": lanes }).to_string());
-        return Ok(0);
+        print_data(&serde_json::json!({ "schema_version": 1, "lanes": lanes }).to_string()).map_err(no_output)?;
+        return Ok(code);
     }
-    if lanes.is_empty() {
+    if names.is_empty() {
         paint::line(&[(Tone::Plain, "no lanes: there is nothing in lanes/")]);
     }
     for lane in &lanes {
-        print_data(format!("{}  {}", lane.name, paint::harmless(&lane.description)).trim_end());
+        print_data(format!("{}  {}", lane.name, paint::harmless(&lane.description)).trim_end()).map_err(no_output)?;
         for step in lane.steps.iter().flat_map(crate::lane::Item::steps) {
-            print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run)));
+            print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run))).map_err(no_output)?;
         }
     }
-    Ok(0)
+    Ok(code)
 }
 
 fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
     let lane = gate::load(&root, &arguments.name).map_err(failed)?;
+    let env = environment.child_env();
+    gate::can_run(&root, &lane, env.get("PATH").map_or("", String::as_str)).map_err(failed)?;
     let state = environment.state_dir().map_err(Failure::input)?;
     let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
     store::make_private(&log_dir).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let room = Room { root, env: environment.child_env().into_iter().collect(), log_dir, jobs };
+    let room = Room { root, env: env.into_iter().collect(), log_dir, jobs };
     let live = Mutex::new(LiveLine::new(!arguments.ni));
     let show = |progress: StepProgress| {
         let Ok(live) = live.lock() else { return };
@@ -106,7 +111,7 @@ fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment) -
     })??;
     let (word, code) = ruling(outcome.ruling, cause);
     if arguments.json {
-        print_data(&as_json(&lane, &outcome, word, code));
+        print_data(&as_json(&lane, &outcome, word, code)).map_err(no_output)?;
     }
     let tone = if code == 0 { Tone::Good } else { Tone::Bad };
     let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
@@ -138,10 +143,5 @@ fn as_json(lane: &Lane, outcome: &LaneOutcome, word: &str, code: u8) -> String {
 }
 
 fn failed(fault: GateFault) -> Failure {
-    let reason = match &fault {
-        GateFault::CannotRun { .. } => Reason::GateErrored,
-        GateFault::Unreadable(_) | GateFault::Seal(_) => Reason::PlanFailed,
-        GateFault::UnknownLane { .. } | GateFault::Lane(_) | GateFault::Pattern(_) => Reason::BadInput,
-    };
-    Failure::because(reason, fault)
+    Failure::because(fault.reason(), fault)
 }

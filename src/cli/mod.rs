@@ -78,10 +78,22 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-/// Prints a line of data. A reader that has gone away is no failure of ours.
-fn print_data(line: &str) {
+/// Prints a line of data. A reader that has gone away is no failure of ours; anything else that keeps data from it is.
+///
+/// # Errors
+/// When it could not be written, and not because its reader has gone.
+fn print_data(line: &str) -> std::io::Result<()> {
     use std::io::Write;
-    let _reader_is_gone = writeln!(std::io::stdout().lock(), "{line}");
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+/// The failure of a verb whose data could not be written.
+fn no_output(error: std::io::Error) -> Failure {
+    Failure::own(anyhow::Error::new(error).context("cannot write to standard output"))
 }
 
 #[cfg(test)]

@@ -55,17 +55,27 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
     let _reader_is_gone = out.flush();
 }
 
-/// Without control characters but line ends and tabs: what a model or a tool says moves no cursor and changes no title.
+/// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a
+/// tool says moves no cursor, changes no title, and reads as it is.
 pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
-    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c);
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+            || ('\u{e0000}'..='\u{e007f}').contains(&c)
+    };
     if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
+}
+
+/// The same in one line.
+pub(super) fn one_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], " ")
 }
 
 /// One harmless line that fits beside spinner and clock. It is not padded to the terminal's width: the `^C` that a terminal
 /// adds to it must not begin a new line.
 fn short(what: &str) -> String {
     const ROOM: usize = 68;
-    harmless(what).chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).take(ROOM).collect()
+    one_line(what).chars().take(ROOM).collect()
 }
 
 /// The line at the bottom of a terminal that says what is going on; nothing elsewhere.

@@ -2,7 +2,7 @@
 
 use super::display::Display;
 use super::failure::Failure;
-use super::{block_on, paint, print_data, signals};
+use super::{block_on, no_output, paint, print_data, signals};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
 use crate::limits::{Limits, MAX_SOURCE};
@@ -10,11 +10,12 @@ use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::run::TaskResult;
 use crate::store;
 use crate::task::{self, GateChoice, ParamValues, Task};
+use crate::verdict::Reason;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long the end of the process waits for its own output to be taken.
@@ -105,15 +106,23 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
+    let unwritten: Arc<Mutex<Option<std::io::Error>>> = Arc::default();
     if arguments.json {
-        agent.on_record(|record| print_data(&serde_json::to_string(record).unwrap_or_default()));
+        let unwritten = unwritten.clone();
+        agent.on_record(move |record| {
+            if let Err(error) = print_data(&serde_json::to_string(record).unwrap_or_default()) {
+                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        });
     }
     if !arguments.quiet {
         let mut display = Display::new(is_live);
         agent.on_record(move |record| display.show(&record.event));
     }
     let ended = agent.run_task(task).await;
-    hear_out(&stop, agent.settle(LAST_WORDS)).await;
+    // Events on standard output are data: their reader may be as slow as it likes. Words for people are not waited for as long.
+    let patience = if arguments.json { Duration::MAX } else { LAST_WORDS };
+    hear_out(&stop, agent.settle(patience)).await;
     let result = match &ended {
         Ok(result) => result.clone(),
         Err(error) => match error.result() {
@@ -122,10 +131,11 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
         },
     };
     let code = result.exit_code;
+    let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
     let closing = tokio::task::spawn_blocking(move || close(&result, &arguments));
     hear_out(&stop, async { drop(closing.await) }).await;
     drop(listening);
-    Ok(code)
+    unwritten.map_or(Ok(code), |error| Err(no_output(error)))
 }
 
 /// Waits for what is still being printed, but not for ever, and only briefly when the run was asked to stop: a reader that is
@@ -143,7 +153,11 @@ async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
 }
 
 fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
-    let failure = ended.err().map_or_else(|| Failure::own(anyhow!("the run ended without a result")), Failure::own);
+    let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
+    let failure = ended.err().map_or_else(
+        || Failure::own(anyhow!("the run ended without a result")),
+        |error| Failure::because(reason, error),
+    );
     failure.hint("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge")
 }
 
@@ -288,9 +302,10 @@ fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<
         "warnings": briefing.plan.notes,
     });
     if arguments.json {
-        print_data(&plan.to_string());
+        print_data(&plan.to_string()).map_err(no_output)?;
     } else {
-        print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end());
+        print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())
+            .map_err(no_output)?;
     }
     Ok(0)
 }

@@ -53,19 +53,9 @@ impl Environment {
         self.get("ANTHROPIC_API_KEY")
     }
 
-    /// `ANTHROPIC_BASE_URL`.
-    pub fn anthropic_base_url(&self) -> Option<&str> {
-        self.get("ANTHROPIC_BASE_URL")
-    }
-
     /// `OPENAI_API_KEY`.
     pub fn openai_key(&self) -> Option<&str> {
         self.get("OPENAI_API_KEY")
-    }
-
-    /// `OPENAI_BASE_URL`.
-    pub fn openai_base_url(&self) -> Option<&str> {
-        self.get("OPENAI_BASE_URL")
     }
 
     /// Where fledge keeps its state: `FLEDGE_STATE_DIR` as it is written, else below `XDG_STATE_HOME` or `HOME`.

@@ -26,10 +26,6 @@ pub struct Settings {
     pub protect: Vec<String>,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
-    /// What is logged, in the form of `FLEDGE_LOG`.
-    pub log: Option<String>,
-    /// Whether output is without colour.
-    pub no_color: bool,
 }
 
 /// A value and the layer it comes from.
@@ -112,8 +108,6 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
         settings.default_model = Some(Sourced { value: value.into(), origin: "FLEDGE_MODEL".into() });
     }
     settings.non_interactive = environment.flag("FLEDGE_NON_INTERACTIVE")?;
-    settings.log = environment.get("FLEDGE_LOG").map(str::to_owned);
-    settings.no_color = environment.get("NO_COLOR").is_some();
     Ok(settings)
 }
 

@@ -52,8 +52,6 @@ fn later_layers_win_and_protected_paths_add_up() {
     let over = Settings {
         default_model: Some(Sourced { value: "d".into(), origin: "FLEDGE_MODEL".into() }),
         non_interactive: true,
-        log: Some("debug".into()),
-        no_color: true,
         ..expected
     };
     assert_eq!(loaded(user, &project, &vars).unwrap(), over);

@@ -2,7 +2,7 @@
 
 use super::Settings;
 use crate::chat::{Message, ToolSpec};
-use crate::gate::{Gate, GateFault, freeze};
+use crate::gate::{Gate, freeze};
 use crate::lane::Item;
 use crate::limits::MAX_SOURCE;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
@@ -52,11 +52,11 @@ impl PlanFault {
 /// # Errors
 /// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
 pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> {
+    let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     let gate = frozen(task, settings)?;
     let has_gate = task.gate != GateChoice::Skip;
-    let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     let (tools, rules) = tools_of(task)?;
-    let mut notes = Vec::new();
+    let mut notes = cautions(settings);
     let specs = load_specs(&settings.workspace, &mut notes);
     let plan = Plan {
         system: system_prompt(task, gate.as_ref(), &jail, &mut notes),
@@ -69,6 +69,18 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
     Ok(Briefing { plan, gate: gate.map(Arc::new) })
 }
 
+/// What a person should know who trusts the result.
+fn cautions(settings: &Settings) -> Vec<String> {
+    let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let inside = |folder: &std::path::PathBuf| !folder.is_absolute() || folder.starts_with(&settings.workspace);
+    std::env::split_paths(path)
+        .filter(inside)
+        .map(|folder| {
+            format!("PATH has {}, where the agent can put programs that the gate then runs", folder.display())
+        })
+        .collect()
+}
+
 fn frozen(task: &Task, settings: &Settings) -> Result<Option<Gate>, PlanFault> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
@@ -76,14 +88,8 @@ fn frozen(task: &Task, settings: &Settings) -> Result<Option<Gate>, PlanFault> {
     };
     let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().collect();
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let gate = freeze(&settings.workspace, lanes, &protect, &task.allow_edit, path).map_err(|fault| PlanFault {
-        reason: match &fault {
-            GateFault::CannotRun { .. } => Reason::GateErrored,
-            GateFault::UnknownLane { .. } | GateFault::Lane(_) | GateFault::Pattern(_) => Reason::BadInput,
-            GateFault::Unreadable(_) | GateFault::Seal(_) => Reason::PlanFailed,
-        },
-        message: chain(&fault),
-    })?;
+    let gate = freeze(&settings.workspace, lanes, &protect, &task.allow_edit, path);
+    let gate = gate.map_err(|fault| PlanFault { reason: fault.reason(), message: chain(&fault) })?;
     Ok(Some(gate))
 }
 

@@ -1,7 +1,9 @@
 //! Why `run_task` gives an error. Every one of a run that began carries the whole result: nothing that was done is lost.
 
 use crate::run::TaskResult;
+use crate::store::StoreError;
 use crate::verdict::Reason;
+use std::path::PathBuf;
 
 /// A run that did not end as verified, skipped or cancelled.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +32,15 @@ pub enum RunError {
     /// fledge could not write its own state, or failed itself.
     #[error("{}", .0.message)]
     Own(Box<TaskResult>),
+    /// The run never began: its state would be kept where the agent can write.
+    #[error("the state folder `{}` is inside the workspace", .0.display())]
+    StateInside(PathBuf),
     /// The run never began: its folder or journal could not be made.
     #[error("cannot keep the state of a run")]
-    NotBegun(#[source] Box<dyn std::error::Error + Send + Sync>),
+    NotBegun(#[source] StoreError),
+    /// The driver failed so that not even a result is left.
+    #[error("the run ended without a result")]
+    NeverEnded,
 }
 
 impl RunError {
@@ -69,12 +77,24 @@ impl RunError {
             | Self::Tampered(result)
             | Self::Blocked(result)
             | Self::Own(result) => Some(result),
-            Self::NotBegun(_) => None,
+            Self::StateInside(_) | Self::NotBegun(_) | Self::NeverEnded => None,
         }
     }
 
     /// The reason, as the table of exit codes has it.
     pub fn reason(&self) -> Reason {
-        self.result().map_or(Reason::IoError, |result| result.reason)
+        match self {
+            Self::StateInside(_) => Reason::BadInput,
+            Self::NotBegun(_) => Reason::IoError,
+            Self::NeverEnded => Reason::Internal,
+            Self::VerificationFailed(result)
+            | Self::BadInput(result)
+            | Self::Model(result)
+            | Self::Limit(result)
+            | Self::Gate(result)
+            | Self::Tampered(result)
+            | Self::Blocked(result)
+            | Self::Own(result) => result.reason,
+        }
     }
 }

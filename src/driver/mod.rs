@@ -24,14 +24,13 @@ use crate::limits::Limits;
 use crate::moment::Moment;
 use crate::provider::Provider;
 use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
-use crate::store::{Journal, RunDir, StoreError};
+use crate::store::{self, Journal, RunDir, StoreError};
 use crate::task::{GateChoice, Task};
 use crate::verdict::Reason;
 use bus::Bus;
 use futures_util::FutureExt;
 use inbox::{Happened, Inbox};
 use perform::Hands;
-use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -122,9 +121,11 @@ impl Agent {
     pub async fn run_task(&mut self, task: Task) -> Result<TaskResult, RunError> {
         let workspace = self.settings.workspace.clone();
         let id = RunId::new(uuid::Uuid::now_v7().to_string());
-        let run_dir = RunDir::create(&self.settings.state_dir, &workspace, &id)
-            .map_err(|error| RunError::NotBegun(error.into()))?;
-        let journal = Journal::create(&run_dir.journal()).map_err(|error| RunError::NotBegun(error.into()))?;
+        if store::is_inside(&self.settings.state_dir, &workspace) {
+            return Err(RunError::StateInside(self.settings.state_dir.clone()));
+        }
+        let run_dir = RunDir::create(&self.settings.state_dir, &workspace, &id).map_err(RunError::NotBegun)?;
+        let journal = Journal::create(&run_dir.journal()).map_err(RunError::NotBegun)?;
         let charter = self.charter(&task, id);
         let (name, title) = (charter.run.clone(), charter.title.clone());
         let hands = Hands::new(self.settings.clone(), Arc::new(task), run_dir);
@@ -135,9 +136,8 @@ impl Agent {
         }
         let result = drive.run.result();
         self.bus.settle(SETTLE).await;
-        let never_ended = || RunError::NotBegun("the run ended without a result".into());
         // A run that was cancelled before its start never heard its name.
-        RunError::judge(TaskResult { run: name, title, ..result.ok_or_else(never_ended)? })
+        RunError::judge(TaskResult { run: name, title, ..result.ok_or(RunError::NeverEnded)? })
     }
 
     fn charter(&self, task: &Task, run: RunId) -> Charter {
@@ -233,33 +233,36 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// First written, then decided, then done; and so with what comes of it at once.
+    /// First written, then decided, then done.
     async fn take(&mut self, event: Event) {
-        let mut waiting = VecDeque::from([event]);
-        while let Some(event) = waiting.pop_front() {
-            let actions = self.decide(event);
-            if actions.iter().any(Action::is_irrevocable) && self.broken.is_none() {
-                self.broken = self.journal.sync().err();
-            }
-            if let Some(error) = &self.broken
-                && !matches!(self.run.state(), StateName::Reporting | StateName::Idle)
-            {
-                tracing::error!(%error, "the journal cannot be written: the run ends");
-                let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
-                self.tell(actions.into_iter().filter(|action| matches!(action, Action::Emit { .. })).collect()).await;
-                self.tell(ending).await;
-                continue;
-            }
+        let actions = self.decide(event);
+        if actions.iter().any(Action::is_irrevocable) && self.broken.is_none() {
+            self.broken = self.journal.sync().err();
+        }
+        let is_over = matches!(self.run.state(), StateName::Reporting | StateName::Idle);
+        if let (Some(error), false) = (&self.broken, is_over) {
+            tracing::error!(%error, "the journal cannot be written: the run ends");
+            let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
+            let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
+            self.tell(told.chain(ending).collect()).await;
+        } else {
             self.tell(actions).await;
         }
     }
 
     /// Writes an event down and lets the machine decide on it.
-    fn decide(&mut self, event: Event) -> Vec<Action> {
+    fn decide(&mut self, mut event: Event) -> Vec<Action> {
         let at = self.moment(); // one and the same for the journal and the machine, so that a replay decides alike
         if !event.is_transient() && self.broken.is_none() {
             let record = serde_json::json!({ "at_ms": at, "event": event });
             self.broken = self.journal.append(&record.to_string()).err();
+        }
+        if let Event::ReportSaved { call } = event {
+            // Nothing is said to have ended well whose journal is not whole and safe.
+            self.broken = self.broken.take().or_else(|| self.journal.sync().err());
+            if let Some(why) = self.broken.as_ref().map(|error| briefing::chain(error)) {
+                event = self.hands.report_failure(call, why, &self.run, true);
+            }
         }
         self.decide_unwritten(at, event)
     }
@@ -294,8 +297,9 @@ impl<'a> Drive<'a> {
                     }
                 }
                 Action::SaveReport { call } if self.broken.is_some() => {
-                    let message = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
-                    self.inbox.outbox().send(Event::ReportFailed { call, message });
+                    let why = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
+                    let failed = self.hands.report_failure(call, why, &self.run, true);
+                    self.inbox.outbox().send(failed);
                 }
                 action => self.hands.perform(action, &self.run, &mut self.inbox),
             }

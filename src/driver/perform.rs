@@ -169,23 +169,29 @@ impl Hands {
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
-        let save = |run: &Run, copies: &[PathBuf]| {
-            let result = run.result();
-            let saved = result.map(|result| report::save(&result, &self.task, &self.settings, &self.run_dir, copies));
-            saved.unwrap_or(Ok(())).map_err(|error| chain(&error))
-        };
-        let event = match save(run, &self.settings.reports) {
+        inbox.outbox().send(match self.write_report(run, &self.settings.reports) {
             Ok(()) => Event::ReportSaved { call },
-            Err(message) => {
-                let failed = Event::ReportFailed { call, message };
-                // Only a copy may have failed: then the run's own report is written again, as it ends now.
-                let mut ending = run.clone();
-                ending.handle(Moment::default(), failed.clone());
-                let _as_far_as_it_goes = save(&ending, &[]);
-                failed
-            }
-        };
-        inbox.outbox().send(event);
+            Err(message) => self.report_failure(call, message, run, false),
+        });
+    }
+
+    /// The answer when a report cannot be kept, or what it rests on. As far as that goes, the report is written all the same, as the
+    /// run ends now, so that none says otherwise; `copies` are left alone when it was one of them that failed.
+    pub(super) fn report_failure(&self, call: CallId, message: String, run: &Run, copies: bool) -> Event {
+        let failed = Event::ReportFailed { call, message };
+        let mut ending = run.clone();
+        ending.handle(Moment::default(), failed.clone());
+        let copies: &[PathBuf] = if copies { &self.settings.reports } else { &[] };
+        if let Err(error) = self.write_report(&ending, copies) {
+            tracing::error!(error, "the report cannot be written");
+        }
+        failed
+    }
+
+    fn write_report(&self, run: &Run, copies: &[PathBuf]) -> Result<(), String> {
+        let Some(result) = run.result() else { return Ok(()) };
+        let saved = report::save(&result, &self.task, &self.settings, &self.run_dir, copies);
+        saved.map_err(|error| chain(&error))
     }
 }
 

@@ -2,12 +2,15 @@
 //! here, before a cent is spent.
 
 use super::Gate;
-use super::protected::{Seal, protection};
+use super::protected::protection;
+use super::seal::Seal;
 use crate::lane::{self, Item, Lane, LaneFault, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
+use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The gate cannot be frozen.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,17 @@ pub enum GateFault {
     },
 }
 
+impl GateFault {
+    /// The reason that a run ends with when its gate cannot be frozen for this.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::CannotRun { .. } => Reason::GateErrored,
+            Self::UnknownLane { .. } | Self::Lane(_) | Self::Pattern(_) => Reason::BadInput,
+            Self::Unreadable(_) | Self::Seal(_) => Reason::PlanFailed,
+        }
+    }
+}
+
 fn hint(known: &[String]) -> String {
     if known.is_empty() {
         ": there are no lanes at all; write one, or skip verification with `lane: false` or --no-verify".into()
@@ -72,7 +86,7 @@ pub fn freeze(
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
     let protection = protection(&lanes, root, protect, allow_edit)?;
     let seal = Seal::take(root, protection).map_err(GateFault::Seal)?;
-    Ok(Gate { lanes, digest, seal })
+    Ok(Gate { lanes, digest, seal: Arc::new(seal) })
 }
 
 /// Reads and parses one lane of the project at `root`.
@@ -96,6 +110,11 @@ pub fn load(root: &Path, name: &str) -> Result<Lane, GateFault> {
     Ok(lane::parse(name, &file, &text)?)
 }
 
+/// Whether a text can name a lane: the name of a file without its ending, neither hidden nor leading elsewhere.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
 /// The names of the project's lanes, sorted.
 pub fn names(root: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(root.join("lanes")).into_iter().flatten().flatten();
@@ -103,41 +122,54 @@ pub fn names(root: &Path) -> Vec<String> {
         let file = entry.file_name().into_string().ok()?;
         file.strip_suffix(".yaml").or_else(|| file.strip_suffix(".yml")).map(ToOwned::to_owned)
     };
-    let mut names: Vec<String> = entries.filter_map(name).collect();
+    let mut names: Vec<String> = entries.filter_map(name).filter(|name| is_plain(name)).collect();
     names.sort();
     names.dedup();
     names
 }
 
-/// Whether each step's folder is there, and the program that its command begins with, where that is plain to see.
-fn can_run(root: &Path, lane: &Lane, path: &str) -> Result<(), GateFault> {
-    for step in lane.steps.iter().flat_map(Item::steps) {
-        if let Some(why) = obstacle(root, step, path) {
+/// Whether a lane's steps have what is plain to see that they need: the program that a command begins with. Of a later step only a
+/// program that no earlier one can make is asked for: one that is looked up in the search path.
+///
+/// # Errors
+/// The first step that cannot run.
+pub fn can_run(root: &Path, lane: &Lane, path: &str) -> Result<(), GateFault> {
+    for (number, step) in lane.steps.iter().flat_map(Item::steps).enumerate() {
+        let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
+        let made_before = if number == 0 { made_by_nobody(root, step) } else { None };
+        if let Some(why) = made_before.or_else(|| not_in_path(step, path)) {
             return Err(GateFault::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why });
         }
     }
     Ok(())
 }
 
-fn obstacle(root: &Path, step: &Step, path: &str) -> Option<String> {
+/// The folder or the program by path that the first step of a lane lacks.
+fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
     let dir = root.join(step.dir.as_deref().unwrap_or("."));
     if !dir.is_dir() {
         return Some(format!("there is no folder `{}`", step.dir.as_deref().unwrap_or(".")));
     }
+    let program = program(step).filter(|program| program.contains('/') && !dir.join(program).exists())?;
+    Some(format!("there is no program `{program}`"))
+}
+
+fn not_in_path(step: &Step, path: &str) -> Option<String> {
+    let program = program(step).filter(|program| !program.contains('/') && !SHELL_WORDS.contains(program))?;
+    let is_there = std::env::split_paths(path).any(|folder| folder.join(program).is_file());
+    (!is_there).then(|| format!("there is no program `{program}` in PATH ({path})"))
+}
+
+/// The program that a command begins with, where that is plain to see.
+fn program(step: &Step) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    let program = step.run.split_whitespace().next().filter(|word| word.chars().all(plain))?;
-    let is_there = if program.contains('/') {
-        return (!dir.join(program).exists()).then(|| format!("there is no program `{program}`"));
-    } else {
-        std::env::split_paths(path).any(|folder| folder.join(program).is_file())
-    };
-    (!is_there && !SHELL_WORDS.contains(&program)).then(|| format!("there is no program `{program}` in PATH ({path})"))
+    step.run.split_whitespace().next().filter(|word| word.chars().all(plain))
 }
 
 /// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14).
-const SHELL_WORDS: [&str; 47] = [
+const SHELL_WORDS: [&str; 49] = [
     ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "elif", "else", "esac", "eval",
-    "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "jobs", "kill", "newgrp",
-    "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap", "true", "type",
-    "ulimit", "umask", "unalias", "unset", "wait", "while",
+    "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",
+    "newgrp", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap", "true",
+    "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];

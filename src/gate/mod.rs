@@ -7,9 +7,10 @@
 mod feedback;
 mod freeze;
 mod protected;
+mod seal;
 
-pub use freeze::{GateFault, freeze, load, names};
-pub use protected::Seal;
+pub use freeze::{GateFault, can_run, freeze, load, names};
+pub use seal::{Difference, Seal};
 
 use crate::lane::Lane;
 use crate::lane_runner::{LaneRuling, Room, run_lane};
@@ -18,6 +19,8 @@ use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Ruling, StepProgress, StepReport, Verdict};
 use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 /// A frozen gate.
@@ -28,7 +31,7 @@ pub struct Gate {
     /// A digest of the lanes as they were parsed: the same gate has the same one.
     pub digest: String,
     /// What may not be changed, as it was.
-    pub seal: Seal,
+    pub seal: Arc<Seal>,
 }
 
 /// Where and how a gate runs.
@@ -48,7 +51,7 @@ pub struct Site {
 
 impl Gate {
     /// Judges the workspace: first what was tampered with, then the lanes, one after the other until one does not pass, then
-    /// once more what was tampered with: the lanes run what the agent has written.
+    /// whether anything protected was written meanwhile: the lanes run what the agent has written.
     pub async fn judge(
         &self,
         site: &Site,
@@ -57,28 +60,28 @@ impl Gate {
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
         let started = Stopwatch::start();
-        let inspect = || self.seal.inspect(site.on_tamper == OnTamper::Restore);
-        let unread = |error| format!("cannot compare protected files: {error}");
-        match inspect() {
-            Err(error) => return errored(Vec::new(), unread(error), started),
-            Ok(findings) if !findings.is_empty() => return tampered(findings, Vec::new(), started),
-            Ok(_) => {}
+        let restore = site.on_tamper == OnTamper::Restore;
+        let Ok((difference, before)) = self.look(move |seal| (seal.inspect(restore), seal.stamps())).await else {
+            return errored(Vec::new(), "looking at protected files panicked".into(), started);
+        };
+        if !difference.findings.is_empty() {
+            return tampered(difference, started);
         }
-        let mut verdict = self.run_lanes(site, attempt, stop, on_step, started).await;
-        match inspect() {
-            Err(error) => errored(verdict.steps, unread(error), started),
-            Ok(findings) if findings.is_empty() => verdict,
-            Ok(findings) if verdict.passed() => {
-                let note = "protected files were changed while the gate ran, so its pass counts for nothing; open them with \
-                    `allow_edit` if a step is meant to write them";
-                Verdict { notes: vec![note.into()], ..tampered(findings, verdict.steps, started) }
-            }
-            Ok(findings) => {
-                let changed = |finding: &Finding| format!("{} was {} while the gate ran", finding.path, finding.change);
-                verdict.notes.extend(findings.iter().map(changed));
-                verdict
-            }
-        }
+        let verdict = self.run_lanes(site, attempt, stop, on_step, started).await;
+        let look = move |seal: &Seal| {
+            let touched = seal.touched(&before, &seal.stamps());
+            (touched, seal.inspect(restore).left)
+        };
+        let Ok((touched, left)) = self.look(look).await else {
+            return errored(verdict.steps, "looking at protected files panicked".into(), started);
+        };
+        written_meanwhile(verdict, touched, left)
+    }
+
+    /// Looks at protected files on a thread that may block.
+    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, JoinError> {
+        let seal = Arc::clone(&self.seal);
+        tokio::task::spawn_blocking(move || work(&seal)).await
     }
 
     async fn run_lanes(
@@ -136,8 +139,26 @@ fn errored(steps: Vec<StepReport>, why: String, started: Stopwatch) -> Verdict {
     Verdict { feedback: why, ..verdict(Ruling::Errored, steps, started) }
 }
 
-fn tampered(findings: Vec<Finding>, steps: Vec<StepReport>, started: Stopwatch) -> Verdict {
-    Verdict { findings, ..verdict(Ruling::Tampered, steps, started) }
+fn tampered(difference: Difference, started: Stopwatch) -> Verdict {
+    let Difference { findings, left } = difference;
+    Verdict { findings, notes: left, ..verdict(Ruling::Tampered, Vec::new(), started) }
+}
+
+/// What a gate run comes to when protected files were written while it ran: a pass counts for nothing, whoever wrote them.
+fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<String>) -> Verdict {
+    if touched.is_empty() {
+        return verdict;
+    }
+    let names: Vec<&str> = touched.iter().map(|finding| finding.path.as_str()).collect();
+    let note = format!("written while the gate ran, although protected: {}", names.join(", "));
+    if verdict.passed() {
+        verdict.ruling = Ruling::Errored;
+        verdict.feedback = format!("{note}; if a step is meant to write there, open it with `allow_edit`");
+        verdict.findings = touched;
+    }
+    verdict.notes.push(note);
+    verdict.notes.extend(left);
+    verdict
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ async fn run_step(
     env.extend(lane.env.clone());
     env.extend(step.env.clone());
     let invocation = Invocation {
-        program: "sh".into(),
+        program: "/bin/sh".into(), // by path: PATH may lead to what the agent wrote
         args: vec!["-c".into(), step.run.clone()],
         dir: step.dir.as_ref().map_or_else(|| room.root.clone(), |dir| room.root.join(dir)),
         env: env.into_iter().collect(),

@@ -31,6 +31,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// The number of the signal that a process gets when a file of its own may not grow (setrlimit(2), `SIGXFSZ`).
+pub const FILE_TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
 /// How often a running step's processes are counted and its dead orphans reaped.
 const TENDING: Duration = Duration::from_secs(1);
 /// What a process that outlives its leader has to finish what it is doing.

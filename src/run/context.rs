@@ -4,9 +4,9 @@ use super::action::Action;
 use super::charter::{Charter, Plan, ToolAccess, ToolRule};
 use super::ledger::Ledger;
 use super::loops::LoopWatch;
-use super::transcript::Transcript;
+use super::transcript::{self, Transcript};
 use super::watch::{AgentEvent, StateName};
-use crate::chat::Usage;
+use crate::chat::{Reply, Usage};
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::verdict::{Finding, Reason};
@@ -99,6 +99,13 @@ impl Context {
     pub(super) fn warn(&mut self, message: String) {
         self.ledger.warn(&message);
         self.tell(AgentEvent::Warning(message));
+    }
+
+    /// Books a completed model call, and tells of it.
+    pub(super) fn book_reply(&mut self, reply: &Reply) {
+        let tools: usize = self.plan.tools.iter().map(transcript::tool_bytes).sum();
+        self.ledger.book_reply(reply, self.plan.system.len() + tools + self.transcript.bytes());
+        self.tell_usage();
     }
 
     /// Books what a sub-agent or a summary used.

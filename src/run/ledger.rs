@@ -46,11 +46,11 @@ pub struct Attempt {
 }
 
 impl Ledger {
-    /// Books a completed model call. Without usage from the provider, the bytes of the reply stand in for it.
-    pub(super) fn book_reply(&mut self, reply: &Reply, conversation_bytes: usize) {
+    /// Books a completed model call. Without usage from the provider, the bytes of request and reply stand in for it.
+    pub(super) fn book_reply(&mut self, reply: &Reply, request_bytes: usize) {
         const BYTES_PER_TOKEN: usize = 4;
         let estimate = || Usage {
-            input_tokens: (conversation_bytes / BYTES_PER_TOKEN) as u64,
+            input_tokens: (request_bytes / BYTES_PER_TOKEN) as u64,
             output_tokens: (super::transcript::bytes_of(&reply.content) / BYTES_PER_TOKEN) as u64,
             ..Usage::default()
         };

@@ -1,7 +1,7 @@
 //! The conversation of a run, kept valid at every moment: every tool use has exactly one result, in order, before the next
 //! model call. Providers reject a conversation that breaks this.
 
-use crate::chat::{Block, Message, Role, ToolInput, ToolResult, text_of};
+use crate::chat::{Block, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -97,6 +97,11 @@ pub(super) fn bytes_of(content: &[Block]) -> usize {
         Block::Opaque { value } => value_bytes(value),
     };
     content.iter().map(size).sum()
+}
+
+/// The bytes of what a model is told of a tool.
+pub(super) fn tool_bytes(tool: &ToolSpec) -> usize {
+    tool.name.len() + tool.description.len() + value_bytes(&tool.schema)
 }
 
 fn input_bytes(input: &ToolInput) -> usize {

@@ -99,12 +99,24 @@ pub fn sha256(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a file whole or not at all: a temporary file beside it, synced, then renamed over it.
+/// Whether a folder that may not exist yet is, or would be, in another one, which must be a canonical path.
+pub fn is_inside(folder: &Path, outer: &Path) -> bool {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).is_some_and(|real| real.starts_with(outer))
+}
+
+/// Writes a file whole or not at all: a temporary file beside it, synced, then renamed over it. Through a link to where it leads;
+/// what is there and is no regular file, a pipe for example, is written to as it is.
 ///
 /// # Errors
 /// When any of it fails; what was there before is then still there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let fail = |source| StoreError::new("write", path, source);
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(fail);
+    }
+    let real = path.canonicalize();
+    let path = real.as_deref().unwrap_or(path);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
     temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
@@ -144,6 +156,34 @@ mod tests {
         let keys = [project_key(Path::new("/a/app")), project_key(Path::new("/b/app"))];
         assert!(keys.iter().all(|key| key.starts_with("app-")));
         assert_ne!(keys[0], keys[1]);
+    }
+
+    #[test]
+    fn a_folder_is_inside_however_it_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (outer, outside) = (root.join("outer"), root.join("outside"));
+        fs::create_dir_all(outer.join("in")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outer, root.join("link")).unwrap();
+        for (folder, is) in
+            [("outer/in/new/x", true), ("link/new", true), ("outer", true), ("outside/x", false), ("outer2", false)]
+        {
+            assert_eq!(is_inside(&root.join(folder), &outer), is, "{folder}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_written_through_and_a_pipe_is_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        write_whole(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[test]

@@ -48,7 +48,7 @@ async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<T
     let asked = arguments.timeout.map_or(bench.shell_timeout, |seconds| Duration::from_secs(seconds.get()));
     let timeout = asked.min(bench.shell_timeout);
     let invocation = Invocation {
-        program: "sh".into(),
+        program: "/bin/sh".into(), // by path: PATH may lead to what the agent wrote
         args: vec!["-c".into(), arguments.command],
         dir: bench.jail.root().into(),
         env: bench.env.clone(),

@@ -31,21 +31,24 @@ fn what_a_lane_says_later_does_not_change_the_run() {
     let run = fledge.arg("--lane=first").arg("--lane=second").run();
     let report = run.must_be(1, "gate_failed");
     assert_eq!(report["attempts"][0]["verdict"]["steps"][1]["command"], "test -f done");
-    assert_eq!(report["warnings"], json!(["lanes/second.yaml was changed while the gate ran"]));
+    assert_eq!(report["warnings"], json!(["written while the gate ran, although protected: lanes/second.yaml"]));
     assert_eq!(run.file("lanes/second.yaml"), Some(needs("done")), "it was put back");
 }
 
 #[test]
-fn a_pass_counts_for_nothing_when_the_gate_was_changed_while_it_ran() {
-    // What a step runs may be what the agent wrote: here it changes a script that a later step needs.
-    let model = Model::new([write("code.sh", "echo exit 0 > check.sh"), say("Done."), write("done", ""), say("Now.")]);
-    let lane = "steps: [{ name: run, run: '. ./code.sh; true' }, { name: check, run: sh check.sh }]";
-    let fledge = Fledge::simple(&model).file("check.sh", "test -f done\n").lane("verify", lane);
-    let run = fledge.arg("--max-retries=1").run();
-    let report = run.must_be(6, "gate_tampered");
-    let rulings = words(report["attempts"].as_array().unwrap().iter().map(|attempt| &attempt["verdict"]["ruling"]));
-    assert_eq!(rulings, ["tampered", "tampered"]);
-    assert_eq!(run.file("check.sh").as_deref(), Some("test -f done\n"));
+fn a_pass_counts_for_nothing_when_the_gate_was_written_while_it_ran() {
+    // What a step runs may be what the agent wrote: here it changes a script that a later step needs, once for good, once so that
+    // the script puts itself back.
+    let back = "cp check.sh kept; printf 'mv -f kept check.sh; exit 0' > check.sh";
+    for code in ["echo exit 0 > check.sh", back] {
+        let model = Model::new([write("code.sh", code), say("Done.")]);
+        let lane = "steps: [{ name: run, run: '. ./code.sh; true' }, { name: check, run: sh check.sh }]";
+        let run = Fledge::simple(&model).file("check.sh", "test -f done\n").lane("verify", lane).run();
+        let report = run.must_be(5, "gate_errored");
+        assert!(report["message"].as_str().unwrap().contains("check.sh"), "{}", report["message"]);
+        assert_eq!(report["attempts"][0]["verdict"]["findings"][0]["path"], "check.sh");
+        assert_eq!(run.file("check.sh").as_deref(), Some("test -f done\n"));
+    }
 }
 
 #[test]

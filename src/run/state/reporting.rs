@@ -80,8 +80,7 @@ impl Reporting {
                 None
             }
             Event::ModelCompleted { call, reply } => {
-                cx.ledger.book_reply(&reply, cx.transcript.bytes());
-                cx.tell_usage();
+                cx.book_reply(&reply);
                 self.came(call);
                 None
             }

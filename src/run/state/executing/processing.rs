@@ -10,8 +10,7 @@ use crate::verdict::Reason;
 
 /// Books the answer, keeps it in the conversation, and decides where it leads.
 pub(super) fn process(mut reply: Reply, cx: &mut Context) -> Next {
-    cx.ledger.book_reply(&reply, cx.transcript.bytes());
-    cx.tell_usage();
+    cx.book_reply(&reply);
     reply.content.retain(|block| !matches!(block, Block::ToolResult(_)));
     let streaks = cx.streaks;
     cx.streaks.continuations = 0;

@@ -1,0 +1,231 @@
+//! Protected files as they were when the gate was frozen: finds what has changed, and puts it back where it can.
+
+use crate::store;
+use crate::verdict::Finding;
+use crate::workspace::Protection;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// Folders that are not looked into unless they are protected themselves: git's own data, and what builds leave behind.
+const NOT_LOOKED_INTO: [&str; 3] = [".git", "target", "node_modules"];
+/// Bytes of one file, and of all together, that are kept; what is larger is compared by digest and cannot be put back.
+const KEPT: u64 = 4 * 1024 * 1024;
+const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
+
+/// The seal on a workspace's protected files.
+#[derive(Debug)]
+pub struct Seal {
+    root: PathBuf,
+    protection: Protection,
+    files: BTreeMap<PathBuf, Sealed>,
+}
+
+/// What differs from a seal.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What was changed, sorted by path.
+    pub findings: Vec<Finding>,
+    /// Paths that could not be put back, and why.
+    pub left: Vec<String>,
+}
+
+/// When and where each protected file stands: any writing changes it, also one that puts the old content back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stamps(BTreeMap<PathBuf, (u64, u64, i64, i64)>);
+
+/// One protected entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Sealed {
+    File {
+        digest: String,
+        mode: u32,
+        bytes: Option<Vec<u8>>,
+    },
+    Link(OsString),
+    /// A device, a socket, or something that cannot be read.
+    Other,
+}
+
+impl Seal {
+    /// Reads every protected file of the workspace.
+    ///
+    /// # Errors
+    /// When a protected one cannot be read.
+    pub fn take(root: &Path, protection: Protection) -> io::Result<Self> {
+        let mut seal = Self { root: root.to_owned(), protection, files: BTreeMap::new() };
+        let mut room = KEPT_IN_ALL;
+        for (path, entry) in seal.survey() {
+            let sealed = seal.read(&path, &entry, &mut room)?;
+            seal.files.insert(path, sealed);
+        }
+        Ok(seal)
+    }
+
+    /// The rules.
+    pub fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// What differs from the seal; put back where `restore` says so.
+    pub fn inspect(&self, restore: bool) -> Difference {
+        let mut present = BTreeMap::new();
+        for (path, entry) in self.survey() {
+            let sealed = self.read(&path, &entry, &mut 0).unwrap_or(Sealed::Other);
+            present.insert(path, sealed);
+        }
+        let mut changed: Vec<(&PathBuf, &str)> = Vec::new();
+        for (path, was) in &self.files {
+            match present.get(path) {
+                Some(is) if is.is_like(was) => {}
+                Some(_) => changed.push((path, "changed")),
+                None => changed.push((path, "removed")),
+            }
+        }
+        changed.extend(present.keys().filter(|path| !self.files.contains_key(*path)).map(|path| (path, "added")));
+        let left = if restore { self.restore(&changed) } else { Vec::new() };
+        let mut findings: Vec<Finding> = changed.iter().map(|(path, change)| self.finding(path, change)).collect();
+        findings.sort();
+        Difference { findings, left }
+    }
+
+    /// The stamps of all protected files as they are now.
+    pub fn stamps(&self) -> Stamps {
+        let stamp = |meta: &Metadata| (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec());
+        Stamps(
+            self.survey()
+                .into_iter()
+                .filter_map(|(path, entry)| Some((path, stamp(&entry.metadata().ok()?))))
+                .collect(),
+        )
+    }
+
+    /// The paths that were written between two looks.
+    pub fn touched(&self, before: &Stamps, after: &Stamps) -> Vec<Finding> {
+        let all: std::collections::BTreeSet<&PathBuf> = before.0.keys().chain(after.0.keys()).collect();
+        let written = all.into_iter().filter(|path| before.0.get(*path) != after.0.get(*path));
+        written.map(|path| self.finding(path, "changed")).collect()
+    }
+
+    fn finding(&self, path: &Path, change: &str) -> Finding {
+        let path = path.to_string_lossy().into_owned();
+        let rule = self.protection.rule(&path).map_or("", |rule| rule.why.as_str());
+        Finding { change: change.into(), rule: rule.into(), path }
+    }
+
+    /// Every protected entry that is no folder, by its path. What cannot be listed is passed over, unless it is protected: then it
+    /// stands for itself.
+    fn survey(&self) -> Vec<(PathBuf, DirEntry)> {
+        let relative = |entry: &DirEntry| entry.path().strip_prefix(&self.root).map(Path::to_owned).unwrap_or_default();
+        let is_protected = |path: &Path| self.protection.rule(&path.to_string_lossy()).is_some();
+        let enter = |entry: &DirEntry| {
+            let is_skipped = NOT_LOOKED_INTO.iter().any(|name| entry.file_name() == *name);
+            !(entry.depth() > 0 && entry.file_type().is_dir() && is_skipped && !is_protected(&relative(entry)))
+        };
+        let walk = WalkDir::new(&self.root).follow_links(false).into_iter().filter_entry(enter).flatten();
+        let entries = walk.filter(|entry| !entry.file_type().is_dir()).map(|entry| (relative(&entry), entry));
+        entries.filter(|(path, _)| is_protected(path)).collect()
+    }
+
+    /// What stands at a path; `room` is what may still be kept of bytes.
+    fn read(&self, path: &Path, entry: &DirEntry, room: &mut u64) -> io::Result<Sealed> {
+        if entry.file_type().is_symlink() {
+            return Ok(Sealed::Link(fs::read_link(entry.path())?.into_os_string()));
+        }
+        if !entry.file_type().is_file() {
+            return Ok(Sealed::Other);
+        }
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let bytes = fs::read(entry.path()).map_err(named)?;
+        let mode = entry.metadata()?.permissions().mode() & 0o7777;
+        let (digest, length) = (store::sha256(&bytes), bytes.len() as u64);
+        let is_kept = length <= KEPT && length <= *room;
+        *room -= if is_kept { length } else { 0 };
+        Ok(Sealed::File { digest, mode, bytes: is_kept.then_some(bytes) })
+    }
+
+    /// Puts paths back: first what was added is removed, the deepest first, then what was there is made again. Nothing is removed
+    /// that could not be replaced.
+    fn restore(&self, changed: &[(&PathBuf, &str)]) -> Vec<String> {
+        let mut left = Vec::new();
+        let (added, lost): (Vec<_>, Vec<_>) = changed.iter().partition(|(_, change)| *change == "added");
+        for (path, _) in added.iter().rev() {
+            self.open_folders(path);
+            if let Err(error) = fs::remove_file(self.root.join(path)) {
+                left.push(format!("{} cannot be removed: {error}", path.display()));
+            }
+        }
+        for (path, _) in lost {
+            let made = match self.files.get(path.as_path()) {
+                Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, |place| {
+                    fs::write(place, bytes)?;
+                    fs::set_permissions(place, Permissions::from_mode(*mode))
+                }),
+                Some(Sealed::Link(leads_to)) => self.make(path, |place| symlink(leads_to, place)),
+                Some(Sealed::File { bytes: None, .. }) => Err(io::Error::other("it is too large to be kept")),
+                Some(Sealed::Other) | None => Err(io::Error::other("it is no file")),
+            };
+            if let Err(error) = made {
+                left.push(format!("{} cannot be put back: {error}", path.display()));
+            }
+        }
+        left
+    }
+
+    /// Makes a path anew. What stands in its place, or in the place of a folder on the way, is removed and never followed.
+    fn make(&self, path: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+        self.open_folders(path);
+        let mut place = self.root.clone();
+        let mut parts = path.components().peekable();
+        while let Some(part) = parts.next() {
+            place.push(part);
+            let is_last = parts.peek().is_none();
+            match fs::symlink_metadata(&place) {
+                Ok(meta) if meta.is_dir() && !is_last => {}
+                Ok(meta) if meta.is_dir() => fs::remove_dir_all(&place)?,
+                Ok(_) => fs::remove_file(&place)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let place = self.root.join(path);
+        place.parent().map_or(Ok(()), fs::create_dir_all)?;
+        make(&place)
+    }
+
+    /// Lets the owner into the folders on the way again, where somebody has closed them.
+    fn open_folders(&self, path: &Path) {
+        let mut place = self.root.clone();
+        for part in path.parent().into_iter().flat_map(Path::components) {
+            place.push(part);
+            let Ok(meta) = fs::symlink_metadata(&place) else { return };
+            let mode = meta.permissions().mode();
+            if meta.is_dir() && mode & 0o700 != 0o700 {
+                let _making_it_will_say = fs::set_permissions(&place, Permissions::from_mode(mode | 0o700));
+            }
+        }
+    }
+}
+
+impl Sealed {
+    /// Whether it is the same thing; of a file, its content and whether its owner may run it.
+    fn is_like(&self, was: &Self) -> bool {
+        match (self, was) {
+            (Self::File { digest, mode, .. }, Self::File { digest: was, mode: mode_was, .. }) => {
+                digest == was && mode & 0o100 == mode_was & 0o100
+            }
+            (Self::Link(leads_to), Self::Link(was)) => leads_to.as_bytes() == was.as_bytes(),
+            (Self::Other, Self::Other) => true,
+            (Self::File { .. } | Self::Link(_) | Self::Other, _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "seal_tests.rs"]
+mod tests;
