@@ -3,7 +3,6 @@
 use super::paint::{self, LiveLine, Tone};
 use crate::chat::Detail;
 use crate::driver::Briefing;
-use crate::lane::Item;
 use crate::report::{self, count, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
@@ -156,6 +155,9 @@ impl Display {
         match progress {
             StepProgress::Started { lane, step, command } => self.live.begin(&format!("{lane}/{step}: {command}")),
             StepProgress::Output { line, .. } => self.live.note(line),
+            StepProgress::Retried(report) => {
+                self.warn(&format!("{}/{} failed (try {}) and is tried again", report.lane, report.step, report.tries));
+            }
             StepProgress::Ended(report) => {
                 self.clear();
                 step_line(report);
@@ -194,6 +196,7 @@ impl Display {
 pub(super) fn step_line(report: &StepReport) {
     let (tone, mark) = match report.status {
         StepStatus::Passed => (Tone::Good, "  ✓ "),
+        StepStatus::Flaky | StepStatus::AllowedFailure => (Tone::Warn, "  ! "),
         StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => (Tone::Bad, "  ✗ "),
         StepStatus::Cancelled | StepStatus::Skipped => (Tone::Faint, "  - "),
     };
@@ -207,7 +210,7 @@ pub(super) fn step_line(report: &StepReport) {
     let note = if report.note.is_empty() { String::new() } else { format!(" ({})", report.note) };
     let time = format!(" {}", seconds(report.duration_ms));
     paint::line(&[(tone, mark), (Tone::Plain, &name), (tone, &how), (Tone::Plain, &note), (Tone::Faint, &time)]);
-    if tone == Tone::Bad {
+    if tone == Tone::Bad || report.status == StepStatus::AllowedFailure {
         let lines: Vec<&str> = report.excerpt.lines().collect();
         for line in &lines[lines.len().saturating_sub(EXCERPT_LINES)..] {
             paint::line(&[(Tone::Faint, "    | "), (Tone::Plain, line)]);
@@ -248,7 +251,7 @@ pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
     }
     text.push_str("\n## Gate\n\n");
     for lane in briefing.gate.iter().flat_map(|gate| &gate.lanes) {
-        for step in lane.steps.iter().flat_map(Item::steps) {
+        for step in &lane.steps {
             text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
         }
     }

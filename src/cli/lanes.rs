@@ -7,13 +7,15 @@ use super::{block_on, no_output, print_data, signals};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, GateFault};
-use crate::lane::Lane;
+use crate::lane::{Facts, Lane, Selection};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
 use crate::report::seconds;
 use crate::store;
 use crate::verdict::{Reason, StepProgress};
-use anyhow::Context;
+use crate::workspace::changed_paths;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -39,6 +41,18 @@ pub(super) struct ListArguments {
 pub(super) struct RunArguments {
     /// The lane
     name: String,
+    /// Begin with this step
+    #[arg(long, value_name = "STEP", conflicts_with = "only")]
+    from: Option<String>,
+    /// Run this step alone
+    #[arg(long, value_name = "STEP")]
+    only: Option<String>,
+    /// Run everything, also after a failure
+    #[arg(long)]
+    keep_going: bool,
+    /// Steps at once
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
     /// Never prompt and never draw live lines
     #[arg(long)]
     ni: bool,
@@ -60,7 +74,7 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
 }
 
 fn list(root: &Path, arguments: &ListArguments) -> Result<u8, Failure> {
-    let names = gate::names(root);
+    let names = gate::names(root).map_err(failed)?;
     let (lanes, faults): (Vec<_>, Vec<_>) = names.iter().map(|name| gate::load(root, name)).partition(Result::is_ok);
     let lanes: Vec<Lane> = lanes.into_iter().flatten().collect();
     let codes = faults.into_iter().filter_map(Result::err).map(|fault| failed(fault).show());
@@ -74,7 +88,7 @@ fn list(root: &Path, arguments: &ListArguments) -> Result<u8, Failure> {
     }
     for lane in &lanes {
         print_data(format!("{}  {}", lane.name, paint::harmless(&lane.description)).trim_end()).map_err(no_output)?;
-        for step in lane.steps.iter().flat_map(crate::lane::Item::steps) {
+        for step in &lane.steps {
             print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run))).map_err(no_output)?;
         }
     }
@@ -82,20 +96,32 @@ fn list(root: &Path, arguments: &ListArguments) -> Result<u8, Failure> {
 }
 
 fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
-    let lane = gate::load(&root, &arguments.name).map_err(failed)?;
+    let mut lane = gate::load(&root, &arguments.name).map_err(failed)?;
+    lane.fail_fast &= !arguments.keep_going;
+    lane.jobs = arguments.jobs.or(lane.jobs);
     let env = environment.child_env();
     gate::can_run(&root, &lane, env.get("PATH").map_or("", String::as_str)).map_err(failed)?;
     let state = environment.state_dir().map_err(Failure::input)?;
     let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
     store::make_private(&log_dir).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let room = Room { root, env: env.into_iter().collect(), log_dir, jobs };
+    let mut room = Room::new(root, env.into_iter().collect(), log_dir, jobs);
+    let selection = match (&arguments.from, &arguments.only) {
+        (Some(step), _) => Selection::From(step.clone()),
+        (None, Some(step)) => Selection::Only(step.clone()),
+        (None, None) => Selection::All,
+    };
     let live = Mutex::new(LiveLine::new(!arguments.ni));
     let show = |progress: StepProgress| {
         let Ok(live) = live.lock() else { return };
         match progress {
             StepProgress::Started { step, command, .. } => live.begin(&format!("{step}: {command}")),
             StepProgress::Output { line, .. } => live.note(&line),
+            StepProgress::Retried(report) => {
+                live.clear();
+                let note = format!("{} failed (try {}) and is tried again", report.step, report.tries);
+                paint::line(&[(Tone::Warn, "  ! "), (Tone::Plain, &note)]);
+            }
             StepProgress::Ended(report) => {
                 live.clear();
                 step_line(&report);
@@ -105,6 +131,10 @@ fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment) -
     let stop = Stop::default();
     let (outcome, cause) = block_on(async {
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
+        let changed = if asks { changed_paths(&room.root, &room.env, stop.token()).await } else { None };
+        let facts = Facts { variables: environment.all().clone(), changed };
+        room.left_out = lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))?;
         let outcome = run_lane(&lane, &room, stop.token(), &show).await;
         drop(listening);
         Ok::<_, Failure>((outcome, stop.cause()))

@@ -44,7 +44,6 @@ const LATER: &[&str] = &[
     "sandbox",
     "specs",
     "stuck_after",
-    "tasks",
     "tier",
     "time",
     "turns",
@@ -68,6 +67,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     if let Some(node) = table.take("models") {
         layer.models = models(node, name, owner, &mut problems);
     }
+    table.take("tasks"); // read with the lanes that refer to them
     table.later(LATER, &mut problems);
     table.finish(&mut problems);
     if problems.is_empty() { Ok(layer) } else { Err(fault(problems)) }

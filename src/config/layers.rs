@@ -28,6 +28,11 @@ impl Environment {
         Self { vars: vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
     }
 
+    /// All variables, as they are: for the conditions of lanes that are run by hand.
+    pub fn all(&self) -> &BTreeMap<String, String> {
+        &self.vars
+    }
+
     /// A variable's value without blanks around it: keys from files often end in a line break.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())

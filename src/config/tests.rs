@@ -88,7 +88,6 @@ fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
         "sandbox: off",
         "network: allow",
         "hooks: {}",
-        "tasks: {}",
         "models: [a]",
         "models: { a: }",
         "models: { a: { model: x } }",

@@ -3,7 +3,6 @@
 use super::Settings;
 use crate::chat::{Message, ToolSpec};
 use crate::gate::{Gate, freeze};
-use crate::lane::Item;
 use crate::limits::MAX_SOURCE;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
@@ -147,7 +146,7 @@ fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail, notes: &mut Vec<
             "\n\nThen the project's own checks judge your work; if they fail you get the failure and may go on:\n",
         );
         for lane in &gate.lanes {
-            for step in lane.steps.iter().flat_map(Item::steps) {
+            for step in &lane.steps {
                 text.push_str(&format!("- {}: {}\n", step.name, step.run));
             }
         }

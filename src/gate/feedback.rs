@@ -1,39 +1,120 @@
 //! What the model is told of a failed gate: short, ordered, honest. Pure.
 
-use crate::verdict::{StepReport, StepStatus};
-use std::fmt::Write;
+use crate::lane_runner::excerpt;
+use crate::verdict::{StepReport, StepStatus, TestCase, TestCounts, TestSummary};
+use std::cmp::Reverse;
+use std::fmt::Write as _;
 
-/// The failing steps, each with its command, how it ended, and the part of its output that explains it; at most `limit`
-/// bytes, each step with an equal share.
+/// The most failing tests of a step that are named.
+const NAMED: usize = 20;
+/// Bytes of one of them.
+const NAMED_BYTES: usize = 300;
+/// Lines of a test's message.
+const MESSAGE_LINES: usize = 4;
+
+/// The failing steps, each with its command, how it ended, its failing tests, and the part of its output that explains it. Those
+/// that said no come first, then those that ran out of time; the first gets twice the room of each other one. What else
+/// happened is told in a line each. At most `limit` bytes.
 pub(super) fn of(steps: &[StepReport], limit: usize) -> String {
-    let failing: Vec<&StepReport> = steps.iter().filter(|step| is_failing(step)).collect();
+    let mut failing: Vec<&StepReport> = steps.iter().filter(|step| is_failing(step)).collect();
+    failing.sort_by_key(|step| Reverse(step.status == StepStatus::Failed));
+    let others = others(steps);
+    let others = keep_start(&others, limit / 8);
     let mut text = String::new();
-    let share = limit / failing.len().max(1);
-    for step in &failing {
-        let head = format!("step `{}` of lane `{}` {}\n$ {}\n", step.step, step.lane, ending(step), step.command);
-        let head = keep_start(&head, share / 2);
-        let excerpt = keep_end(step.excerpt.trim_end(), share.saturating_sub(head.len() + 16));
-        let fence = fence_for(excerpt);
-        let _ = writeln!(text, "{head}{fence}\n{excerpt}\n{fence}");
+    for (number, step) in failing.iter().enumerate() {
+        let left = limit.saturating_sub(text.len() + others.len());
+        let waiting = failing.len() - number - 1;
+        let share = if number == 0 { left * 2 / (waiting + 2) } else { left / (waiting + 1) };
+        text.push_str(&of_step(step, share));
     }
-    let others =
-        |status| steps.iter().filter(|step| step.status == status).map(|step| step.step.as_str()).collect::<Vec<_>>();
-    let line = |what: &str, names: Vec<&str>| {
-        if names.is_empty() { String::new() } else { format!("{what}: {}\n", names.join(", ")) }
-    };
-    let rest = format!(
-        "{}{}{}",
-        line("passed", others(StepStatus::Passed)),
-        line("stopped because of the failure", others(StepStatus::Cancelled)),
-        line("not run", others(StepStatus::Skipped))
-    );
-    text.push_str(keep_start(&rest, limit.saturating_sub(text.len())));
+    text.push_str(others);
     keep_start(&text, limit).to_owned()
 }
 
-/// Which steps failed and how: the same for two failures that are alike.
+fn of_step(step: &StepReport, share: usize) -> String {
+    let counts = step.tests.as_deref().map(|tests| show_counts(tests.counts)).unwrap_or_default();
+    let head = format!("step `{}` of lane `{}` {}\n$ {}\n", step.step, step.lane, ending(step), step.command);
+    let head = format!("{}{counts}", keep_start(&head, share / 2));
+    // Two fences, three line ends, and an empty line between the names and the output.
+    let room = share.saturating_sub(head.len() + 2 * 3 + 5);
+    let names = step.tests.as_deref().map(|tests| show_failing(tests, room / 2)).unwrap_or_default();
+    let output = excerpt(&step.excerpt, room - names.len());
+    let gap = if names.is_empty() || output.is_empty() { "" } else { "\n" };
+    let said = format!("{names}{gap}{output}");
+    let fence = fence_for(&said);
+    // What was said may have so many backticks that longer fences leave less room.
+    let said = keep_start(said.trim_end(), share.saturating_sub(head.len() + 2 * fence.len() + 3));
+    format!("{head}{fence}\n{said}\n{fence}\n")
+}
+
+fn show_counts(counts: TestCounts) -> String {
+    let mut text = format!("{} tests: {} failed", counts.tests, counts.failures);
+    for (count, word) in [(counts.errors, "broke"), (counts.skipped, "skipped")] {
+        if count > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(text, ", {count} {word}");
+        }
+    }
+    text + "\n"
+}
+
+/// The failing tests by name, a line each, in at most `room` bytes.
+fn show_failing(tests: &TestSummary, room: usize) -> String {
+    let all =
+        usize::try_from(tests.counts.failures + tests.counts.errors).unwrap_or(usize::MAX).max(tests.failing.len());
+    let mut text = String::new();
+    for (number, case) in tests.failing.iter().take(NAMED).enumerate() {
+        let line = show_case(case);
+        let more = format!("and {} more\n", all - number);
+        if text.len() + line.len() + more.len() > room {
+            return if text.len() + more.len() > room { text } else { text + &more };
+        }
+        text.push_str(&line);
+    }
+    match all - tests.failing.len().min(NAMED) {
+        0 => text,
+        more => text + &format!("and {more} more\n"),
+    }
+}
+
+fn show_case(case: &TestCase) -> String {
+    let suite = if case.suite.is_empty() { String::new() } else { format!("{} ", case.suite) };
+    let place = match (&case.file, case.line) {
+        (Some(file), Some(line)) => format!(" ({file}:{line})"),
+        (Some(file), None) => format!(" ({file})"),
+        (None, _) => String::new(),
+    };
+    let message: Vec<&str> =
+        case.message.lines().map(str::trim).filter(|line| !line.is_empty()).take(MESSAGE_LINES).collect();
+    let line = format!("{suite}{}{place}: {}", case.name, message.join(" | "));
+    let line = line.trim_end_matches(": ");
+    if line.len() <= NAMED_BYTES { format!("{line}\n") } else { format!("{} […]\n", keep_start(line, NAMED_BYTES)) }
+}
+
+/// What became of the other steps, a line for each way to end.
+fn others(steps: &[StepReport]) -> String {
+    let line = |what: &str, status: StepStatus| {
+        let names: Vec<&str> =
+            steps.iter().filter(|step| step.status == status).map(|step| step.step.as_str()).collect();
+        if names.is_empty() { String::new() } else { format!("{what}: {}\n", names.join(", ")) }
+    };
+    [
+        line("passed", StepStatus::Passed),
+        line("stopped because of the failure", StepStatus::Cancelled),
+        line("not run", StepStatus::Skipped),
+    ]
+    .concat()
+}
+
+/// Which steps and tests failed and how: the same for two failures that are alike.
 pub(super) fn signature(steps: &[StepReport]) -> String {
-    let sign = |step: &StepReport| format!("{}/{} {}", step.lane, step.step, ending_word(step));
+    let sign = |step: &StepReport| {
+        let cases = step.tests.iter().flat_map(|tests| &tests.failing);
+        let mut names: Vec<String> = cases.map(|case| format!("{} {}", case.suite, case.name)).collect();
+        names.sort();
+        let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+        format!("{}/{} {}{names}", step.lane, step.step, ending_word(step))
+    };
     let mut signs: Vec<String> = steps.iter().filter(|step| is_failing(step)).map(sign).collect();
     signs.sort();
     signs.join("; ")
@@ -77,13 +158,10 @@ fn keep_start(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
-fn keep_end(text: &str, limit: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(limit))..]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::TestStatus;
 
     fn step(name: &str, status: StepStatus, excerpt: &str) -> StepReport {
         StepReport {
@@ -91,40 +169,91 @@ mod tests {
             step: name.into(),
             command: format!("run {name}"),
             status,
+            tries: 1,
             exit_code: (status == StepStatus::Failed).then_some(1),
             signal: None,
             duration_ms: 1500,
             log: None,
             excerpt: excerpt.into(),
             note: String::new(),
+            tests: None,
+        }
+    }
+
+    fn broken(suite: &str, name: &str, message: &str) -> TestCase {
+        TestCase {
+            suite: suite.into(),
+            name: name.into(),
+            file: Some("cart.py".into()),
+            line: Some(12),
+            duration_ms: None,
+            status: TestStatus::Failed,
+            message: message.into(),
         }
     }
 
     #[test]
-    fn feedback_names_step_command_ending_and_output_and_what_else_happened() {
+    fn feedback_names_step_command_ending_tests_and_output_and_what_else_happened() {
+        let counts = TestCounts { tests: 40, failures: 21, errors: 1, skipped: 3 };
+        let failing = vec![broken("cart", "adds", "expected 6\n\n  got 5"), broken("", "breaks", "")];
         let steps = [
             step("fmt", StepStatus::Passed, ""),
-            step("test", StepStatus::Failed, "assertion failed\n"),
+            StepReport {
+                tests: Some(Box::new(TestSummary { counts, failing })),
+                ..step("test", StepStatus::Failed, "assertion failed\n")
+            },
+            step("slow", StepStatus::Cancelled, "half a line"),
             step("docs", StepStatus::Skipped, ""),
         ];
         insta::assert_snapshot!(of(&steps, 4096), @r"
         step `test` of lane `verify` failed (exit 1, after 1.5 s)
         $ run test
+        40 tests: 21 failed, 1 broke, 3 skipped
         ```
+        cart adds (cart.py:12): expected 6 | got 5
+        breaks (cart.py:12)
+        and 20 more
+
         assertion failed
         ```
         passed: fmt
+        stopped because of the failure: slow
         not run: docs
         ");
     }
 
     #[test]
-    fn feedback_keeps_the_end_within_its_limit_and_never_cuts_inside_a_character() {
-        let log = format!("{}the end", "ü".repeat(5000));
-        for limit in 60..400 {
-            let text = of(&[step("test", StepStatus::Failed, &log)], limit);
+    fn what_failed_by_itself_comes_before_what_ran_out_of_time() {
+        let late = StepReport {
+            note: "the lane ran out of its time of 5s".into(),
+            ..step("wait", StepStatus::TimedOut, "...")
+        };
+        insta::assert_snapshot!(of(&[late, step("test", StepStatus::Failed, "no")], 4096), @r"
+        step `test` of lane `verify` failed (exit 1, after 1.5 s)
+        $ run test
+        ```
+        no
+        ```
+        step `wait` of lane `verify` failed (timed out, after 1.5 s): the lane ran out of its time of 5s
+        $ run wait
+        ```
+        ...
+        ```
+        ");
+    }
+
+    #[test]
+    fn feedback_keeps_its_limit_and_never_cuts_inside_a_character() {
+        let log = format!("error: the cause\n{}the end", "ü\nö\n".repeat(600));
+        let failing: Vec<TestCase> =
+            (0..60).map(|n| broken("ä`````", &format!("test {n}"), &"ß".repeat(n * 10))).collect();
+        let counts = TestCounts { tests: 100, failures: 60, errors: 0, skipped: 0 };
+        let tests = Some(Box::new(TestSummary { counts, failing }));
+        let step = StepReport { tests, ..step("test", StepStatus::Failed, &log) };
+        for limit in (0..2000).step_by(7) {
+            let text = of(&[step.clone(), step.clone()], limit);
             assert!(text.len() <= limit, "{} > {limit}", text.len());
-            assert!(limit < 120 || text.contains("the end"), "{limit}: {text}");
+            assert!(limit < 1500 || text.matches("error: the cause").count() == 2, "{limit}: {text}");
         }
     }
 
@@ -140,5 +269,11 @@ mod tests {
         let two = [step("a", StepStatus::Skipped, ""), step("b", StepStatus::Failed, "y")];
         assert_eq!(signature(&one), signature(&two));
         assert_eq!(signature(&one), "verify/b exit 1");
+        let failing = vec![broken("s", "z", "1"), broken("s", "a", "2")];
+        let tests = Some(Box::new(TestSummary { failing, ..TestSummary::default() }));
+        assert_eq!(
+            signature(&[StepReport { tests, ..step("b", StepStatus::Failed, "") }]),
+            "verify/b exit 1: s a, s z"
+        );
     }
 }

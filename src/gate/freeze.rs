@@ -4,7 +4,7 @@
 use super::Gate;
 use super::protected::protection;
 use super::seal::Seal;
-use crate::lane::{self, Item, Lane, LaneFault, Step};
+use crate::lane::{Book, Lane, LaneFault, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
@@ -94,38 +94,47 @@ pub fn freeze(
 /// # Errors
 /// When it is not there or is wrong.
 pub fn load(root: &Path, name: &str) -> Result<Lane, GateFault> {
-    let plain =
-        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) && !name.starts_with('.');
-    let mut found = None;
-    for ending in ["yaml", "yml"] {
-        let file = format!("lanes/{name}.{ending}");
-        if plain && found.is_none() {
-            found = store::read_text(&root.join(&file), MAX_SOURCE)?.map(|text| (file, text));
+    let book = book(root)?;
+    if !book.has(name) {
+        let known = book.names().map(ToOwned::to_owned).collect();
+        let folder = root.join("lanes").display().to_string();
+        return Err(GateFault::UnknownLane { lane: name.into(), folder, known });
+    }
+    Ok(book.lane(name)?)
+}
+
+/// The names of the project's lanes, sorted.
+///
+/// # Errors
+/// When a file of theirs cannot be read.
+pub fn names(root: &Path) -> Result<Vec<String>, GateFault> {
+    Ok(book(root)?.names().map(ToOwned::to_owned).collect())
+}
+
+/// Reads all that the project says about lanes: `lanes/*.yaml`, and the tasks of `fledge.yaml`.
+fn book(root: &Path) -> Result<Book, GateFault> {
+    let mut book = Book::default();
+    if let Some(text) = store::read_text(&root.join("fledge.yaml"), MAX_SOURCE)? {
+        book.add_tasks("fledge.yaml", &text);
+    }
+    let entries = std::fs::read_dir(root.join("lanes")).into_iter().flatten().flatten();
+    let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.sort();
+    for file in files.iter().rev() {
+        // In this order, so that of two files of one name `.yaml` is the later one and counts.
+        let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
+        let Some(name) = name.filter(|name| is_plain(name)) else { continue };
+        let path = format!("lanes/{file}");
+        if let Some(text) = store::read_text(&root.join(&path), MAX_SOURCE)? {
+            book.add_lane(name, &path, &text);
         }
     }
-    let Some((file, text)) = found else {
-        let folder = root.join("lanes").display().to_string();
-        return Err(GateFault::UnknownLane { lane: name.into(), folder, known: names(root) });
-    };
-    Ok(lane::parse(name, &file, &text)?)
+    Ok(book)
 }
 
 /// Whether a text can name a lane: the name of a file without its ending, neither hidden nor leading elsewhere.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
-}
-
-/// The names of the project's lanes, sorted.
-pub fn names(root: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(root.join("lanes")).into_iter().flatten().flatten();
-    let name = |entry: std::fs::DirEntry| {
-        let file = entry.file_name().into_string().ok()?;
-        file.strip_suffix(".yaml").or_else(|| file.strip_suffix(".yml")).map(ToOwned::to_owned)
-    };
-    let mut names: Vec<String> = entries.filter_map(name).filter(|name| is_plain(name)).collect();
-    names.sort();
-    names.dedup();
-    names
 }
 
 /// Whether a lane's steps have what is plain to see that they need: the program that a command begins with. Of a later step only a
@@ -134,7 +143,7 @@ pub fn names(root: &Path) -> Vec<String> {
 /// # Errors
 /// The first step that cannot run.
 pub fn can_run(root: &Path, lane: &Lane, path: &str) -> Result<(), GateFault> {
-    for (number, step) in lane.steps.iter().flat_map(Item::steps).enumerate() {
+    for (number, step) in lane.steps.iter().enumerate() {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let made_before = if number == 0 { made_by_nobody(root, step) } else { None };
         if let Some(why) = made_before.or_else(|| not_in_path(step, path)) {

@@ -12,12 +12,13 @@ mod seal;
 pub use freeze::{GateFault, can_run, freeze, load, names};
 pub use seal::{Difference, Seal};
 
-use crate::lane::Lane;
+use crate::lane::{Facts, Lane, Selection};
 use crate::lane_runner::{LaneRuling, Room, run_lane};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Ruling, StepProgress, StepReport, Verdict};
+use crate::workspace::changed_paths;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinError;
@@ -95,7 +96,9 @@ impl Gate {
         let mut steps = Vec::new();
         for lane in &self.lanes {
             let log_dir = site.logs.join(format!("attempt-{attempt}")).join(&lane.name);
-            let room = Room { root: site.root.clone(), env: site.env.clone(), log_dir, jobs: site.jobs };
+            let mut room = Room::new(site.root.clone(), site.env.clone(), log_dir, site.jobs);
+            let facts = facts(lane, site, stop).await;
+            room.left_out = lane.left_out(&Selection::All, &facts).unwrap_or_default();
             let outcome = run_lane(lane, &room, stop, on_step).await;
             steps.extend(outcome.steps);
             match outcome.ruling {
@@ -114,6 +117,14 @@ impl Gate {
         }
         verdict(Ruling::Passed, steps, started)
     }
+}
+
+/// What decides which steps of a lane run: the variables that steps have, and what differs from the last commit, which is more than
+/// what the run has changed, and so leaves out too little rather than too much.
+async fn facts(lane: &Lane, site: &Site, stop: &CancellationToken) -> Facts {
+    let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
+    let changed = if asks { changed_paths(&site.root, &site.env, stop).await } else { None };
+    Facts { variables: site.env.iter().cloned().collect(), changed }
 }
 
 fn verdict(ruling: Ruling, steps: Vec<StepReport>, started: Stopwatch) -> Verdict {

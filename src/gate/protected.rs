@@ -1,6 +1,6 @@
 //! What an agent may not change: which rules there are, and which files of the workspace they and the lanes' commands name.
 
-use crate::lane::{Item, Lane};
+use crate::lane::Lane;
 use crate::workspace::pattern::PatternError;
 use crate::workspace::{ProtectedRule, Protection};
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ fn led_to(root: &Path, path: &str) -> Option<String> {
 /// folder that the command names.
 pub(super) fn scripts(lanes: &[Lane], root: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for step in lanes.iter().flat_map(|lane| &lane.steps).flat_map(Item::steps) {
+    for step in lanes.iter().flat_map(|lane| &lane.steps) {
         let splits = |c: char| c.is_whitespace() || ";|&()<>\"'`=".contains(c);
         let words: Vec<&str> = step.run.split(splits).filter(|word| !word.is_empty()).collect();
         let mut folders = vec![PathBuf::new()];

@@ -1,20 +1,23 @@
 //! A lane being run, as a machine: it is told what ended and says what to do next. Pure; whoever drives it starts the processes.
-//!
-//! Order is held as a set of steps that each step waits for, so what a file can say about order (sequence and groups now) only
-//! fills these sets.
 
-use super::Lane;
+use super::{Lane, Step};
 use crate::verdict::StepStatus;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-/// What to do next. Steps are named by their number, see [`Lane::all_steps`].
+/// What to do next. Steps are named by their number, see [`Lane::steps`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Start this step.
     Start(usize),
+    /// Start it again after this pause; its end is to be told like any other.
+    Again(usize, Duration),
     /// Stop this one; its end is to be told like any other.
     Stop(usize),
+    /// This one will not be started, for this reason.
+    Skip(usize, String),
     /// It is over. Always the last order, and given once.
     Done(LaneRuling),
 }
@@ -31,24 +34,40 @@ pub enum LaneRuling {
     Errored,
     /// It was stopped from outside before it was over.
     Cancelled,
-    /// No step was to run. Nothing was checked, so this is no pass.
+    /// No step ran. Nothing was checked, so this is no pass.
     NothingRan,
 }
 
 /// The machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Course {
     steps: Vec<Plan>,
+    /// Steps that may start, the longest first, then in the order of the file.
+    ready: BTreeSet<(std::cmp::Reverse<Duration>, usize)>,
     jobs: usize,
     fail_fast: bool,
     halt: Option<Halt>,
+    busy: usize,
+    open: usize,
     done: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Plan {
-    /// The steps that must have ended before this one starts.
-    after: Vec<usize>,
+    name: String,
+    /// How many steps must still end before this one starts.
+    missing: usize,
+    /// The steps that wait for this one, and whether they need its success.
+    followers: Vec<(usize, bool)>,
+    retries_left: u32,
+    retry_delay: Duration,
+    tries: u32,
+    allow_failure: bool,
+    expected: Duration,
+    /// Why it is left out.
+    left_out: Option<String>,
+    /// Whether that is because of a step that it needs.
+    falls: bool,
     at: At,
 }
 
@@ -69,45 +88,83 @@ enum Halt {
 }
 
 impl Course {
-    /// The course of a lane, with at most `jobs` steps at a time (one at least).
-    pub fn new(lane: &Lane, jobs: usize) -> Self {
-        let mut steps = Vec::new();
-        let mut after: Vec<usize> = Vec::new();
-        for item in &lane.steps {
-            let first = steps.len();
-            steps.extend(item.steps().iter().map(|_| Plan { after: after.clone(), at: At::Waiting }));
-            after = (first..steps.len()).collect();
+    /// The course of a lane, with at most `jobs` steps at a time (one at least). `left_out` has a reason for each step that is not
+    /// to run, `expected` how long each is thought to take; both may be shorter than the lane.
+    pub fn new(lane: &Lane, jobs: usize, left_out: &[Option<String>], expected: &[Duration]) -> Self {
+        let plan = |(number, step): (usize, &Step)| Plan {
+            name: step.name.clone(),
+            missing: step.after.len(),
+            followers: Vec::new(),
+            retries_left: step.retries,
+            retry_delay: step.retry_delay,
+            tries: 0,
+            allow_failure: step.allow_failure,
+            expected: expected.get(number).copied().unwrap_or_default(),
+            left_out: left_out.get(number).cloned().flatten(),
+            falls: false,
+            at: At::Waiting,
+        };
+        let mut steps: Vec<Plan> = lane.steps.iter().enumerate().map(plan).collect();
+        for (number, step) in lane.steps.iter().enumerate() {
+            for earlier in &step.after {
+                steps[*earlier].followers.push((number, step.needs.contains(earlier)));
+            }
         }
-        Self { steps, jobs: jobs.max(1), fail_fast: lane.fail_fast, halt: None, done: false }
+        let open = steps.len();
+        let (ready, fail_fast) = (BTreeSet::new(), lane.fail_fast);
+        Self { steps, ready, jobs: jobs.max(1), fail_fast, halt: None, busy: 0, open, done: false }
     }
 
     /// The first orders.
     pub fn start(&mut self) -> Vec<Order> {
-        self.advance()
+        let mut orders = Vec::new();
+        let first: Vec<usize> = (0..self.steps.len()).filter(|number| self.steps[*number].missing == 0).collect();
+        for number in first {
+            self.may_start(number, &mut orders);
+        }
+        self.go_on(orders)
     }
 
-    /// Takes in that a step has ended. Steps that were not running are not listened to.
-    pub fn ended(&mut self, step: usize, status: StepStatus) -> Vec<Order> {
+    /// Takes in that a step has ended, with what it came to by itself. Gives that status as the lane sees it, and the next orders.
+    /// Steps that were not running are not listened to.
+    pub fn ended(&mut self, step: usize, status: StepStatus) -> (StepStatus, Vec<Order>) {
         let Some(plan) = self.steps.get_mut(step).filter(|plan| matches!(plan.at, At::Running | At::Stopping)) else {
-            return Vec::new();
+            return (status, Vec::new());
         };
-        plan.at = At::Ended(status);
+        plan.tries += 1;
+        self.busy -= 1;
+        let says_no = matches!(status, StepStatus::Failed | StepStatus::TimedOut);
+        if self.halt.is_none() && plan.retries_left > 0 && (says_no || status == StepStatus::Errored) {
+            plan.retries_left -= 1;
+            self.busy += 1;
+            let pause = plan.retry_delay;
+            return (status, vec![Order::Again(step, pause)]);
+        }
+        let status = match status {
+            StepStatus::Passed if plan.tries > 1 => StepStatus::Flaky,
+            StepStatus::Failed | StepStatus::TimedOut if plan.allow_failure && self.halt.is_none() => {
+                StepStatus::AllowedFailure
+            }
+            status => status,
+        };
         if self.fail_fast && is_failure(status) {
             self.halt.get_or_insert(Halt::Failure);
         }
-        self.advance()
+        let mut orders = Vec::new();
+        self.settle(step, status, &mut orders);
+        (status, self.go_on(orders))
     }
 
     /// Takes in that somebody wants it to stop.
     pub fn cancel(&mut self) -> Vec<Order> {
         self.halt = Some(Halt::Cancel);
-        self.advance()
+        self.go_on(Vec::new())
     }
 
     /// Takes in that its time is over.
     pub fn expire(&mut self) -> Vec<Order> {
         self.halt.get_or_insert(Halt::Timeout);
-        self.advance()
+        self.go_on(Vec::new())
     }
 
     /// What a step is that was ended by an order to stop.
@@ -118,24 +175,75 @@ impl Course {
         }
     }
 
-    fn advance(&mut self) -> Vec<Order> {
-        let mut orders = Vec::new();
-        if self.halt.is_some() {
-            self.wind_down(&mut orders);
-        } else {
-            self.start_ready(&mut orders);
+    fn go_on(&mut self, mut orders: Vec<Order>) -> Vec<Order> {
+        match self.halt {
+            Some(halt) => self.wind_down(halt, &mut orders),
+            None => self.start_ready(&mut orders),
         }
-        if !self.done && self.steps.iter().all(|plan| matches!(plan.at, At::Ended(_))) {
+        if self.open == 0 && !self.done {
             self.done = true;
             orders.push(Order::Done(self.ruling()));
         }
         orders
     }
 
-    fn wind_down(&mut self, orders: &mut Vec<Order>) {
+    /// Everything that it waited for has ended: it may start, unless it is left out.
+    fn may_start(&mut self, number: usize, orders: &mut Vec<Order>) {
+        let plan = &self.steps[number];
+        match plan.left_out.clone() {
+            Some(reason) => {
+                orders.push(Order::Skip(number, reason));
+                self.settle(number, StepStatus::Skipped, orders);
+            }
+            None => drop(self.ready.insert((std::cmp::Reverse(plan.expected), number))),
+        }
+    }
+
+    /// A step has its last status: those that waited for it come nearer, and those that need its success fall with it.
+    fn settle(&mut self, number: usize, status: StepStatus, orders: &mut Vec<Order>) {
+        let mut settled = vec![(number, status, is_failure(status))];
+        while let Some((number, status, falls)) = settled.pop() {
+            self.steps[number].at = At::Ended(status);
+            self.open -= 1;
+            if self.halt.is_some() {
+                continue; // nothing more is started, and what waits is wound down
+            }
+            let name = self.steps[number].name.clone();
+            for (follower, needs) in self.steps[number].followers.clone() {
+                let plan = &mut self.steps[follower];
+                plan.missing -= 1;
+                if falls && needs && !plan.falls {
+                    plan.falls = true;
+                    plan.left_out = Some(format!("it needs `{name}`, which did not pass"));
+                }
+                if plan.missing > 0 {
+                    continue;
+                }
+                match plan.left_out.clone() {
+                    Some(reason) => {
+                        orders.push(Order::Skip(follower, reason));
+                        settled.push((follower, StepStatus::Skipped, plan.falls));
+                    }
+                    None => drop(self.ready.insert((std::cmp::Reverse(plan.expected), follower))),
+                }
+            }
+        }
+    }
+
+    fn wind_down(&mut self, halt: Halt, orders: &mut Vec<Order>) {
+        let why = match halt {
+            Halt::Failure => "another step failed before",
+            Halt::Cancel => "the lane was stopped",
+            Halt::Timeout => "the lane ran out of its time",
+        };
+        self.ready.clear();
         for (number, plan) in self.steps.iter_mut().enumerate() {
             match plan.at {
-                At::Waiting => plan.at = At::Ended(StepStatus::Skipped),
+                At::Waiting => {
+                    plan.at = At::Ended(StepStatus::Skipped);
+                    self.open -= 1;
+                    orders.push(Order::Skip(number, plan.left_out.clone().unwrap_or_else(|| why.into())));
+                }
                 At::Running => {
                     plan.at = At::Stopping;
                     orders.push(Order::Stop(number));
@@ -146,16 +254,12 @@ impl Course {
     }
 
     fn start_ready(&mut self, orders: &mut Vec<Order>) {
-        let mut busy = self.steps.iter().filter(|plan| matches!(plan.at, At::Running | At::Stopping)).count();
-        for number in 0..self.steps.len() {
-            let plan = &self.steps[number];
-            let is_ready = plan.at == At::Waiting
-                && plan.after.iter().all(|earlier| matches!(self.steps[*earlier].at, At::Ended(_)));
-            if is_ready && busy < self.jobs {
-                busy += 1;
-                self.steps[number].at = At::Running;
-                orders.push(Order::Start(number));
-            }
+        while self.busy < self.jobs
+            && let Some((_, number)) = self.ready.pop_first()
+        {
+            self.busy += 1;
+            self.steps[number].at = At::Running;
+            orders.push(Order::Start(number));
         }
     }
 
@@ -169,10 +273,10 @@ impl Course {
             LaneRuling::Failed
         } else if any(|status| status == StepStatus::Errored) {
             LaneRuling::Errored
+        } else if any(|status| matches!(status, StepStatus::Passed | StepStatus::Flaky)) {
+            LaneRuling::Passed
         } else if any(|status| status == StepStatus::Cancelled) {
             LaneRuling::Cancelled
-        } else if any(|status| status == StepStatus::Passed) {
-            LaneRuling::Passed
         } else {
             LaneRuling::NothingRan
         }
@@ -183,7 +287,11 @@ impl Course {
 fn is_failure(status: StepStatus) -> bool {
     match status {
         StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => true,
-        StepStatus::Passed | StepStatus::Cancelled | StepStatus::Skipped => false,
+        StepStatus::Passed
+        | StepStatus::Flaky
+        | StepStatus::AllowedFailure
+        | StepStatus::Cancelled
+        | StepStatus::Skipped => false,
     }
 }
 

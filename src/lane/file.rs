@@ -1,76 +1,87 @@
 //! Reads a lane's file, strictly: everything that is wrong is found at once, each with its place and what to do about it.
 
-use super::{Item, Lane, Step};
-use crate::limits::LANE_TIMEOUT;
+use super::condition::is_variable;
+use super::draft::{Draft, Item, Kind, Named, Options, Task};
+use super::{Book, Condition, Lane, LaneFault};
+use crate::workspace::pattern::Patterns;
 use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Component, Path};
 
-/// Keys of a lane that are part of the format and not done yet.
-const LATER: [&str; 9] = ["room", "setup", "cache", "network", "canary", "jobs", "tasks", "writes", "include_ignored"];
-/// The same for a step.
-const LATER_IN_STEP: [&str; 10] =
-    ["task", "lane", "needs", "shell", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
+/// Keys of a lane that belong to the gate and are not done yet.
+const LATER: [&str; 7] = ["room", "setup", "cache", "network", "canary", "writes", "include_ignored"];
+/// What can be said of a command, and so of a step that has one.
+const OPTIONS: [&str; 10] =
+    ["shell", "dir", "env", "timeout", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
+/// The kinds of step, of which each step is one.
+const KINDS: [&str; 4] = ["run", "task", "lane", "parallel"];
 /// The longest name of a step, in characters.
-const LONGEST_NAME: usize = 80;
+pub(super) const LONGEST_NAME: usize = 80;
+/// The most that a step is tried again.
+const MOST_RETRIES: i64 = 100;
+/// The most steps at once.
+const MOST_JOBS: i64 = 1024;
 
-/// Everything that is wrong with a lane's file; shown with one problem a line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", problems.within(path))]
-pub struct LaneFault {
-    /// The file as it was named by the caller.
-    pub path: String,
-    /// What is wrong with it.
-    pub problems: Problems,
-}
-
-/// Reads the lane `name` from the text of its file. `path` is what messages call the file.
+/// Reads the lane `name` from the text of its file, which may refer to no other. `path` is what messages call the file.
 ///
 /// # Errors
 /// Every problem of the file.
 pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
+    let mut book = Book::default();
+    book.add_lane(name, path, text);
+    book.lane(name)
+}
+
+/// Reads a file with one lane. A problem in it spoils all of it.
+pub(super) fn draft(text: &str) -> Result<Draft, Problems> {
     let mut reading = Reading::default();
-    let lane = match yaml::parse(text, 1) {
-        Ok(node) => reading.lane(name, &node),
-        Err(problem) => {
-            reading.problems.push(problem);
-            None
-        }
-    };
-    match lane {
-        Some(lane) if reading.problems.is_empty() => Ok(lane),
-        Some(_) | None => Err(LaneFault { path: path.to_owned(), problems: reading.problems }),
+    let draft = yaml::parse(text, 1).map_err(Problems::from).map(|node| reading.lane(&node))?;
+    match draft {
+        Some(draft) if reading.problems.is_empty() => Ok(draft),
+        Some(_) | None => Err(reading.problems),
     }
+}
+
+/// Reads the `tasks:` of a file that has other things too; `None` when it has none.
+pub(super) fn tasks(text: &str) -> Result<Option<BTreeMap<String, Task>>, Problems> {
+    let mut reading = Reading::default();
+    let Node { value: Value::Map(entries), .. } = yaml::parse(text, 1)? else { return Ok(None) };
+    let tasks = entries.iter().find(|(key, _)| key.text == "tasks").map(|(_, node)| reading.tasks(node));
+    if reading.problems.is_empty() { Ok(tasks) } else { Err(reading.problems) }
 }
 
 #[derive(Default)]
 struct Reading {
     problems: Problems,
-    /// The names that were given, and where.
-    names: HashMap<String, Place>,
 }
 
 impl Reading {
-    fn lane(&mut self, name: &str, node: &Node) -> Option<Lane> {
+    fn lane(&mut self, node: &Node) -> Option<Draft> {
         let mut table = Table::open(node, "a lane", &mut self.problems)?;
-        let description = table.any_text("description", &mut self.problems).unwrap_or_default().to_owned();
-        let fail_fast = table.flag("fail_fast", &mut self.problems).unwrap_or(true);
-        let timeout = table.duration("timeout", &mut self.problems).unwrap_or(LANE_TIMEOUT);
-        let env = self.env(&mut table);
-        let mut steps = match table.take("steps") {
-            Some(steps) => self.list(steps, "steps", Self::item),
-            None => {
-                self.complain(node.place, "a lane without steps checks nothing", "add `steps:` with one step at least");
-                Vec::new()
-            }
+        let jobs = table.int("jobs", 1..=MOST_JOBS, &mut self.problems);
+        let draft = Draft {
+            description: table.any_text("description", &mut self.problems).unwrap_or_default().to_owned(),
+            fail_fast: table.flag("fail_fast", &mut self.problems),
+            timeout: table.duration("timeout", &mut self.problems),
+            env: self.env(&mut table),
+            jobs: jobs.and_then(|jobs| NonZeroUsize::new(usize::try_from(jobs).ok()?)),
+            tasks: table.take("tasks").map(|node| self.tasks(node)).unwrap_or_default(),
+            items: match table.take("steps") {
+                Some(steps) => self.list(steps, "steps", |reading, node| reading.item(node, false)),
+                None => {
+                    let message = "a lane without steps checks nothing";
+                    self.complain(node.place, message, "add `steps:` with one step at least");
+                    Vec::new()
+                }
+            },
         };
         table.later(&LATER, &mut self.problems);
         table.finish(&mut self.problems);
-        self.name_the_nameless(&mut steps);
-        Some(Lane { name: name.to_owned(), description, fail_fast, timeout, env, steps })
+        Some(draft)
     }
 
-    fn list<T>(&mut self, node: &Node, key: &str, read: fn(&mut Self, &Node) -> Option<T>) -> Vec<T> {
+    fn list<T>(&mut self, node: &Node, key: &str, mut read: impl FnMut(&mut Self, &Node) -> Option<T>) -> Vec<T> {
         match &node.value {
             Value::List(items) if !items.is_empty() => items.iter().filter_map(|item| read(self, item)).collect(),
             Value::List(_) | Value::Null => {
@@ -85,23 +96,7 @@ impl Reading {
         }
     }
 
-    fn item(&mut self, node: &Node) -> Option<Item> {
-        let is_group =
-            matches!(&node.value, Value::Map(entries) if entries.iter().any(|(key, _)| key.text == "parallel"));
-        if !is_group {
-            return self.step(node).map(Item::Step);
-        }
-        let mut table = Table::open(node, "a parallel group", &mut self.problems)?;
-        let steps = table.take("parallel").map(|steps| self.list(steps, "parallel", Self::step));
-        if let Some(place) = table.place_of("run") {
-            self.complain(place, "`run` beside `parallel`", "make it a step of the group, or one before or after it");
-            table.take("run");
-        }
-        table.finish(&mut self.problems);
-        steps.map(Item::Parallel)
-    }
-
-    fn step(&mut self, node: &Node) -> Option<Step> {
+    fn item(&mut self, node: &Node, in_group: bool) -> Option<Item> {
         if let Some(text) = node.as_text() {
             let hint = format!("write `- run: {}`", yaml::excerpt(text));
             self.complain(node.place, format!("expected a step, found {}", node.describe()), &hint);
@@ -109,23 +104,137 @@ impl Reading {
         }
         let mut table = Table::open(node, "a step", &mut self.problems)?;
         let name = self.name(&mut table);
-        let run = table.text("run", &mut self.problems);
-        let dir = self.dir(&mut table);
-        let env = self.env(&mut table);
-        let timeout = table.duration("timeout", &mut self.problems);
-        table.later(&LATER_IN_STEP, &mut self.problems);
-        if let Some(place) = table.place_of("parallel") {
-            self.complain(place, "`parallel` inside of `parallel`", "put its steps into the outer group");
-            table.take("parallel");
-        } else if ["run", "task", "lane"].iter().all(|key| table.place_of(key).is_none()) {
-            self.complain(node.place, "a step that runs nothing", "give it `run:` with a command");
-        }
-        if run.is_some_and(|run| run.contains('\0')) {
-            self.complain(node.place, "`run` holds a character that no command line can hold", "remove the `\\0`");
+        let needs = self.names(&mut table, "needs");
+        let kind = self.kind(node, &mut table, in_group);
+        let options = match &kind {
+            Some(Kind::Run(_) | Kind::Task(_)) | None => self.options(&mut table),
+            Some(Kind::Lane(_)) => Options { env: self.env(&mut table), ..Options::default() },
+            Some(Kind::Group(_)) => Options::default(),
+        };
+        for key in OPTIONS {
+            let is_read = matches!(kind, Some(Kind::Run(_) | Kind::Task(_)) | None)
+                || key == "env" && matches!(kind, Some(Kind::Lane(_)));
+            if let (false, Some(place)) = (is_read, table.place_of(key)) {
+                table.take(key);
+                self.complain(place, format!("`{key}` goes with a command"), "give it to the steps inside");
+            }
         }
         table.finish(&mut self.problems);
-        let (name, run) = (name.unwrap_or_default(), run.unwrap_or_default().trim().to_owned());
-        Some(Step { name, run, dir, env, timeout })
+        Some(Item { place: node.place, name, kind: kind?, needs, options })
+    }
+
+    /// What kind of step it is: exactly one.
+    fn kind(&mut self, node: &Node, table: &mut Table<'_>, in_group: bool) -> Option<Kind> {
+        let present: Vec<(&str, Place)> =
+            KINDS.iter().filter_map(|kind| Some((*kind, table.place_of(kind)?))).collect();
+        for kind in KINDS {
+            table.take(kind);
+        }
+        match present.as_slice() {
+            [] => {
+                self.complain(node.place, "a step that runs nothing", "give it `run:` with a command");
+                None
+            }
+            [(first, _), (second, place), ..] => {
+                let hint = "make two steps of it";
+                self.complain(*place, format!("`{second}` beside `{first}`: a step is one of them"), hint);
+                None
+            }
+            [("run", place)] => {
+                let run = table.text("run", &mut self.problems)?;
+                if run.contains('\0') {
+                    self.complain(*place, "`run` holds a character that no command line can hold", "remove the `\\0`");
+                }
+                Some(Kind::Run(run.trim().to_owned()))
+            }
+            [("task", _)] => self.named(table, "task").map(Kind::Task),
+            [("lane", _)] => self.named(table, "lane").map(Kind::Lane),
+            [(_, place)] if in_group => {
+                self.complain(*place, "`parallel` inside of `parallel`", "put its steps into the outer group");
+                None
+            }
+            [(_, _)] => {
+                let steps = table.take("parallel")?;
+                Some(Kind::Group(self.list(steps, "parallel", |reading, node| reading.item(node, true))))
+            }
+        }
+    }
+
+    fn options(&mut self, table: &mut Table<'_>) -> Options {
+        let retries = table.int("retries", 0..=MOST_RETRIES, &mut self.problems);
+        Options {
+            shell: self.shell(table),
+            dir: self.dir(table, "dir"),
+            env: self.env(table),
+            timeout: table.duration("timeout", &mut self.problems),
+            retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(0),
+            retry_delay: table.duration("retry_delay", &mut self.problems).unwrap_or_default(),
+            when: self.when(table),
+            changed: table.texts_where("changed", is_glob, &mut self.problems).unwrap_or_default(),
+            allow_failure: table.flag("allow_failure", &mut self.problems).unwrap_or(false),
+            junit: self.dir(table, "junit"),
+        }
+    }
+
+    fn when(&mut self, table: &mut Table<'_>) -> Vec<Condition> {
+        let Some(place) = table.place_of("when") else { return Vec::new() };
+        let text = table.text("when", &mut self.problems).unwrap_or_default();
+        Condition::parse_all(text).unwrap_or_else(|why| {
+            if !text.is_empty() {
+                self.complain(place, format!("`when`: {why}"), "write `VAR`, `VAR=value`, `!VAR` or `!VAR=value`");
+            }
+            Vec::new()
+        })
+    }
+
+    /// A shell with its arguments; one that is a single word gets `-c`.
+    fn shell(&mut self, table: &mut Table<'_>) -> Option<Vec<String>> {
+        let text = table.text("shell", &mut self.problems)?;
+        let mut words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();
+        if words.len() == 1 {
+            words.push("-c".into());
+        }
+        Some(words)
+    }
+
+    fn tasks(&mut self, node: &Node) -> BTreeMap<String, Task> {
+        let Value::Map(entries) = &node.value else {
+            let message = format!("expected `tasks` to be a map from names to tasks, found {}", node.describe());
+            self.complain(node.place, message, "write `tasks: { build: make all }`");
+            return BTreeMap::new();
+        };
+        entries.iter().filter_map(|(key, node)| Some((key.text.clone(), self.task(&key.text, node)?))).collect()
+    }
+
+    fn task(&mut self, name: &str, node: &Node) -> Option<Task> {
+        if let Some(cmd) = node.as_text().filter(|cmd| !cmd.trim().is_empty()) {
+            return Some(Task { cmd: Some(cmd.trim().into()), deps: Vec::new(), env: BTreeMap::new(), dir: None });
+        }
+        let mut table = Table::open(node, &format!("the task `{}`", yaml::excerpt(name)), &mut self.problems)?;
+        table.any_text("description", &mut self.problems);
+        let task = Task {
+            cmd: table.text("cmd", &mut self.problems).map(|cmd| cmd.trim().to_owned()),
+            deps: self.names(&mut table, "deps").unwrap_or_default(),
+            env: self.env(&mut table),
+            dir: self.dir(&mut table, "dir"),
+        };
+        if task.cmd.is_none() && task.deps.is_empty() {
+            self.complain(node.place, "a task that runs nothing", "give it `cmd:` or `deps:`");
+        }
+        table.finish(&mut self.problems);
+        Some(task)
+    }
+
+    fn named(&mut self, table: &mut Table<'_>, key: &str) -> Option<Named> {
+        let place = table.take(key)?.place;
+        let name = table.text(key, &mut self.problems)?;
+        Some(Named { name: name.to_owned(), place })
+    }
+
+    fn names(&mut self, table: &mut Table<'_>, key: &str) -> Option<Vec<Named>> {
+        let names = table.texts(key, &mut self.problems)?;
+        let Some(Node { value: Value::List(items), .. }) = table.take(key) else { return None };
+        Some(names.into_iter().zip(items).map(|(name, node)| Named { name, place: node.place }).collect())
     }
 
     fn name(&mut self, table: &mut Table<'_>) -> Option<String> {
@@ -135,20 +244,16 @@ impl Reading {
             let message = format!("the name of a step is one line of {LONGEST_NAME} characters at most");
             self.complain(place, message, "shorten it");
         }
-        if let Some(first) = self.names.insert(name.to_owned(), place) {
-            let message =
-                format!("a second step is named `{}`; the first is in line {}", yaml::excerpt(name), first.line);
-            self.complain(place, message, "give one of them another name");
-        }
         Some(name.to_owned())
     }
 
-    fn dir(&mut self, table: &mut Table<'_>) -> Option<String> {
-        let place = table.take("dir")?.place;
-        let dir = table.text("dir", &mut self.problems)?;
+    /// A path below the root.
+    fn dir(&mut self, table: &mut Table<'_>, key: &str) -> Option<String> {
+        let place = table.take(key)?.place;
+        let dir = table.text(key, &mut self.problems)?;
         let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if dir.contains('\0') || !Path::new(dir).components().all(inside) {
-            let message = format!("`dir` leads out of the project: `{}`", yaml::excerpt(dir));
+            let message = format!("`{key}` leads out of the project: `{}`", yaml::excerpt(dir));
             self.complain(place, message, "write a path below the project's root, without `..`");
         }
         Some(dir.to_owned())
@@ -170,41 +275,14 @@ impl Reading {
         entries.into_iter().collect()
     }
 
-    /// Names steps after their commands, once all given names are known.
-    fn name_the_nameless(&mut self, items: &mut [Item]) {
-        let steps = items.iter_mut().flat_map(|item| match item {
-            Item::Step(step) => std::slice::from_mut(step),
-            Item::Parallel(steps) => steps,
-        });
-        for step in steps.filter(|step| step.name.is_empty()) {
-            let base = first_words(&step.run);
-            let mut name = base.clone();
-            let mut number = 1;
-            while self.names.contains_key(&name) {
-                number += 1;
-                name = format!("{base} {number}");
-            }
-            self.names.insert(name.clone(), Place { line: 0, column: 0 });
-            step.name = name;
-        }
-    }
-
     fn complain(&mut self, place: Place, message: impl Into<String>, hint: &str) {
         self.problems.push(Problem::at(place, message).hint(hint));
     }
 }
 
-/// What a command is called: its words up to the first option or shell sign, three at most.
-fn first_words(run: &str) -> String {
-    let plain = |char: char| char.is_alphanumeric() || "._-/:@+=".contains(char);
-    let words = run.split_whitespace().take_while(|word| !word.starts_with('-') && word.chars().all(plain));
-    let name = words.take(3).collect::<Vec<_>>().join(" ");
-    if name.is_empty() { "step".into() } else { name.chars().take(LONGEST_NAME - 10).collect() }
-}
-
-fn is_variable(name: &str) -> bool {
-    let plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
-    plain && name.starts_with(|char: char| !char.is_ascii_digit())
+fn is_glob(text: &str) -> Result<(), (String, String)> {
+    let hint = "write a path below the root, with `*` and `**`";
+    Patterns::trees([text]).map(drop).map_err(|error| (error.problem, hint.into()))
 }
 
 #[cfg(test)]

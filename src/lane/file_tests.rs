@@ -1,11 +1,27 @@
 //! Lane files, right and wrong.
 
 use super::*;
+use crate::lane::Step;
 use proptest::prelude::*;
 use std::time::Duration;
 
 fn step(name: &str, run: &str) -> Step {
-    Step { name: name.into(), run: run.into(), dir: None, env: BTreeMap::new(), timeout: None }
+    Step {
+        name: name.into(),
+        run: run.into(),
+        shell: vec!["/bin/sh".into(), "-c".into()],
+        dir: None,
+        env: BTreeMap::new(),
+        timeout: None,
+        retries: 0,
+        retry_delay: Duration::ZERO,
+        when: Vec::new(),
+        changed: Vec::new(),
+        allow_failure: false,
+        junit: None,
+        after: Vec::new(),
+        needs: Vec::new(),
+    }
 }
 
 fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -17,11 +33,13 @@ description: What every change must pass
 fail_fast: false
 timeout: 20m
 env: { CI: "1" }
+jobs: 4
 steps:
   - { name: fmt, run: cargo fmt --check }
   - parallel:
       - { run: "cargo clippy --all-targets -- -D warnings", dir: crates/core }
-      - { name: test, run: cargo test, timeout: 10m, env: { RUST_BACKTRACE: "0" } }
+      - { name: test, run: cargo test, timeout: 10m, env: { RUST_BACKTRACE: "0" }, retries: 1, retry_delay: 2s, shell: bash,
+          when: "CI=1, !SKIP", changed: ["src/**"], allow_failure: true, junit: target/junit.xml }
   - run: |
       set -e
       ./check.sh
@@ -35,20 +53,28 @@ fn a_lane_is_read_with_everything_in_it() {
         fail_fast: false,
         timeout: Duration::from_secs(1200),
         env: map(&[("CI", "1")]),
+        jobs: NonZeroUsize::new(4),
         steps: vec![
-            Item::Step(step("fmt", "cargo fmt --check")),
-            Item::Parallel(vec![
-                Step {
-                    dir: Some("crates/core".into()),
-                    ..step("cargo clippy", "cargo clippy --all-targets -- -D warnings")
-                },
-                Step {
-                    timeout: Some(Duration::from_secs(600)),
-                    env: map(&[("RUST_BACKTRACE", "0")]),
-                    ..step("test", "cargo test")
-                },
-            ]),
-            Item::Step(step("set", "set -e\n./check.sh")),
+            step("fmt", "cargo fmt --check"),
+            Step {
+                dir: Some("crates/core".into()),
+                after: vec![0],
+                ..step("cargo clippy", "cargo clippy --all-targets -- -D warnings")
+            },
+            Step {
+                timeout: Some(Duration::from_secs(600)),
+                env: map(&[("RUST_BACKTRACE", "0")]),
+                retries: 1,
+                retry_delay: Duration::from_secs(2),
+                when: Condition::parse_all("CI=1, !SKIP").unwrap(),
+                changed: vec!["src/**".into()],
+                allow_failure: true,
+                junit: Some("target/junit.xml".into()),
+                shell: vec!["bash".into(), "-c".into()],
+                after: vec![0],
+                ..step("test", "cargo test")
+            },
+            Step { after: vec![1, 2], ..step("set", "set -e\n./check.sh") },
         ],
     };
     assert_eq!(parse("verify", "lanes/verify.yaml", FULL), Ok(lane));
@@ -59,14 +85,14 @@ fn steps_without_a_name_get_one_that_no_other_has() {
     let text =
         "steps: [{run: make test}, {name: make test 2, run: x}, {run: make test -k}, {run: '|| true'}, {run: a b c d}]";
     let lane = parse("verify", "verify.yaml", text).unwrap();
-    let names: Vec<&str> = lane.all_steps().map(|step| step.name.as_str()).collect();
+    let names: Vec<&str> = lane.steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["make test", "make test 2", "make test 3", "step", "a b c"]);
 }
 
 #[test]
 fn the_defaults_are_those_of_the_table() {
     let lane = parse("verify", "verify.yaml", "steps:\n- run: 'true'\n").unwrap();
-    assert_eq!((lane.fail_fast, lane.timeout, lane.description.as_str()), (true, LANE_TIMEOUT, ""));
+    assert_eq!((lane.fail_fast, lane.timeout, lane.description.as_str()), (true, crate::limits::LANE_TIMEOUT, ""));
 }
 
 #[test]
@@ -76,9 +102,10 @@ fail_fast: yes
 tiemout: 20m
 timeout: 20
 env: { 1X: a, CI: 1 }
-jobs: 4
+jobs: 0
+room: clean
 steps:
-  - { name: a, run: x, retries: 1, dir: ../up }
+  - { name: a, run: x, retries: -1, dir: ../up, when: 'A,,B', changed: ['../*'] }
   - { name: a, run: y, dir: /etc, timeout: 10 }
   - parallel:
       - { name: b }
@@ -87,7 +114,8 @@ steps:
     name: group
   - cargo test
   - { run: 5, env: [A] }
-  - { lane: spec-check }
+  - { lane: spec-check, timeout: 5s, needs: [gone] }
+  - { task: build, run: x }
   - { shell: zsh, run: '' }
 ";
     let fault = parse("verify", "lanes/verify.yaml", text).unwrap_err();

@@ -1,14 +1,25 @@
-//! A lane: a named pipeline of commands, checked and with nothing left to guess. Pure: it knows what is to be run and in what
+//! A lane: a named graph of commands, checked and with nothing left to guess. Pure: it knows what is to be run and in what
 //! order, and starts nothing.
+//!
+//! A project's lanes and tasks are gathered in a [`Book`]; [`Book::lane`] makes a [`Lane`] of what is written there, with tasks
+//! and included lanes put in their place.
 
+mod book;
+mod compile;
+mod condition;
 mod course;
+mod draft;
 mod file;
+mod order;
 
+pub use book::{Book, LaneFault};
+pub use condition::Condition;
 pub use course::{Course, LaneRuling, Order};
-pub use file::{LaneFault, parse};
+pub use file::parse;
 
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// A lane. Two of them are the same gate when they serialize to the same text.
@@ -24,18 +35,10 @@ pub struct Lane {
     pub timeout: Duration,
     /// Variables for every step.
     pub env: BTreeMap<String, String>,
-    /// What is run, one after the other; never empty.
-    pub steps: Vec<Item>,
-}
-
-/// One stage of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Item {
-    /// One step.
-    Step(Step),
-    /// Steps that run at the same time; never empty.
-    Parallel(Vec<Step>),
+    /// How many steps run at once at most; as many as there are cores when absent.
+    pub jobs: Option<NonZeroUsize>,
+    /// What is run, in the order of the file; never empty. A step's number is its place here, from 0.
+    pub steps: Vec<Step>,
 }
 
 /// One command of a lane.
@@ -45,27 +48,86 @@ pub struct Step {
     pub name: String,
     /// The command line, for the shell.
     pub run: String,
+    /// The shell and its arguments before the command line.
+    pub shell: Vec<String>,
     /// The directory it runs in, relative to the root and inside it; the root when absent.
     pub dir: Option<String>,
     /// Variables for this step; they win over the lane's.
     pub env: BTreeMap<String, String>,
-    /// Its own time, within that of the lane.
+    /// Its own time, for each try, within that of the lane.
     pub timeout: Option<Duration>,
+    /// How often it is tried again when it fails.
+    pub retries: u32,
+    /// The pause before it is tried again.
+    pub retry_delay: Duration,
+    /// When it runs: all must hold.
+    pub when: Vec<Condition>,
+    /// It runs only if one of these globs fits a changed path; empty: always.
+    pub changed: Vec<String>,
+    /// Whether its failure is only reported.
+    pub allow_failure: bool,
+    /// The machine report that it writes, relative to its directory.
+    pub junit: Option<String>,
+    /// The numbers of the steps that must have ended before it starts.
+    pub after: Vec<usize>,
+    /// Those of them without whose success it has no sense, because it names them.
+    pub needs: Vec<usize>,
+}
+
+/// Which steps of a lane are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    All,
+    /// This one and those after it in the file.
+    From(String),
+    /// This one alone.
+    Only(String),
+}
+
+/// What is known of the world when a lane starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The variables that `when` asks for.
+    pub variables: BTreeMap<String, String>,
+    /// The paths that have changed, relative to the root; `None` when that is not known, and then every step runs.
+    pub changed: Option<BTreeSet<String>>,
 }
 
 impl Lane {
-    /// All steps in the order of the file. A step's number is its place here, from 0.
-    pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
-        self.steps.iter().flat_map(Item::steps)
+    /// Why steps are left out: for each step in order a reason, or `None` for one that runs.
+    ///
+    /// # Errors
+    /// A selected step that is not there: the names that are.
+    pub fn left_out(&self, selection: &Selection, facts: &Facts) -> Result<Vec<Option<String>>, String> {
+        let place = |wanted: &str| {
+            let found = self.steps.iter().position(|step| step.name == wanted);
+            found.ok_or_else(|| {
+                let names: Vec<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
+                format!("lane `{}` has no step `{wanted}`: it has {}", self.name, names.join(", "))
+            })
+        };
+        let (first, last) = match selection {
+            Selection::All => (0, self.steps.len()),
+            Selection::From(name) => (place(name)?, self.steps.len()),
+            Selection::Only(name) => place(name).map(|place| (place, place + 1))?,
+        };
+        let reason = |(number, step): (usize, &Step)| {
+            if number < first || number >= last { Some("not selected".into()) } else { step.left_out(facts) }
+        };
+        Ok(self.steps.iter().enumerate().map(reason).collect())
     }
 }
 
-impl Item {
-    /// The steps of this stage.
-    pub fn steps(&self) -> &[Step] {
-        match self {
-            Self::Step(step) => std::slice::from_ref(step),
-            Self::Parallel(steps) => steps,
+impl Step {
+    /// Why this step does not run here, if it does not.
+    fn left_out(&self, facts: &Facts) -> Option<String> {
+        if let Some(condition) = self.when.iter().find(|condition| !condition.holds(&facts.variables)) {
+            return Some(format!("when: `{condition}` does not hold"));
         }
+        let changed = facts.changed.as_ref()?;
+        let patterns = crate::workspace::pattern::Patterns::trees(self.changed.iter().map(String::as_str)).ok()?;
+        let is_untouched = !self.changed.is_empty() && !changed.iter().any(|path| patterns.fit(path));
+        is_untouched.then(|| "changed: no path that it is about has changed".into())
     }
 }

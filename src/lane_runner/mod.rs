@@ -2,36 +2,55 @@
 //! what came of it is told. When [`run_lane`] returns or is dropped, nothing of the lane is left running.
 
 mod excerpt;
+mod junit;
 mod lines;
 mod report;
+mod test_report;
 
 pub use crate::lane::LaneRuling;
+pub use junit::{JunitReport, Malformed};
+pub use test_report::{TestReportFault, forget_junit, read_junit};
+
+pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Order, Step};
 use crate::limits::{GRACE, LOG_LIMIT};
 use crate::process::{self, Ended, Invocation};
 use crate::verdict::{StepProgress, StepReport};
+use excerpt::{EXPLAINED, Excerpt};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use lines::Lines;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Where a lane runs.
+/// Where and how a lane runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     /// The directory that steps start in, and that their `dir` is relative to.
     pub root: PathBuf,
     /// The environment of every step; the lane's and the step's own variables win over it. Nothing else is inherited.
     pub env: Vec<(String, String)>,
-    /// The directory for the logs, one file a step.
+    /// The directory for the logs, one file for each try of a step.
     pub log_dir: PathBuf,
-    /// How many steps may run at a time.
+    /// How many steps may run at a time, if the lane does not say.
     pub jobs: usize,
+    /// Why steps are left out, by their number; see [`Lane::left_out`]. Those beyond its end run.
+    pub left_out: Vec<Option<String>>,
+    /// How long steps are thought to take, by their number: the longest that may start starts first.
+    pub expected: Vec<Duration>,
+}
+
+impl Room {
+    /// A room in which every step runs and none is known to take longer than another.
+    pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
+        Self { root, env, log_dir, jobs, left_out: Vec::new(), expected: Vec::new() }
+    }
 }
 
 /// A lane that is over.
@@ -53,10 +72,10 @@ pub async fn run_lane(
     on_event: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> LaneOutcome {
     let watch = process::Stopwatch::start();
-    let steps: Vec<&Step> = lane.all_steps().collect();
-    let stops: Vec<CancellationToken> = steps.iter().map(|_| CancellationToken::new()).collect();
-    let mut reports: Vec<StepReport> = steps.iter().map(|step| report::skipped(lane, step)).collect();
-    let mut course = Course::new(lane, room.jobs);
+    let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
+    let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::skipped(lane, step)).collect();
+    let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get);
+    let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let mut running = FuturesUnordered::new();
     let deadline = tokio::time::sleep(lane.timeout);
     tokio::pin!(deadline);
@@ -67,10 +86,17 @@ pub async fn run_lane(
         for order in orders {
             match order {
                 Order::Start(number) => {
-                    let work = run_step(lane, steps[number], number, room, &stops[number], on_event);
-                    running.push(async move { (number, work.await) });
+                    running.push(run_step(lane, number, 1, Duration::ZERO, room, &stops[number], on_event));
+                }
+                Order::Again(number, pause) => {
+                    let tries = reports[number].tries + 1;
+                    running.push(run_step(lane, number, tries, pause, room, &stops[number], on_event));
                 }
                 Order::Stop(number) => stops[number].cancel(),
+                Order::Skip(number, reason) => {
+                    reports[number].note = reason;
+                    on_event(StepProgress::Ended(reports[number].clone()));
+                }
                 Order::Done(ruling) => break 'over ruling,
             }
         }
@@ -84,53 +110,99 @@ pub async fn run_lane(
                 is_late = true;
                 course.expire()
             }
-            Some((number, (ended, log))) = running.next() => {
-                let report = report::ended(lane, steps[number], &ended, log, course.status_of_stopped());
-                on_event(StepProgress::Ended(report.clone()));
-                let status = report.status;
-                reports[number] = report;
-                course.ended(number, status)
+            Some(tried) = running.next() => {
+                let number = tried.number;
+                let before = reports[number].duration_ms;
+                let mut report = report::ended(lane, &lane.steps[number], tried, course.status_of_stopped());
+                let (status, orders) = course.ended(number, report.status);
+                report.status = status;
+                report.duration_ms += before;
+                reports[number] = report.clone();
+                let is_tried_again = orders.iter().any(|order| matches!(order, Order::Again(..)));
+                on_event(if is_tried_again { StepProgress::Retried(report) } else { StepProgress::Ended(report) });
+                orders
             }
         };
     };
     LaneOutcome { ruling, steps: reports, duration: watch.read() }
 }
 
+/// One try of a step, over.
+struct Tried {
+    number: usize,
+    tries: u32,
+    ended: Ended,
+    log: PathBuf,
+    /// The part of its output that explains a failure.
+    explained: String,
+    /// Its own test report, where the step names one, or why there is none.
+    tests: Option<Result<JunitReport, String>>,
+}
+
 async fn run_step(
     lane: &Lane,
-    step: &Step,
     number: usize,
+    tries: u32,
+    pause: Duration,
     room: &Room,
     stop: &CancellationToken,
     on_event: &(dyn Fn(StepProgress) + Send + Sync),
-) -> (Ended, PathBuf) {
+) -> Tried {
+    let step = &lane.steps[number];
+    if !pause.is_zero() {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => {}
+        }
+    }
     let (lane_name, name) = (&lane.name, &step.name);
     on_event(StepProgress::Started { lane: lane_name.clone(), step: name.clone(), command: step.run.clone() });
     let tell = |line| on_event(StepProgress::Output { lane: lane_name.clone(), step: name.clone(), line });
-    let lines = Mutex::new(Lines::default());
+    let told = Mutex::new((Lines::default(), Excerpt::new(EXPLAINED)));
     let on_output = |bytes: &[u8]| {
-        let whole = lines.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        let whole = {
+            let (lines, excerpt) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
+            let whole = lines.push(bytes);
+            whole.iter().for_each(|line| excerpt.line(line));
+            whole
+        };
         whole.into_iter().for_each(tell);
     };
+    let again = if tries > 1 { format!("-try{tries}") } else { String::new() };
+    let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));
+    let log = room.log_dir.join(log);
+    let report = step.junit.as_ref().map(|junit| (junit, test_report::place(&room.root, step.dir.as_deref(), junit)));
+    let forgotten =
+        report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
+    let ended = process::run(invocation(lane, step, room, &log), stop, &on_output).await;
+    let (mut lines, mut excerpt) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(line) = lines.rest() {
+        excerpt.line(&line);
+        tell(line);
+    }
+    let tests = report.map(|(junit, place)| {
+        let place = place
+            .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
+        forgotten.and_then(|()| read_junit(&place)).map_err(|fault| fault.to_string())
+    });
+    Tried { number, tries, ended, log, explained: excerpt.finish(), tests }
+}
 
-    let log = room.log_dir.join(format!("{}-{:02}-{}.log", file_name(lane_name), number + 1, file_name(name)));
+fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
     let mut env: BTreeMap<String, String> = room.env.iter().cloned().collect();
     env.extend(lane.env.clone());
     env.extend(step.env.clone());
-    let invocation = Invocation {
-        program: "/bin/sh".into(), // by path: PATH may lead to what the agent wrote
-        args: vec!["-c".into(), step.run.clone()],
+    let mut words = step.shell.iter().cloned();
+    Invocation {
+        program: words.next().unwrap_or_else(|| "/bin/sh".into()),
+        args: words.chain([step.run.clone()]).collect(),
         dir: step.dir.as_ref().map_or_else(|| room.root.clone(), |dir| room.root.join(dir)),
         env: env.into_iter().collect(),
         timeout: step.timeout,
         grace: GRACE,
-        log: Some(log.clone()),
+        log: Some(log.to_owned()),
         log_limit: LOG_LIMIT,
-    };
-    let ended = process::run(invocation, stop, &on_output).await;
-    let rest = lines.lock().unwrap_or_else(PoisonError::into_inner).rest();
-    rest.into_iter().for_each(tell);
-    (ended, log)
+    }
 }
 
 /// A name as part of a file's name.

@@ -1,14 +1,13 @@
 //! What came of a step, in the words of a verdict. Pure.
 
-use super::excerpt::excerpt;
+use super::Tried;
 use crate::duration::show_duration;
 use crate::lane::{Lane, Step};
-use crate::process::{End, Ended};
+use crate::process::End;
 use crate::verdict::{StepReport, StepStatus};
-use std::path::PathBuf;
 
-/// Bytes of output that are looked at for an excerpt: all that is kept of it.
-const LOOKED_AT: usize = 256 * 1024;
+/// Bytes of an excerpt where nothing has to be explained.
+const BRIEF: usize = 1024;
 
 /// The report of a step that was not started.
 pub(super) fn skipped(lane: &Lane, step: &Step) -> StepReport {
@@ -17,17 +16,20 @@ pub(super) fn skipped(lane: &Lane, step: &Step) -> StepReport {
         step: step.name.clone(),
         command: step.run.clone(),
         status: StepStatus::Skipped,
+        tries: 0,
         exit_code: None,
         signal: None,
         duration_ms: 0,
         log: None,
         excerpt: String::new(),
         note: String::new(),
+        tests: None,
     }
 }
 
 /// The report of a step that is over. `stopped` is what one is that was ended by an order to stop.
-pub(super) fn ended(lane: &Lane, step: &Step, ended: &Ended, log: PathBuf, stopped: StepStatus) -> StepReport {
+pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus) -> StepReport {
+    let Tried { tries, ended, log, explained, tests, .. } = tried;
     let (status, mut note) = match &ended.end {
         End::Exited(0) => (StepStatus::Passed, String::new()),
         End::Exited(126 | 127) => (StepStatus::Failed, "the shell could not find or run a program".into()),
@@ -45,18 +47,37 @@ pub(super) fn ended(lane: &Lane, step: &Step, ended: &Ended, log: PathBuf, stopp
         End::NotStarted(why) => (StepStatus::Errored, why.clone()),
     };
     if ended.leaked {
-        note =
-            [note.as_str(), "left processes behind, which were killed"].join(if note.is_empty() { "" } else { "; " });
+        note = also(&note, "left processes behind, which were killed");
     }
+    let (status, tests) = match tests {
+        Some(Ok(report)) => (status, Some(Box::new(report.summary()))),
+        // A report that is named is evidence: without it a pass counts for nothing.
+        Some(Err(why)) => {
+            note = also(&note, &why);
+            (if status == StepStatus::Passed { StepStatus::Failed } else { status }, None)
+        }
+        None => (status, None),
+    };
     let was_started = !matches!(ended.end, End::NotStarted(_));
     StepReport {
         status,
+        tries,
         exit_code: if let End::Exited(code) = ended.end { Some(code) } else { None },
         signal: if let End::Signalled(signal) = ended.end { Some(signal) } else { None },
         duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
         log: was_started.then(|| log.to_string_lossy().into_owned()),
-        excerpt: excerpt(&ended.output.text(LOOKED_AT), status),
+        excerpt: match status {
+            StepStatus::Failed | StepStatus::AllowedFailure | StepStatus::TimedOut | StepStatus::Errored => explained,
+            StepStatus::Passed | StepStatus::Flaky | StepStatus::Cancelled | StepStatus::Skipped => {
+                ended.output.text(BRIEF).trim_end().to_owned()
+            }
+        },
         note,
+        tests,
         ..skipped(lane, step)
     }
+}
+
+fn also(note: &str, more: &str) -> String {
+    [note, more].join(if note.is_empty() { "" } else { "; " })
 }

@@ -12,7 +12,7 @@ struct Place {
 fn place() -> Place {
     let folder = tempfile::tempdir().unwrap();
     let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("WHO".into(), "room".into())];
-    let room = Room { root: folder.path().into(), env, log_dir: folder.path().join("logs"), jobs: 4 };
+    let room = Room::new(folder.path().into(), env, folder.path().join("logs"), 4);
     Place { folder, room }
 }
 
@@ -37,12 +37,14 @@ async fn a_step_runs_in_its_directory_with_its_variables_and_leaves_a_log() {
         step: "say it".into(),
         command: "echo $WHO $A $B; basename $(pwd)".into(),
         status: Passed,
+        tries: 1,
         exit_code: Some(0),
         signal: None,
         duration_ms: 0,
         log: Some(log.display().to_string()),
         excerpt: "room lane step\nsub".into(),
         note: String::new(),
+        tests: None,
     };
     outcome.steps[0].duration_ms = 0;
     assert_eq!((outcome.ruling, outcome.steps), (LaneRuling::Passed, vec![report]));
@@ -74,6 +76,14 @@ async fn what_happens_is_told_as_it_happens() {
     ];
     assert_eq!(*events.lock().unwrap(), told);
     assert_eq!((outcome.ruling, outcome.steps[1].exit_code), (LaneRuling::Failed, Some(3)));
+}
+
+#[tokio::test]
+async fn the_excerpt_of_a_failure_has_its_cause_from_the_middle_of_a_long_output() {
+    let outcome = run(&place(), "steps: [{run: 'seq 50000; echo \"a.c:1:2: error: bad\"; seq 50000; exit 1'}]").await;
+    let excerpt = &outcome.steps[0].excerpt;
+    assert!(excerpt.contains("[… 50000 lines …]\na.c:1:2: error: bad\n[… "), "{excerpt}");
+    assert!(excerpt.ends_with("\n49999\n50000"), "{excerpt}");
 }
 
 #[tokio::test]
@@ -129,7 +139,9 @@ async fn a_stop_cancels_what_runs() {
     };
     let outcome = run_lane(&lane, &place.room, &stop, &on_event).await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Cancelled, Skipped]));
-    let outcome = run_lane(&lane, &place.room, &stop, &|event| panic!("{event:?}")).await;
+    let started =
+        |event: StepProgress| assert!(matches!(&event, StepProgress::Ended(step) if step.tries == 0), "{event:?}");
+    let outcome = run_lane(&lane, &place.room, &stop, &started).await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Skipped, Skipped]));
 }
 
@@ -150,4 +162,39 @@ async fn no_more_steps_run_at_a_time_than_the_room_has_jobs() {
     let outcome =
         run(&place, &format!("steps: [{{parallel: [{{run: {one}}}, {{run: {one}}}, {{run: {one}}}]}}]")).await;
     assert_eq!(statuses(&outcome), vec![Passed, Passed, Passed]);
+}
+
+#[tokio::test]
+async fn a_failed_step_is_tried_again_with_a_log_for_each_try() {
+    let place = place();
+    let text =
+        "steps: [{name: a, run: 'test -f done || { touch done; echo first; exit 3; }', retries: 1, retry_delay: 1ms}]";
+    let outcome = run(&place, text).await;
+    assert_eq!(
+        (outcome.ruling, statuses(&outcome), outcome.steps[0].tries),
+        (LaneRuling::Passed, vec![StepStatus::Flaky], 2)
+    );
+    let log = |name: &str| std::fs::read_to_string(place.folder.path().join("logs").join(name)).unwrap();
+    assert_eq!((log("verify-01-a.log").as_str(), log("verify-01-a-try2.log").as_str()), ("first\n", ""));
+}
+
+#[tokio::test]
+async fn a_step_has_the_shell_that_it_names() {
+    let outcome = run(&place(), "steps: [{name: a, run: 'echo ${BASH_VERSION:+yes}', shell: bash -eu -c}]").await;
+    assert_eq!(outcome.steps[0].excerpt, "yes");
+}
+
+#[tokio::test]
+async fn a_named_test_report_is_read_and_without_it_a_pass_counts_for_nothing() {
+    let place = place();
+    let xml = "<testsuite name='s'><testcase name='good'/><testcase name='bad'><failure message='no'/></testcase></testsuite>";
+    std::fs::write(place.folder.path().join("old.xml"), xml).unwrap();
+    let text = format!(
+        "fail_fast: false\nsteps: [{{name: a, run: \"printf '%s' \\\"{xml}\\\" > new.xml; exit 1\", junit: new.xml}}, {{name: b, run: 'true', junit: old.xml}}]"
+    );
+    let outcome = run(&place, &text).await;
+    let tests = outcome.steps[0].tests.as_ref().unwrap();
+    assert_eq!((tests.counts.tests, tests.counts.failures, tests.failing[0].name.as_str()), (2, 1, "bad"));
+    assert_eq!((outcome.steps[1].status, outcome.steps[1].tests.is_none()), (Failed, true), "an old report is none");
+    assert!(outcome.steps[1].note.starts_with("the step wrote no test report"), "{}", outcome.steps[1].note);
 }

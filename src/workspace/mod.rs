@@ -1,7 +1,9 @@
 //! The directory that the agent may change: files by way of [`jail`], and which of them it may not change.
 
+mod changes;
 pub mod jail;
 pub mod pattern;
 mod protection;
 
+pub use changes::changed_paths;
 pub use protection::{ProtectedRule, Protection};

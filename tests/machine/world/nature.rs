@@ -222,12 +222,14 @@ pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {
         step: name.into(),
         command: "make".into(),
         status,
+        tries: 1,
         exit_code: None,
         signal: None,
         duration_ms: 1,
         log: None,
         excerpt: String::new(),
         note: String::new(),
+        tests: None,
     }
 }
 

@@ -1,0 +1,132 @@
+//! Lanes made of several files, of tasks, and of needs.
+
+use crate::lane::{Book, Lane, LaneFault};
+
+fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneFault> {
+    let mut book = Book::default();
+    for (name, text) in files {
+        match *name {
+            "fledge.yaml" => book.add_tasks(name, text),
+            name => book.add_lane(name, &format!("lanes/{name}.yaml"), text),
+        }
+    }
+    book.lane(files[0].0)
+}
+
+/// One line a step: its number, name, command, what it waits for, and what of that it needs.
+fn drawn(files: &[(&str, &str)]) -> String {
+    let lane = lane(files).unwrap_or_else(|fault| panic!("{fault}"));
+    let line = |(number, step): (usize, &crate::lane::Step)| {
+        format!("{number} {} [{}] after {:?} needs {:?}\n", step.name, step.run, step.after, step.needs)
+    };
+    lane.steps.iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn steps_wait_for_all_before_them_unless_they_say_what_they_need() {
+    let text = "
+steps:
+  - { name: fmt, run: a }
+  - name: checks
+    parallel: [{ name: lint, run: b }, { name: test, run: c, needs: [fmt] }]
+  - { name: docs, run: d, needs: [test] }
+  - { name: early, run: e, needs: [] }
+  - { name: both, run: f, needs: [checks, docs] }
+  - { name: last, run: g }
+";
+    insta::assert_snapshot!(drawn(&[("verify", text)]), @r"
+    0 fmt [a] after [] needs []
+    1 lint [b] after [0] needs []
+    2 test [c] after [0] needs [0]
+    3 docs [d] after [2] needs [2]
+    4 early [e] after [] needs []
+    5 both [f] after [1, 2, 3] needs [1, 2, 3]
+    6 last [g] after [1, 2, 3, 4, 5] needs []
+    ");
+}
+
+#[test]
+fn a_task_brings_what_it_depends_on_each_once_in_a_lane() {
+    let text = "
+tasks:
+  build: { cmd: make, env: { A: task, B: task }, dir: sub }
+  unit: { cmd: make unit, deps: [build] }
+  all: { deps: [unit, lint] }
+steps:
+  - task: unit
+  - { name: everything, task: all }
+  - { task: build, name: again, env: { B: step } }
+";
+    let files = [("verify", text), ("fledge.yaml", "protect: [x]\ntasks: { lint: make lint }\n")];
+    insta::assert_snapshot!(drawn(&files), @r"
+    0 build [make] after [] needs []
+    1 unit [make unit] after [0] needs [0]
+    2 lint [make lint] after [1] needs []
+    3 again [make] after [1, 2] needs []
+    ");
+    let lane = lane(&files).unwrap();
+    let step = &lane.steps[3];
+    assert_eq!(step.env.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(), ["A=task", "B=step"]);
+    assert_eq!((step.dir.as_deref(), lane.steps[1].dir.as_deref()), (Some("sub"), None));
+}
+
+#[test]
+fn another_lane_is_put_in_with_its_own_variables_tasks_and_names() {
+    let inner = "env: { A: inner, B: inner }\ntasks: { t: echo inner }\nsteps: [{ name: one, run: x }, { task: t, needs: [one] }]";
+    let outer = "
+tasks: { t: echo outer }
+steps:
+  - { name: first, run: x }
+  - { lane: inner, env: { B: outer } }
+  - { task: t, needs: [inner] }
+";
+    let files = [("outer", outer), ("inner", inner)];
+    insta::assert_snapshot!(drawn(&files), @r"
+    0 first [x] after [] needs []
+    1 inner/one [x] after [0] needs []
+    2 inner/t [echo inner] after [1] needs [1]
+    3 t [echo outer] after [1, 2] needs [1, 2]
+    ");
+    let lane = lane(&files).unwrap();
+    assert_eq!(lane.steps[1].env.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(), ["A=inner", "B=outer"]);
+}
+
+#[test]
+fn what_is_unknown_twice_or_in_a_circle_is_told_with_its_place_and_file() {
+    let cases: &[&[(&str, &str)]] = &[
+        &[("a", "steps: [{ lane: b }]"), ("b", "steps: [{ name: x, run: x }, { lane: a }]")],
+        &[("a", "steps: [{ lane: bb }]"), ("b", "steps: [{ run: x }]")],
+        &[("a", "steps: [{ lane: b }]"), ("b", "steps: [{ rnu: x }]")],
+        &[("a", "tasks: { x: { deps: [y] }, y: { cmd: y, deps: [x] } }\nsteps: [{ task: x }]")],
+        &[("a", "tasks: { build: make }\nsteps: [{ task: biuld }]")],
+        &[("a", "steps:\n  - { name: one, run: x, needs: [two] }\n  - { name: two, run: x }")],
+        &[("a", "steps:\n  - { name: one, run: x, needs: [thre] }\n  - { name: three, run: x, needs: [] }")],
+        &[("a", "steps:\n  - { name: one, run: x }\n  - { name: one, run: y }")],
+        &[("a", "steps: [{ task: t }]"), ("fledge.yaml", "tasks: { t: 5 }")],
+    ];
+    let told: Vec<String> = cases.iter().map(|files| lane(files).unwrap_err().to_string()).collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn lanes_that_double_at_each_include_are_refused_before_they_fill_the_memory() {
+    let names: Vec<String> = (0..30).map(|depth| format!("l{depth}")).collect();
+    let texts: Vec<String> =
+        (1..30).map(|next| format!("steps: [{{ name: a, lane: l{next} }}, {{ name: b, lane: l{next} }}]")).collect();
+    let mut files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    files.push(("l29", "steps: [{ run: x }]"));
+    assert!(lane(&files).unwrap_err().to_string().contains("a lane has at most"));
+}
+
+#[test]
+fn a_graph_of_a_thousand_steps_is_made_in_no_time() {
+    let mut text = String::from("steps:\n");
+    for number in 0..1000 {
+        let needs: Vec<String> =
+            [number - 50, number - 49].iter().filter(|n| **n >= 0).map(|n| format!("s{n}")).collect();
+        text.push_str(&format!("  - {{ name: s{number}, run: x, needs: [{}] }}\n", needs.join(", ")));
+    }
+    let lane = lane(&[("verify", &text)]).unwrap();
+    assert_eq!((lane.steps.len(), lane.steps[999].needs.as_slice()), (1000, [949, 950].as_slice()));
+}

@@ -1,0 +1,98 @@
+//! When a step runs: `VAR`, `VAR=value`, and both with a `!` before them.
+
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One condition over a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether it must not be so.
+    negated: bool,
+    variable: String,
+    /// The value that it must have; any but none when absent.
+    value: Option<String>,
+}
+
+impl Condition {
+    /// Reads conditions joined by commas.
+    ///
+    /// # Errors
+    /// The first that is none, and what is wrong with it.
+    pub(super) fn parse_all(text: &str) -> Result<Vec<Self>, String> {
+        text.split(',').map(|part| Self::parse(part.trim())).collect()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (negated, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest.trim_start()));
+        let (variable, value) = match rest.split_once('=') {
+            Some((variable, value)) => (variable.trim(), Some(value.trim().to_owned())),
+            None => (rest, None),
+        };
+        if !is_variable(variable) {
+            return Err(format!("`{text}` is no condition"));
+        }
+        Ok(Self { negated, variable: variable.to_owned(), value })
+    }
+
+    /// Whether it holds. A variable that is empty counts as not set.
+    pub fn holds(&self, variables: &BTreeMap<String, String>) -> bool {
+        let is = variables.get(&self.variable).map(String::as_str).unwrap_or_default();
+        let holds = self.value.as_ref().map_or(!is.is_empty(), |value| is == value);
+        holds != self.negated
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.negated { "!" } else { "" };
+        write!(f, "{sign}{}", self.variable)?;
+        self.value.as_ref().map_or(Ok(()), |value| write!(f, "={value}"))
+    }
+}
+
+impl Serialize for Condition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Whether a text can name a variable of the environment.
+pub(super) fn is_variable(name: &str) -> bool {
+    let plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    plain && name.starts_with(|char: char| !char.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_hold_as_their_forms_say_and_all_must() {
+        let variables = [("CI", "1"), ("EMPTY", "")].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        for (text, holds) in [
+            ("CI", true),
+            ("!CI", false),
+            ("CI=1", true),
+            ("CI=2", false),
+            ("!CI=2", true),
+            ("! CI = 1", false),
+            ("EMPTY", false),
+            ("!EMPTY", true),
+            ("NONE", false),
+            ("NONE=", true),
+            ("CI, !NONE", true),
+            ("CI,NONE", false),
+        ] {
+            let conditions = Condition::parse_all(text).unwrap();
+            assert_eq!(conditions.iter().all(|condition| condition.holds(&variables)), holds, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused() {
+        for text in ["", "!", "=x", "1A", "A,,B", "A B", "$CI"] {
+            assert!(Condition::parse_all(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Chooses among the blocks of an output what is shown in a limited number of bytes, and puts it in the order it came in.
+
+use super::blocks::{Block, Ends, Kept, Line};
+use std::collections::BTreeMap;
+
+/// What is worth most comes first: how it ended and what failed, in few lines; the causes, from the first on; the end; words that
+/// may explain; warnings where nothing else does.
+pub(super) fn choose(kept: &Kept, limit: usize) -> String {
+    let room = limit.saturating_sub(mark(kept.lines).len());
+    let mut choice = Choice { lines: BTreeMap::new(), all: kept.lines, room };
+    let has_causes = !kept.causes.first.is_empty();
+    choice.fill(&kept.sums, limit / 8, 0);
+    choice.fill(&kept.names, limit / 5, limit / 8);
+    let spare = limit / 8;
+    let most = choice.room.saturating_sub(spare);
+    choice.fill(&kept.causes, most, most / 4 * 3);
+    choice.fill_tail(kept, if has_causes { spare } else { limit / 4 });
+    // Where a tool has told the cause, loose words tell little more, and the last of them most.
+    let (most, from_start) = if has_causes { (limit / 8, 0) } else { (choice.room / 2, choice.room / 6) };
+    choice.fill(&kept.hints, most, from_start);
+    if !has_causes {
+        choice.fill(&kept.warnings, choice.room / 2, choice.room / 4);
+        choice.fill_tail(kept, choice.room);
+    }
+    choice.render()
+}
+
+struct Choice<'a> {
+    lines: BTreeMap<u64, &'a str>,
+    /// The number of all lines.
+    all: u64,
+    room: usize,
+}
+
+impl<'a> Choice<'a> {
+    /// Takes blocks in at most `share` bytes: from the first on for `from_start` of them, then from the last on.
+    fn fill(&mut self, ends: &'a Ends, share: usize, from_start: usize) {
+        let all: Vec<&Block> = ends.first.iter().chain(&ends.last).collect();
+        let floor = self.room.saturating_sub(share);
+        let middle = self.room.saturating_sub(from_start);
+        let mut next = 0;
+        while next < all.len() && self.room > middle && self.take(all[next], floor, next == 0) {
+            next += 1;
+        }
+        for (count, block) in all[next..].iter().rev().enumerate() {
+            if !self.take(block, floor, next == 0 && count == 0) {
+                break;
+            }
+        }
+    }
+
+    /// Takes the last lines in at most `share` bytes.
+    fn fill_tail(&mut self, kept: &'a Kept, share: usize) {
+        let floor = self.room.saturating_sub(share);
+        for line in kept.tail.iter().rev() {
+            if !self.take_line(line, floor) {
+                break;
+            }
+        }
+    }
+
+    /// Takes a block whole, or as far as there is room if `in_part`. False when it was not taken whole.
+    fn take(&mut self, block: &'a Block, floor: usize, in_part: bool) -> bool {
+        let before = (self.lines.clone(), self.room);
+        let is_whole = block.iter().all(|line| self.take_line(line, floor));
+        if !is_whole && !in_part {
+            (self.lines, self.room) = before;
+        }
+        is_whole
+    }
+
+    /// Takes a line if it and the marks that it makes necessary leave `floor` bytes of room.
+    fn take_line(&mut self, line: &'a Line, floor: usize) -> bool {
+        if self.lines.contains_key(&line.number) {
+            return true;
+        }
+        let from = self.lines.range(..line.number).next_back().map_or(0, |(number, _)| number + 1);
+        let to = self.lines.range(line.number..).next().map_or(self.all, |(number, _)| *number);
+        let marks = mark(line.number - from).len() + mark(to - line.number - 1).len();
+        let cost = (line.text.len() + 1 + marks).saturating_sub(mark(to - from).len());
+        if cost > self.room.saturating_sub(floor) {
+            return false;
+        }
+        self.room -= cost;
+        self.lines.insert(line.number, &line.text);
+        true
+    }
+
+    fn render(self) -> String {
+        if self.lines.is_empty() {
+            return String::new(); // not even a mark may fit
+        }
+        let (mut text, mut next) = (String::new(), 0);
+        for (number, line) in self.lines {
+            text.push_str(&mark(number - next));
+            text.push_str(line);
+            text.push('\n');
+            next = number + 1;
+        }
+        text.push_str(&mark(self.all - next));
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// What stands where this many lines are left out.
+fn mark(hidden: u64) -> String {
+    match hidden {
+        0 => String::new(),
+        1..10 => "[…]\n".into(),
+        _ => format!("[… {hidden} lines …]\n"),
+    }
+}

@@ -1,0 +1,251 @@
+//! Reads a JUnit report: XML text to tests. Pure. There is no standard; this takes what the common writers have in common
+//! (<https://github.com/testmoapp/junitxml>): suites nested or not, and in them `testcase` elements with what befell them inside.
+//!
+//! The text comes from a program that may be hostile. Entities other than XML's own five are refused with the document type that
+//! could declare them, time is linear and memory bounded by the size of the text.
+
+use super::excerpt::excerpt;
+use crate::process::clean;
+use crate::verdict::{TestCase, TestCounts, TestStatus, TestSummary};
+use quick_xml::Reader;
+use quick_xml::escape::{resolve_predefined_entity, unescape};
+use quick_xml::events::{BytesStart, Event};
+
+/// The most tests that a report may have.
+const MAX_TESTS: usize = 100_000;
+/// How deep elements may be nested.
+const DEEPEST: usize = 64;
+/// The most failing tests that a summary names.
+const NAMED: usize = 100;
+/// Bytes of one test's message.
+const MESSAGE: usize = 1024;
+/// Bytes of text that are looked at for a message.
+const LOOKED_AT: usize = 64 * 1024;
+/// Bytes of a name.
+const NAME: usize = 400;
+
+/// The tests of a report, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JunitReport {
+    /// How many ended how: counted here, whatever the report claims.
+    pub counts: TestCounts,
+    /// All of them.
+    pub cases: Vec<TestCase>,
+}
+
+/// Where and why a text is no JUnit report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct Malformed {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub why: String,
+}
+
+impl JunitReport {
+    /// Reads the text of a report.
+    ///
+    /// # Errors
+    ///
+    /// When it is not well-formed, declares a document type, is no test report, has more than 100,000 tests, or nests deeper than
+    /// 64 elements.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let text = text.trim_start_matches('\u{feff}');
+        let mut reader = Reader::from_str(text);
+        let mut tree = Tree::default();
+        loop {
+            let event = reader.read_event();
+            let at = if event.is_ok() { reader.buffer_position() } else { reader.error_position() };
+            let taken = event.map_err(|error| error.to_string()).and_then(|event| tree.take(event));
+            match taken {
+                Ok(true) => {}
+                Ok(false) => return Ok(tree.report),
+                Err(why) => return Err(Malformed { line: line_at(text, at), why }),
+            }
+        }
+    }
+
+    /// Its counts and the first of its failing tests.
+    pub fn summary(&self) -> TestSummary {
+        let failing = |case: &&TestCase| matches!(case.status, TestStatus::Failed | TestStatus::Errored);
+        TestSummary { counts: self.counts, failing: self.cases.iter().filter(failing).take(NAMED).cloned().collect() }
+    }
+}
+
+/// What is open at a place of the text.
+#[derive(Default)]
+struct Tree {
+    report: JunitReport,
+    open: Vec<Element>,
+    /// Whether a suite was there.
+    has_suite: bool,
+    /// The test that is open, and the text inside of what befell it.
+    case: Option<(TestCase, String)>,
+}
+
+enum Element {
+    /// A suite of this name, or all suites together.
+    Suite(String),
+    Case,
+    /// What befell a test.
+    Outcome,
+    Other,
+}
+
+impl Tree {
+    /// Takes the next part of the text in; false at its end.
+    fn take(&mut self, event: Event<'_>) -> Result<bool, String> {
+        match event {
+            Event::Start(start) => self.begin(&start)?,
+            Event::Empty(start) => {
+                self.begin(&start)?;
+                self.end();
+            }
+            Event::End(_) => self.end(),
+            Event::Text(text) => self.add(&text.xml10_content()),
+            Event::CData(text) => self.add(&text.xml10_content()),
+            Event::GeneralRef(reference) => {
+                let name = reference.xml10_content();
+                let char = reference.resolve_char_ref().map_err(|error| error.to_string())?.map(String::from);
+                let text = char.or_else(|| resolve_predefined_entity(&name).map(str::to_owned));
+                self.add(&text.ok_or_else(|| format!("the entity `{}` is not one of XML's own", name_of(&name)))?);
+            }
+            Event::DocType(_) => return Err("a document type is declared, which no test report needs".into()),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+            Event::Eof if !self.open.is_empty() => return Err("the report ends before its elements do".into()),
+            Event::Eof if !self.has_suite => return Err("there is no test suite in it".into()),
+            Event::Eof => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
+        if self.open.len() == DEEPEST {
+            return Err(format!("elements are nested deeper than {DEEPEST}"));
+        }
+        let element = match (start.local_name().into_inner(), self.case.is_some()) {
+            ("testsuites" | "testsuite", false) => {
+                self.has_suite = true;
+                Element::Suite(attribute(start, "name")?)
+            }
+            ("testcase", false) if self.has_suite => {
+                self.case = Some((self.case_of(start)?, String::new()));
+                Element::Case
+            }
+            (name @ ("failure" | "error" | "skipped"), true) => {
+                self.befall(name, start)?;
+                Element::Outcome
+            }
+            (name, _) if self.open.is_empty() => return Err(format!("`{}` is no test suite", name_of(name))),
+            _ => Element::Other,
+        };
+        self.open.push(element);
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if !matches!(self.open.pop(), Some(Element::Case)) {
+            return;
+        }
+        let Some((mut case, text)) = self.case.take() else { return };
+        case.message = message(&case.message, text.trim());
+        let counts = &mut self.report.counts;
+        counts.tests += 1;
+        match case.status {
+            TestStatus::Passed => {}
+            TestStatus::Failed => counts.failures += 1,
+            TestStatus::Errored => counts.errors += 1,
+            TestStatus::Skipped => counts.skipped += 1,
+        }
+        self.report.cases.push(case);
+    }
+
+    fn add(&mut self, piece: &str) {
+        if let (Some(Element::Outcome), Some((_, text))) = (self.open.last(), &mut self.case) {
+            let room = LOOKED_AT.saturating_sub(text.len());
+            text.push_str(&piece[..piece.floor_char_boundary(room)]);
+        }
+    }
+
+    fn case_of(&self, start: &BytesStart<'_>) -> Result<TestCase, String> {
+        if self.report.cases.len() == MAX_TESTS {
+            return Err(format!("there are more than {MAX_TESTS} tests"));
+        }
+        let some = |text: String| if text.is_empty() { None } else { Some(text) };
+        let suite_here = || {
+            let name = |element: &Element| if let Element::Suite(name) = element { Some(name.clone()) } else { None };
+            self.open.iter().rev().find_map(name).unwrap_or_default()
+        };
+        // Seconds; some writers put commas between thousands.
+        let seconds = attribute(start, "time")?.replace(',', "").parse::<f64>().ok();
+        let millis = seconds.filter(|time| (0.0..1e9).contains(time)).map(|time| (time * 1000.0).round() as u64);
+        Ok(TestCase {
+            suite: some(attribute(start, "classname")?).unwrap_or_else(suite_here),
+            name: attribute(start, "name")?,
+            file: some(attribute(start, "file")?),
+            line: attribute(start, "line")?.parse().ok(),
+            duration_ms: millis,
+            status: TestStatus::Passed,
+            message: String::new(),
+        })
+    }
+
+    /// Notes what befell the test that is open: the first of several, and a failure rather than a skip.
+    fn befall(&mut self, name: &str, start: &BytesStart<'_>) -> Result<(), String> {
+        let Some((case, text)) = &mut self.case else { return Ok(()) };
+        let status = match name {
+            "failure" => TestStatus::Failed,
+            "error" => TestStatus::Errored,
+            _ => TestStatus::Skipped,
+        };
+        if matches!(case.status, TestStatus::Passed | TestStatus::Skipped) {
+            text.clear();
+            case.status = status;
+            case.message = raw_attribute(start, "message")?;
+            if case.message.is_empty() {
+                case.message = raw_attribute(start, "type")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The message of a report's attribute and the text below it, which often says the same again and more.
+fn message(said: &str, text: &str) -> String {
+    let (said, text) = (clean(said.trim().as_bytes()), clean(text.as_bytes()));
+    if said.is_empty() || text.contains(&said) {
+        return excerpt(&text, MESSAGE);
+    }
+    let said = excerpt(&said, MESSAGE / 2);
+    if text.is_empty() { said } else { format!("{said}\n{}", excerpt(&text, MESSAGE - said.len() - 1)) }
+}
+
+/// The value of an attribute as part of a name: clean, on one line, short; empty when there is none.
+fn attribute(start: &BytesStart<'_>, name: &str) -> Result<String, String> {
+    Ok(name_of(&raw_attribute(start, name)?))
+}
+
+fn raw_attribute(start: &BytesStart<'_>, name: &str) -> Result<String, String> {
+    // Whether an attribute stands twice is not looked at: that would take quadratic time.
+    for attribute in start.attributes().with_checks(false) {
+        let attribute = attribute.map_err(|error| error.to_string())?;
+        if attribute.key.into_inner() == name {
+            return Ok(unescape(&attribute.value).map_err(|error| error.to_string())?.into_owned());
+        }
+    }
+    Ok(String::new())
+}
+
+fn name_of(text: &str) -> String {
+    let text = clean(text.as_bytes()).replace('\n', " ");
+    text[..text.floor_char_boundary(NAME)].trim().to_owned()
+}
+
+fn line_at(text: &str, at: u64) -> usize {
+    let at = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+    1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests;

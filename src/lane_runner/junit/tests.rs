@@ -1,0 +1,124 @@
+//! Reports as runners write them, and as attackers would.
+
+use super::*;
+use proptest::prelude::*;
+
+fn case(suite: &str, name: &str, status: TestStatus, message: &str) -> TestCase {
+    let (suite, name, message) = (suite.into(), name.into(), message.into());
+    TestCase { suite, name, file: None, line: None, duration_ms: None, status, message }
+}
+
+#[test]
+fn suites_nested_or_not_and_every_way_to_end_are_read() {
+    let text = r#"<?xml version="1.0" encoding="utf-8"?>
+<testsuites name="all"><testsuite name="outer"><properties><property name="error" value="1"/></properties>
+  <testcase name="plain"/>
+  <testsuite name="inner">
+    <testcase classname="cart.Total" name="adds &gt; 2" file="src/cart.py" line="12" time="1,000.0015">
+      <failure message="expected 6 &#10;got 5" type="AssertionError"><![CDATA[expected 6 <5>
+at cart.py:3]]> &amp; more</failure>
+      <system-out><![CDATA[<failure>]]></system-out>
+    </testcase>
+    <testcase name="breaks"><error type="OSError"/></testcase>
+    <testcase name="later"><skipped message="not on Linux"/></testcase>
+  </testsuite>
+  <testcase name="after" time="NaN"><system-err>error</system-err></testcase>
+</testsuite></testsuites>"#;
+    let adds = TestCase {
+        file: Some("src/cart.py".into()),
+        line: Some(12),
+        duration_ms: Some(1_000_002),
+        ..case("cart.Total", "adds > 2", TestStatus::Failed, "expected 6 \ngot 5\nexpected 6 <5>\nat cart.py:3 & more")
+    };
+    let breaks = case("inner", "breaks", TestStatus::Errored, "OSError");
+    let report = JunitReport {
+        counts: TestCounts { tests: 5, failures: 1, errors: 1, skipped: 1 },
+        cases: vec![
+            case("outer", "plain", TestStatus::Passed, ""),
+            adds.clone(),
+            breaks.clone(),
+            case("inner", "later", TestStatus::Skipped, "not on Linux"),
+            case("outer", "after", TestStatus::Passed, ""),
+        ],
+    };
+    assert_eq!(JunitReport::parse(text).as_ref(), Ok(&report));
+    assert_eq!(report.summary(), TestSummary { counts: report.counts, failing: vec![adds, breaks] });
+}
+
+#[test]
+fn an_escape_code_or_a_long_message_does_no_harm() {
+    let text = format!(
+        "<testsuite><testcase name='\x1b[1mbold\n2'><failure message='{}the end'/></testcase></testsuite>",
+        "x\n".repeat(5000)
+    );
+    let case = &JunitReport::parse(&text).unwrap().cases[0];
+    assert_eq!(case.name, "bold 2");
+    assert!(case.message.len() <= MESSAGE && case.message.ends_with("\nthe end"), "{}", case.message);
+}
+
+#[test]
+fn what_is_no_report_is_refused_with_its_place() {
+    let laughs = "<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY a \"&lol;&lol;\">]>\n<testsuite name=\"&a;\"/>";
+    let outside = "<!DOCTYPE x [<!ENTITY file SYSTEM \"file:///etc/passwd\">]><testsuite>&file;</testsuite>";
+    let refused = |text: &str| JunitReport::parse(text).unwrap_err().to_string();
+    let texts = [
+        "",
+        "no tests here",
+        "<html>\n</html>",
+        "<testsuite>\n<testcase name='a'></testsuite>",
+        "<testsuite>\n\n<testcase",
+        "<testsuite><testcase name='a'>",
+        "<testsuite>\n<testcase name=a/></testsuite>",
+        "<testsuite>\n<testcase name='&lol;'/></testsuite>",
+        "<testsuite><testcase><failure>\n&lol;</failure></testcase></testsuite>",
+        "<testsuite><testcase><failure>&#0;</failure></testcase></testsuite>",
+        laughs,
+        outside,
+    ];
+    insta::assert_snapshot!(texts.map(refused).join("\n"), @r#"
+    line 1: there is no test suite in it
+    line 1: there is no test suite in it
+    line 1: `html` is no test suite
+    line 2: ill-formed document: expected `</testcase>`, but `</testsuite>` was found
+    line 3: syntax error: tag not closed: `>` not found before end of input
+    line 1: the report ends before its elements do
+    line 2: position 14: attribute value must be enclosed in `"` or `'`
+    line 2: at 1..4: unrecognized entity `lol`
+    line 2: the entity `lol` is not one of XML's own
+    line 1: invalid character reference: 0x0 character is not permitted in XML
+    line 1: a document type is declared, which no test report needs
+    line 1: a document type is declared, which no test report needs
+    "#);
+}
+
+#[test]
+fn hostile_shapes_take_linear_time() {
+    let deep = "<testsuite>".repeat(100_000);
+    assert_eq!(JunitReport::parse(&deep).unwrap_err().why, "elements are nested deeper than 64");
+    let attributes: String = (0..50_000).map(|n| format!(" a{n}='&lt;'")).collect();
+    let wide = format!("<testsuite><testcase{attributes} name='last'/></testsuite>");
+    assert_eq!(JunitReport::parse(&wide).unwrap().cases[0].name, "last");
+    let many = format!("<testsuite>{}", "<testcase/>".repeat(MAX_TESTS + 1));
+    assert_eq!(JunitReport::parse(&many).unwrap_err().why, "there are more than 100000 tests");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = JunitReport::parse(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_mixture_of_its_own_words_makes_it_panic(
+        pieces in proptest::collection::vec(
+            "<testsuites?( name='\\PC{0,4}')?/?>|</testsuites?>|<testcase( (name|classname|time|line)=\"\\PC{0,4}\"){0,2}/?>|</testcase>|<(failure|error|skipped)( message='\\PC{0,5}')?/?>|</(failure|error|skipped)>|<!\\[CDATA\\[|\\]\\]>|<!--|-->|&(lt|#[0-9]{1,9}|x);|\\PC{0,5}",
+            0..20,
+        ),
+    ) {
+        if let Ok(report) = JunitReport::parse(&pieces.concat()) {
+            prop_assert_eq!(report.counts.tests, report.cases.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What the gate said, and why a run ended: the words of judgement, and the one table that ties them to exit codes.
+
+mod reason;
+
+pub use reason::{Reason, ReasonRow};
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What one gate run said about the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The ruling.
+    pub ruling: Ruling,
+    /// Every step that was looked at, in the order of the lanes.
+    pub steps: Vec<StepReport>,
+    /// Protected paths that had changed, sorted.
+    pub findings: Vec<Finding>,
+    /// How long the gate took, in milliseconds.
+    pub duration_ms: u64,
+    /// What the model is told when the ruling is not [`Ruling::Passed`]; bounded.
+    pub feedback: String,
+    /// Equal for two verdicts whose failing steps are the same; empty for a passed one.
+    pub signature: String,
+    /// What else should be known, a line each; every one becomes a warning of the run.
+    pub notes: Vec<String>,
+}
+
+/// The ruling of a gate run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruling {
+    /// Every required step passed.
+    Passed,
+    /// A step ran and said no, or ran out of time.
+    Failed,
+    /// A step could not run. Not the agent's fault, and never told to it.
+    Errored,
+    /// Something that defines the gate was changed.
+    Tampered,
+}
+
+/// A protected path that was changed during the run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// The path, relative to the workspace, with `/` between its parts.
+    pub path: String,
+    /// What happened to it: `added`, `changed`, `removed`.
+    pub change: String,
+    /// The rule that protects it.
+    pub rule: String,
+}
+
+/// How one step of a lane ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// The lane's name.
+    pub lane: String,
+    /// The step's name.
+    pub step: String,
+    /// The command line as the lane has it.
+    pub command: String,
+    /// How it ended.
+    pub status: StepStatus,
+    /// How often it was started.
+    pub tries: u32,
+    /// The exit code, when it exited.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, when one did.
+    pub signal: Option<i32>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The file with its whole output, when there is one.
+    pub log: Option<String>,
+    /// The part of the output that explains the result: valid text, a few KiB at most.
+    pub excerpt: String,
+    /// What else is to be said in one line (why it could not run, what it left behind), empty when nothing is.
+    pub note: String,
+    /// What the step's own test report says, when the lane names one that could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<Box<TestSummary>>,
+}
+
+/// What a test report says, in short.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestSummary {
+    /// How many tests there were, and how they ended.
+    pub counts: TestCounts,
+    /// The tests that failed, in the order of the report: the first hundred.
+    pub failing: Vec<TestCase>,
+}
+
+/// How many tests ended how. What is in none of the last three passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCounts {
+    /// All tests.
+    pub tests: u64,
+    /// Those whose check said no.
+    pub failures: u64,
+    /// Those that broke before they could check.
+    pub errors: u64,
+    /// Those that were not run.
+    pub skipped: u64,
+}
+
+/// One test of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCase {
+    /// The class, module or file it belongs to; empty when the report names none.
+    pub suite: String,
+    /// Its name.
+    pub name: String,
+    /// The file it stands in, as the report has it.
+    pub file: Option<String>,
+    /// The line it stands in, from 1.
+    pub line: Option<u32>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: Option<u64>,
+    /// How it ended.
+    pub status: TestStatus,
+    /// Why it failed or was skipped: valid text, 1 KiB at most.
+    pub message: String,
+}
+
+/// How a test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestStatus {
+    /// It passed.
+    Passed,
+    /// Its check said no.
+    Failed,
+    /// It broke before it could check.
+    Errored,
+    /// It was not run.
+    Skipped,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Exit code 0.
+    Passed,
+    /// Exit code 0, but not at the first try.
+    Flaky,
+    /// It failed, and the lane says that this is only reported.
+    AllowedFailure,
+    /// It exited with another code, or by a signal.
+    Failed,
+    /// It ran out of time and was killed.
+    TimedOut,
+    /// It could not be started.
+    Errored,
+    /// It was stopped because another step failed, or the run was cancelled.
+    Cancelled,
+    /// It was not started.
+    Skipped,
+}
+
+impl StepStatus {
+    /// The word used everywhere: output, JSON, reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Flaky => "flaky",
+            Self::AllowedFailure => "allowed_failure",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Errored => "errored",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// A gate while it runs, step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepProgress {
+    /// A step was started.
+    Started {
+        /// The lane's name.
+        lane: String,
+        /// The step's name.
+        step: String,
+        /// The command line.
+        command: String,
+    },
+    /// A step printed a line; valid text, without control characters.
+    Output {
+        /// The lane's name.
+        lane: String,
+        /// The step's name.
+        step: String,
+        /// The line.
+        line: String,
+    },
+    /// A step failed and is tried again.
+    Retried(StepReport),
+    /// A step ended, or will not be started.
+    Ended(StepReport),
+}
+
+impl Verdict {
+    /// Whether the gate passed.
+    pub fn passed(&self) -> bool {
+        self.ruling == Ruling::Passed
+    }
+
+    /// How long the gate took.
+    pub fn duration(&self) -> Duration {
+        Duration::from_millis(self.duration_ms)
+    }
+}
+
+/// What the report says about verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verification {
+    /// The last verdict passed.
+    Passed,
+    /// There was no gate, on purpose.
+    Skipped,
+    /// The last verdict failed.
+    Failed,
+    /// The gate could not run.
+    Errored,
+    /// The gate was tampered with.
+    Tampered,
+    /// The run ended before any verdict that counts.
+    NotReached,
+}
+
+/// Who asked for the run to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// The cancellation token of a library user.
+    Token,
+}

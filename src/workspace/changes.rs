@@ -1,0 +1,95 @@
+//! Which paths of the workspace differ from the last commit: the only thing that is asked of git so far.
+
+use crate::process::{self, End, Invocation};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The longest that git may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Settings of a repository that would have git start other programs, each switched off.
+const NO_PROGRAMS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+
+/// The paths that are not as they were committed, new ones included, relative to `root`. `None` when that cannot be told: there is no
+/// repository, no commit or no git, or the list is too long to be kept whole.
+pub async fn changed_paths(
+    root: &Path,
+    env: &[(String, String)],
+    stop: &CancellationToken,
+) -> Option<BTreeSet<String>> {
+    let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
+    let ended = process::run(
+        Invocation {
+            program: "git".into(),
+            args: NO_PROGRAMS.iter().chain(&status).map(|arg| (*arg).to_owned()).collect(),
+            dir: root.to_owned(),
+            env: env.to_vec(),
+            timeout: Some(PATIENCE),
+            grace: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        },
+        stop,
+        &|_| {},
+    )
+    .await;
+    let output = ended.output;
+    let is_whole = output.total == (output.head.len() + output.tail.len()) as u64;
+    if ended.end != End::Exited(0) || !is_whole {
+        return None;
+    }
+    let bytes = [output.head, output.tail].concat();
+    let entries = bytes.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
+    Some(entries.map(|entry| String::from_utf8_lossy(&entry[3..]).into_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn git(root: &Path, env: &[(String, String)], args: &[&str]) {
+        let invocation = Invocation {
+            program: "git".into(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            dir: root.to_owned(),
+            env: env.to_vec(),
+            timeout: Some(PATIENCE),
+            grace: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        };
+        let ended = process::run(invocation, &CancellationToken::new(), &|_| {}).await;
+        assert_eq!(ended.end, End::Exited(0), "{}", ended.output.text(1000));
+    }
+
+    #[tokio::test]
+    async fn changed_new_and_removed_paths_are_told_and_outside_a_repository_nothing_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let home = root.to_string_lossy().into_owned();
+        let ceiling = root.parent().unwrap().to_string_lossy().into_owned();
+        let env = [
+            pair("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            pair("HOME", &home),
+            pair("GIT_CEILING_DIRECTORIES", &ceiling),
+        ];
+        let stop = CancellationToken::new();
+        assert_eq!(changed_paths(root, &env, &stop).await, None);
+        std::fs::create_dir(root.join("src")).unwrap();
+        for name in ["a", "b", "src/c d"] {
+            std::fs::write(root.join(name), "1").unwrap();
+        }
+        let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "x"];
+        git(root, &env, &["init", "-q", "."]).await;
+        git(root, &env, &["add", "-A"]).await;
+        git(root, &env, &me).await;
+        assert_eq!(changed_paths(root, &env, &stop).await, Some(BTreeSet::new()));
+        std::fs::write(root.join("src/c d"), "2").unwrap();
+        std::fs::write(root.join("src/new"), "2").unwrap();
+        std::fs::remove_file(root.join("a")).unwrap();
+        let expected = ["a", "src/c d", "src/new"].map(str::to_owned).into();
+        assert_eq!(changed_paths(root, &env, &stop).await, Some(expected));
+    }
+}
