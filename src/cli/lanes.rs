@@ -6,7 +6,7 @@ use super::paint::{self, LiveLine, Tone};
 use super::{block_on, no_output, print_data, signals};
 use crate::config::Environment;
 use crate::driver::Stop;
-use crate::gate::{self, GateFault};
+use crate::gate::{self, GateFault, InitFault, Loaded};
 use crate::lane::{Facts, Lane, Selection};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
 use crate::report::seconds;
@@ -24,6 +24,8 @@ use std::sync::Mutex;
 pub(super) enum LanesVerb {
     /// List the project's lanes and what is in them
     List(ListArguments),
+    /// Write the lane that the project's files suggest to lanes/verify.yaml, if there is none
+    Init(InitArguments),
     /// Run a lane in place
     Run(RunArguments),
 }
@@ -34,6 +36,14 @@ pub(super) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+}
+
+/// Arguments of `fledge lanes init`.
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// Print the file to standard output, and write nothing
+    #[arg(long)]
+    print: bool,
 }
 
 /// Arguments of `fledge lanes run`.
@@ -67,40 +77,89 @@ pub(super) struct RunArguments {
 /// An unknown or wrong lane, or no place for logs.
 pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
     let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+    let env = environment.child_env();
+    let path = env.get("PATH").map_or("", String::as_str);
     match verb {
-        LanesVerb::List(arguments) => list(&root, &arguments),
-        LanesVerb::Run(arguments) => run_one(root, &arguments, environment),
+        LanesVerb::List(arguments) => list(&root, &arguments, path),
+        LanesVerb::Init(arguments) => init(&root, &arguments, path),
+        LanesVerb::Run(arguments) => run_one(root, &arguments, environment, path),
     }
 }
 
-fn list(root: &Path, arguments: &ListArguments) -> Result<u8, Failure> {
-    let names = gate::names(root).map_err(failed)?;
-    let (lanes, faults): (Vec<_>, Vec<_>) = names.iter().map(|name| gate::load(root, name)).partition(Result::is_ok);
-    let lanes: Vec<Lane> = lanes.into_iter().flatten().collect();
-    let codes = faults.into_iter().filter_map(Result::err).map(|fault| failed(fault).show());
-    let code = codes.max().unwrap_or(0); // each is shown; what is right is listed all the same
+fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result<u8, Failure> {
+    let detected = gate::look_if_no_lanes(root, path).map_err(GateFault::from).map_err(failed)?;
+    let (mut lanes, mut code): (Vec<Lane>, u8) = (Vec::new(), 0);
+    match &detected {
+        Some(detected) if detected.is_empty() => {}
+        Some(detected) => lanes.push(detected.lane().map_err(GateFault::from).map_err(failed)?),
+        None => {
+            for name in gate::names(root).map_err(failed)? {
+                match gate::load(root, &name, path) {
+                    Ok(loaded) => lanes.push(loaded.lane),
+                    Err(fault) => code = code.max(failed(fault).show()), // what is right is listed all the same
+                }
+            }
+        }
+    }
     if arguments.json {
+        let lanes: Vec<_> = lanes.iter().map(|lane| lane_as_json(lane, detected.is_some())).collect();
         print_data(&serde_json::json!({ "schema_version": 1, "lanes": lanes }).to_string()).map_err(no_output)?;
         return Ok(code);
     }
-    if names.is_empty() {
+    if lanes.is_empty() && code == 0 {
         paint::line(&[(Tone::Plain, "no lanes: there is nothing in lanes/")]);
     }
     for lane in &lanes {
-        print_data(format!("{}  {}", lane.name, paint::harmless(&lane.description)).trim_end()).map_err(no_output)?;
+        let mark = if detected.is_some() { " (detected)" } else { "" };
+        let line = format!("{}{mark}  {}", lane.name, paint::harmless(&lane.description));
+        print_data(line.trim_end()).map_err(no_output)?;
         for step in &lane.steps {
             print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run))).map_err(no_output)?;
         }
     }
+    say(detected.iter().flat_map(|detected| &detected.remarks));
     Ok(code)
 }
 
-fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
-    let mut lane = gate::load(&root, &arguments.name).map_err(failed)?;
+fn lane_as_json(lane: &Lane, is_detected: bool) -> serde_json::Value {
+    let mut value = serde_json::json!(lane);
+    value["detected"] = is_detected.into();
+    value
+}
+
+fn init(root: &Path, arguments: &InitArguments, path: &str) -> Result<u8, Failure> {
+    let detected = gate::look(root, path);
+    if arguments.print && !detected.is_empty() {
+        print_data(detected.yaml().trim_end()).map_err(no_output)?;
+        return Ok(0);
+    }
+    let file = gate::write_detected(root, &detected).map_err(|fault| match fault {
+        InitFault::Store(_) => Failure::own(fault),
+        InitFault::AlreadyThere(_) => Failure::input(fault).hint("see what it would have been with --print"),
+        InitFault::NoFolder => Failure::input(fault),
+        InitFault::NothingFound(_) => Failure::input(fault).hint("write lanes/verify.yaml by hand: one step is enough"),
+    })?;
+    let lane = detected.lane().map_err(Failure::input)?;
+    let steps: Vec<&str> = lane.steps.iter().map(|step| step.name.as_str()).collect();
+    paint::line(&[(Tone::Good, &format!("wrote {file}")), (Tone::Plain, &format!(": {}", steps.join(", ")))]);
+    say(&detected.remarks);
+    Ok(0)
+}
+
+/// Says what is to be known about a detected lane.
+fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
+    for remark in remarks {
+        paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, remark)]);
+    }
+}
+
+fn run_one(root: PathBuf, arguments: &RunArguments, environment: &Environment, path: &str) -> Result<u8, Failure> {
+    let Loaded { mut lane, notes } = gate::load(&root, &arguments.name, path).map_err(failed)?;
+    say(&notes);
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
     let env = environment.child_env();
-    gate::can_run(&root, &lane, env.get("PATH").map_or("", String::as_str)).map_err(failed)?;
+    gate::can_run(&root, &lane, path).map_err(failed)?;
     let state = environment.state_dir().map_err(Failure::input)?;
     let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
     store::make_private(&log_dir).map_err(Failure::own)?;

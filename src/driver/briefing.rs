@@ -56,6 +56,7 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task)?;
     let mut notes = cautions(settings);
+    notes.extend(gate.iter().flat_map(|gate| gate.notes.clone()));
     let specs = load_specs(&settings.workspace, &mut notes);
     let plan = Plan {
         system: system_prompt(task, gate.as_ref(), &jail, &mut notes),

@@ -2,8 +2,10 @@
 //! here, before a cent is spent.
 
 use super::Gate;
+use super::detection::{look_if_no_lanes, remarks};
 use super::protected::protection;
 use super::seal::Seal;
+use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{Book, Lane, LaneFault, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
@@ -16,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub enum GateFault {
     /// A lane that is not there.
-    #[error("there is no lane `{lane}` in {folder}{}", hint(.known))]
+    #[error("there is no lane `{lane}` in {folder}{}{}", hint(.known), remarks(.left_out))]
     UnknownLane {
         /// Its name.
         lane: String,
@@ -24,6 +26,8 @@ pub enum GateFault {
         folder: String,
         /// The lanes that are there.
         known: Vec<String>,
+        /// What detection could not use, where there are no lanes at all.
+        left_out: Vec<String>,
     },
     /// A lane that is wrong.
     #[error(transparent)]
@@ -79,28 +83,47 @@ pub fn freeze(
     allow_edit: &[String],
     path: &str,
 ) -> Result<Gate, GateFault> {
-    let lanes = lanes.iter().map(|name| load(root, name)).collect::<Result<Vec<_>, _>>()?;
+    let loaded = lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
+    let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
     for lane in &lanes {
         can_run(root, lane, path)?;
     }
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
     let protection = protection(&lanes, root, protect, allow_edit)?;
     let seal = Seal::take(root, protection).map_err(GateFault::Seal)?;
-    Ok(Gate { lanes, digest, seal: Arc::new(seal) })
+    Ok(Gate { lanes, digest, notes: notes.concat(), seal: Arc::new(seal) })
 }
 
-/// Reads and parses one lane of the project at `root`.
+/// A lane, and what is to be known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The lane.
+    pub lane: Lane,
+    /// For people: that it was detected and is not the project's own word, and what was left out.
+    pub notes: Vec<String>,
+}
+
+/// Reads and parses one lane of the project at `root`, or detects it where the project defines no lanes. `path` is the search
+/// path that steps will have.
 ///
 /// # Errors
 /// When it is not there or is wrong.
-pub fn load(root: &Path, name: &str) -> Result<Lane, GateFault> {
+pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let book = book(root)?;
-    if !book.has(name) {
-        let known = book.names().map(ToOwned::to_owned).collect();
-        let folder = root.join("lanes").display().to_string();
-        return Err(GateFault::UnknownLane { lane: name.into(), folder, known });
+    if book.has(name) {
+        return Ok(Loaded { lane: book.lane(name)?, notes: Vec::new() });
     }
-    Ok(book.lane(name)?)
+    let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
+    if let Some(mut detected) = look_if_no_lanes(root, path)? {
+        if name == DETECTED_LANE && !detected.is_empty() {
+            let note = "there are no lanes: this one was detected; keep it with `fledge lanes init`";
+            detected.remarks.insert(0, note.into());
+            return Ok(Loaded { lane: detected.lane()?, notes: detected.remarks });
+        }
+        known.extend((!detected.is_empty()).then(|| format!("{DETECTED_LANE} (detected)")));
+        left_out = detected.remarks;
+    }
+    Err(GateFault::UnknownLane { lane: name.into(), folder: root.join("lanes").display().to_string(), known, left_out })
 }
 
 /// The names of the project's lanes, sorted.

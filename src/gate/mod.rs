@@ -4,12 +4,14 @@
 //! First form: the room is the workspace itself. What defines the gate is read into memory when it is frozen; before each
 //! judgement it is compared, put back where it differs, and the difference is a finding.
 
+mod detection;
 mod feedback;
 mod freeze;
 mod protected;
 mod seal;
 
-pub use freeze::{GateFault, can_run, freeze, load, names};
+pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
+pub use freeze::{GateFault, Loaded, can_run, freeze, load, names};
 pub use seal::{Difference, Seal};
 
 use crate::lane::{Facts, Lane, Selection};
@@ -31,6 +33,8 @@ pub struct Gate {
     pub lanes: Vec<Lane>,
     /// A digest of the lanes as they were parsed: the same gate has the same one.
     pub digest: String,
+    /// What is to be known about them, for people; empty when all is as the project says.
+    pub notes: Vec<String>,
     /// What may not be changed, as it was.
     pub seal: Arc<Seal>,
 }

@@ -8,6 +8,7 @@ mod book;
 mod compile;
 mod condition;
 mod course;
+pub mod detect;
 mod draft;
 mod file;
 mod order;
@@ -15,6 +16,7 @@ mod order;
 pub use book::{Book, LaneFault};
 pub use condition::Condition;
 pub use course::{Course, LaneRuling, Order};
+pub use detect::{Detected, detect};
 pub use file::parse;
 
 use serde::Serialize;

@@ -9,7 +9,7 @@ use crate::id::RunId;
 use ring::digest::{SHA256, digest};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Something could not be kept.
@@ -124,6 +124,24 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
 }
 
+/// Writes a new file whole or not at all, for everybody whom the umask lets read it. `Ok(false)` when there is one already,
+/// which stays as it is.
+///
+/// # Errors
+/// When any of it fails; there is then no such file.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    let fail = |source| StoreError::new("write", path, source);
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let mut temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
+    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => File::open(folder).and_then(|folder| folder.sync_all()).map(|()| true).map_err(fail),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(fail(error.error)),
+    }
+}
+
 /// Opens a new file for its owner alone; one that is there already is an error.
 fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
@@ -218,5 +236,17 @@ mod tests {
         assert_eq!(read_text(&path, 4).unwrap(), Some("text".into()));
         assert!(read_text(&path, 3).is_err());
         assert!(read_text(dir.path(), 4).is_err());
+    }
+
+    #[test]
+    fn a_new_file_is_never_written_over_another_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lane.yaml");
+        assert!(write_new(&path, b"first").unwrap());
+        assert!(!write_new(&path, b"second").unwrap());
+        std::os::unix::fs::symlink("nowhere", dir.path().join("link")).unwrap();
+        assert!(!write_new(&dir.path().join("link"), b"third").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

@@ -110,7 +110,7 @@ fn what_the_documentation_shows_is_read_as_it_says() {
     }
     for project in ["", "examples/fix-bug"].map(|folder| root().join(folder)) {
         for name in fledge::gate::names(&project).unwrap() {
-            assert!(fledge::gate::load(&project, &name).is_ok(), "lane {name} of {}", project.display());
+            assert!(fledge::gate::load(&project, &name, "").is_ok(), "lane {name} of {}", project.display());
         }
     }
 }

@@ -8,6 +8,7 @@ mod events;
 mod example;
 mod exit_codes;
 mod gate;
+mod init;
 mod input;
 mod lanes;
 mod library;

@@ -1,5 +1,6 @@
 //! What a run of the program came to: its exit code, what it printed, and what it left on disk.
 
+use super::Fledge;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,16 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// The next run of the program in the same workspace, with these arguments and nothing else.
+    pub(crate) fn again(self, args: &[&str]) -> Fledge {
+        Fledge::in_folder(self.folder, args)
+    }
+
+    /// Where something of the workspace is.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join("workspace").join(path)
+    }
+
     /// Insists on an exit code and on the reason in the report; gives the report.
     #[track_caller]
     pub(crate) fn must_be(&self, code: i32, reason: &str) -> Value {

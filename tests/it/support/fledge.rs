@@ -71,6 +71,11 @@ impl Fledge {
         Self { folder, args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
     }
 
+    /// The program in a folder that an earlier run has left, with these arguments and nothing else.
+    pub(crate) fn in_folder(folder: TempDir, args: &[&str]) -> Self {
+        Self { folder, args: Vec::new(), ..Self::new() }.args(args)
+    }
+
     /// The same with a task that is done when the file `done` is there, and this model.
     pub(crate) fn simple(model: &Model) -> Self {
         Self::new().lane("verify", &needs("done")).task("Make the file `done`.").anthropic(model)

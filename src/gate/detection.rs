@@ -1,0 +1,177 @@
+//! The facts that detection wants, gathered: names in a few folders, the texts of a few files, programs. Starts nothing. And
+//! the lane that came of it, written where the project's lanes are.
+
+use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, PROGRAMS, detect};
+use crate::limits::MAX_SOURCE;
+use crate::store::{self, StoreError};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Entries of one folder that are looked at; a project that has more at a place where it says what it is says enough in these.
+const MOST_ENTRIES: usize = 5_000;
+/// Texts that are read.
+const MOST_TEXTS: usize = 100;
+
+/// A detected lane cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum InitFault {
+    /// There is one, or what may be one.
+    #[error("{0} is there already; nothing was written")]
+    AlreadyThere(String),
+    /// Something that is no folder, or leads elsewhere.
+    #[error("lanes is there and no folder; nothing was written")]
+    NoFolder,
+    /// The project does not say how it is checked.
+    #[error("nothing was found that could check this project{}", remarks(.0))]
+    NothingFound(Vec<String>),
+    /// A file that cannot be looked at or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What detection left out, one a line.
+pub(super) fn remarks(remarks: &[String]) -> String {
+    remarks.iter().map(|remark| format!("\n  {remark}")).collect()
+}
+
+/// What the files of the project at `root` say about how it is checked. `path` is the search path that steps will have.
+pub fn look(root: &Path, path: &str) -> Detected {
+    detect(&facts(root, path))
+}
+
+/// The same for a project that defines no lanes: neither files in `lanes/` nor a fledge.toml.
+///
+/// # Errors
+/// When it cannot be told whether it defines any: lanes that cannot be read are lanes.
+pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<Detected>, StoreError> {
+    let folder = root.join("lanes");
+    let is_bare = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => is_absent(&folder)?,
+        Err(error) => return Err(StoreError::new("read", &folder, error)),
+        Ok(entries) => {
+            let names =
+                entries.collect::<io::Result<Vec<_>>>().map_err(|error| StoreError::new("read", &folder, error))?;
+            names.iter().all(|entry| !matches!(entry.path().extension().and_then(|e| e.to_str()), Some("yaml" | "yml")))
+        }
+    };
+    Ok((is_bare && is_absent(&root.join("fledge.toml"))?).then(|| look(root, path)))
+}
+
+/// Writes the detected lane, whole or not at all, and never over anything. Gives the file's path in the project.
+///
+/// # Errors
+/// When there is one already, when there is nothing to write, or when it cannot be written.
+pub fn write_detected(root: &Path, detected: &Detected) -> Result<String, InitFault> {
+    let file = format!("lanes/{DETECTED_LANE}.yaml");
+    for taken in [&file, &format!("lanes/{DETECTED_LANE}.yml"), &"fledge.toml".to_owned()] {
+        if !is_absent(&root.join(taken))? {
+            return Err(InitFault::AlreadyThere(taken.clone()));
+        }
+    }
+    if detected.is_empty() {
+        return Err(InitFault::NothingFound(detected.remarks.clone()));
+    }
+    let folder = root.join("lanes");
+    let is_new = is_absent(&folder)?;
+    if is_new {
+        fs::create_dir(&folder).map_err(|error| StoreError::new("make the folder", &folder, error))?;
+    } else if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(InitFault::NoFolder);
+    }
+    let written = store::write_new(&root.join(&file), detected.yaml().as_bytes());
+    if is_new && !matches!(written, Ok(true)) {
+        let _others_use_it = fs::remove_dir(&folder);
+    }
+    if written? { Ok(file) } else { Err(InitFault::AlreadyThere(file)) }
+}
+
+/// Whether there is nothing at this path, not even a link that leads nowhere.
+fn is_absent(path: &Path) -> Result<bool, StoreError> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(false),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(true),
+        Err(error) => Err(StoreError::new("read", path, error)),
+    }
+}
+
+fn facts(root: &Path, path: &str) -> Facts {
+    let mut facts = Facts::default();
+    for folder in FOLDERS {
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten().flatten().take(MOST_ENTRIES);
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        facts.paths.extend(names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
+    }
+    let mut read: Vec<&String> = facts.paths.iter().filter(|path| detect::is_read(path)).collect();
+    read.sort_by_key(|path| path.contains('/')); // the root's files count most
+    for path in read.into_iter().take(MOST_TEXTS) {
+        match store::read_text(&root.join(path), MAX_SOURCE) {
+            Ok(Some(text)) => drop(facts.texts.insert(path.clone(), text)),
+            Ok(None) => {}
+            Err(error) => drop(facts.unreadable.insert(path.clone(), error.source.to_string())),
+        }
+    }
+    let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
+    let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
+    facts.programs = PROGRAMS.into_iter().filter(is_there).map(str::to_owned).collect();
+    let own = facts.paths.iter().filter(|path| detect::is_started(path) && may_start(&root.join(path)));
+    facts.programs.extend(own.map(|path| format!("./{path}")));
+    facts
+}
+
+/// Whether it is a program.
+fn may_start(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::os::unix::fs::symlink;
+
+    fn folder(files: &[(&str, &str, u32)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text, mode) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
+        }
+        dir
+    }
+
+    fn set(words: &[&str]) -> BTreeSet<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn facts_are_names_some_texts_and_what_may_be_started() {
+        let project =
+            folder(&[("Makefile", "test:", 0o644), ("gradlew", "", 0o755), ("mvnw", "", 0o644), ("a/b", "", 0o644)]);
+        fs::create_dir(project.path().join("package.json")).unwrap();
+        let programs = folder(&[("make", "", 0o755), ("cargo", "", 0o644), ("strange", "", 0o755)]);
+        let facts = facts(project.path(), &format!(".::{}", programs.path().display()));
+        let expected = Facts {
+            paths: set(&["Makefile", "a", "gradlew", "mvnw", "package.json"]),
+            texts: BTreeMap::from([("Makefile".into(), "test:".into())]),
+            unreadable: BTreeMap::from([("package.json".into(), "not a regular file".into())]),
+            programs: set(&["make", "./gradlew"]),
+        };
+        assert_eq!(facts, expected);
+    }
+
+    #[test]
+    fn only_a_project_without_any_lanes_is_looked_at() {
+        let is_bare = |dir: &tempfile::TempDir| look_if_no_lanes(dir.path(), "").map(|found| found.is_some()).ok();
+        assert_eq!(is_bare(&folder(&[])), Some(true));
+        assert_eq!(is_bare(&folder(&[("lanes/README.md", "", 0o644)])), Some(true));
+        assert_eq!(is_bare(&folder(&[("lanes/deploy.yml", "", 0o644)])), Some(false));
+        assert_eq!(is_bare(&folder(&[("fledge.toml", "", 0o644)])), Some(false));
+        assert_eq!(is_bare(&folder(&[("lanes", "no folder", 0o644)])), None);
+        let linked = folder(&[]);
+        symlink("nowhere", linked.path().join("lanes")).unwrap();
+        assert_eq!(is_bare(&linked), Some(false));
+    }
+}

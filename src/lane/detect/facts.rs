@@ -1,0 +1,100 @@
+//! What detection is told about a project, and what it wants to be told: names of files, a few of their texts, programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A project as far as detection looks at it. Paths are relative to its root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What lies in the [`FOLDERS`].
+    pub paths: BTreeSet<String>,
+    /// The texts of those of them that [`is_read`].
+    pub texts: BTreeMap<String, String>,
+    /// Those of them that could not be read, and why.
+    pub unreadable: BTreeMap<String, String>,
+    /// The [`PROGRAMS`] that there are, and as `./path` the files that [`is_started`] and may be.
+    pub programs: BTreeSet<String>,
+}
+
+/// The folders whose entries are facts; the first is the root itself.
+#[rustfmt::skip]
+pub const FOLDERS: [&str; 12] = [
+    "", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv/bin", "venv/bin",
+];
+
+/// The programs that are looked for in the search path.
+#[rustfmt::skip]
+pub const PROGRAMS: [&str; 31] = [
+    "bats", "black", "bun", "bundle", "cargo", "cargo-clippy", "cargo-fmt", "flake8", "go", "gofmt", "golangci-lint",
+    "gradle", "just", "make", "mvn", "mypy", "node", "npm", "pdm", "pipenv", "pnpm", "poetry", "pyright", "pytest",
+    "python", "python3", "ruff", "swift", "swiftlint", "uv", "yarn",
+];
+
+/// Files whose texts are facts, besides test files of Python and scripts.
+#[rustfmt::skip]
+const READ: [&str; 20] = [
+    ".justfile", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
+    "justfile", "makefile", "mypy.ini", "package.json", "pyproject.toml", "requirements-dev.txt", "requirements.txt",
+    "requirements_dev.txt", "setup.cfg", "setup.py", "tox.ini",
+];
+
+/// Whether the text of this file is a fact.
+pub fn is_read(path: &str) -> bool {
+    READ.contains(&path) || is_python_test(path) || is_script(path)
+}
+
+/// Whether it is a fact that this file may be started, as the program `./path`.
+pub fn is_started(path: &str) -> bool {
+    ["gradlew", "mvnw", "bin/rails"].contains(&path) || is_script(path)
+}
+
+/// Whether unittest would take this for a file of tests by its name.
+pub(super) fn is_python_test(path: &str) -> bool {
+    let folders = ["", "tests", "test"];
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    folders.contains(&folder) && name.starts_with("test") && name.ends_with(".py")
+}
+
+fn is_script(path: &str) -> bool {
+    super::recipes::SCRIPTS.iter().any(|(_, paths)| paths.contains(&path))
+}
+
+impl Facts {
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.paths.contains(path)
+    }
+
+    /// The first of these files that is there.
+    pub(super) fn first(&self, paths: &[&'static str]) -> Option<&'static str> {
+        paths.iter().copied().find(|path| self.has(path))
+    }
+
+    /// Whether something in the root begins so: `eslint.config.` has many endings.
+    pub(super) fn has_prefix(&self, start: &str) -> bool {
+        self.paths.range(start.to_owned()..).next().is_some_and(|path| path.starts_with(start))
+    }
+
+    /// The text of a file; empty where there is none.
+    pub(super) fn text(&self, path: &str) -> &str {
+        self.texts.get(path).map_or("", String::as_str)
+    }
+
+    pub(super) fn has_program(&self, name: &str) -> bool {
+        self.programs.contains(name)
+    }
+}
+
+/// Whether an INI or TOML text has this table, or one below it.
+pub(super) fn has_table(text: &str, table: &str) -> bool {
+    let headers = text.lines().map(str::trim).filter(|line| line.starts_with('['));
+    let mut names = headers.filter_map(|line| line.trim_start_matches('[').strip_prefix(table));
+    names.any(|rest| rest.starts_with([']', '.']))
+}
+
+/// Whether a text names this package, as a word of its own (`pytest-cov` is not `pytest`), outside of `#` comments and of the
+/// names of tables.
+pub(super) fn names(text: &str, package: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut lines = lines.filter(|line| !line.starts_with('[') || line.contains(['"', '\'']));
+    lines.any(|line| line.split(|c| !is_part(c)).any(|word| word.eq_ignore_ascii_case(package)))
+}

@@ -1,0 +1,168 @@
+//! Guesses how a project is checked from the files that lie in it: facts in, the lane `verify` out, as YAML that may be kept. Pure.
+//!
+//! Commands come from tables here and never from the project, which only decides which of them are used: its own package
+//! manager, the tools it has configured, the recipes it has. What is not installed is left out, and said.
+
+mod facts;
+mod node;
+mod page;
+mod python;
+mod recipes;
+mod toolchains;
+
+pub use facts::{FOLDERS, Facts, PROGRAMS, is_read, is_started};
+
+use super::{Lane, LaneFault};
+
+/// The name of the lane that is detected: the default gate.
+pub const DETECTED_LANE: &str = "verify";
+
+/// What a project's files say about how it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detected {
+    /// The files that led to steps: `Cargo.toml`, `package.json`.
+    pub markers: Vec<&'static str>,
+    /// What was left out and why, and what has to be done first; a line each.
+    pub remarks: Vec<String>,
+    checks: Vec<Check>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Check {
+    name: String,
+    run: String,
+    effect: Effect,
+}
+
+/// What a check does besides looking, which decides what it may run beside. In the order in which checks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    /// It reads the sources and writes to caches that know locks.
+    Reads,
+    /// It may write anywhere: it runs alone.
+    Builds,
+    /// The same, and it is a test.
+    Tests,
+}
+
+/// What one stack or one recipe file gives.
+#[derive(Debug)]
+struct Findings {
+    stack: &'static str,
+    marker: &'static str,
+    checks: Vec<Check>,
+    remarks: Vec<String>,
+}
+
+/// The ecosystems, each with its own way to look.
+const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
+    toolchains::cargo,
+    node::look,
+    python::look,
+    toolchains::go,
+    toolchains::ruby,
+    toolchains::swift,
+    toolchains::gradle,
+    toolchains::maven,
+];
+
+/// Looks for every stack. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones.
+pub fn detect(facts: &Facts) -> Detected {
+    let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
+    let mut has_tests = found.iter().any(Findings::has_tests);
+    for mut recipes in recipes::look(facts) {
+        if has_tests && !recipes.checks.is_empty() {
+            let steps: Vec<String> = recipes.checks.drain(..).map(|check| format!("`{}`", check.run)).collect();
+            recipes.remark(format!(
+                "left out: {}, because other steps test already; add what does more",
+                steps.join(", ")
+            ));
+        }
+        has_tests |= recipes.has_tests();
+        found.push(recipes);
+    }
+    let mut detected = gather(found);
+    detected.remarks.extend(facts.unreadable.iter().map(|(path, why)| format!("left out: {path}, because {why}")));
+    if !has_tests && !detected.checks.is_empty() {
+        detected.remarks.push("no tests were found: this lane says little".into());
+    }
+    detected
+}
+
+/// One list of checks, in the order of what they do; names of several stacks are told apart.
+fn gather(found: Vec<Findings>) -> Detected {
+    let is_mixed = found.iter().filter(|findings| !findings.checks.is_empty()).count() > 1;
+    let mut detected = Detected::default();
+    for findings in found {
+        if !findings.checks.is_empty() {
+            detected.markers.push(findings.marker);
+        }
+        for check in findings.checks {
+            let name = if is_mixed { format!("{}-{}", findings.stack, check.name) } else { check.name };
+            detected.checks.push(Check { name, ..check });
+        }
+        detected.remarks.extend(findings.remarks);
+    }
+    detected.checks.sort_by_key(|check| check.effect);
+    detected
+}
+
+impl Detected {
+    /// Whether nothing was found that could check the project.
+    pub fn is_empty(&self) -> bool {
+        self.checks.is_empty()
+    }
+
+    /// The lane's file, with comments.
+    pub fn yaml(&self) -> String {
+        page::write(self)
+    }
+
+    /// The lane, as its file would be read.
+    ///
+    /// # Errors
+    /// Where there are no steps, as for every lane without any.
+    pub fn lane(&self) -> Result<Lane, LaneFault> {
+        super::parse(DETECTED_LANE, "(detected)", &self.yaml())
+    }
+}
+
+impl Findings {
+    fn new(stack: &'static str, marker: &'static str) -> Self {
+        Self { stack, marker, checks: Vec::new(), remarks: Vec::new() }
+    }
+
+    fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {
+        self.checks.push(Check { name: name.into(), run: run.into(), effect });
+    }
+
+    /// A check that needs this program; without it the check is left out.
+    fn check_by(&mut self, facts: &Facts, program: &str, effect: Effect, name: &str, run: impl Into<String>) {
+        let run = run.into();
+        if facts.has_program(program) {
+            self.check(effect, name, run);
+        } else {
+            self.lacks(&format!("`{run}`"), program);
+        }
+    }
+
+    fn remark(&mut self, remark: impl Into<String>) {
+        self.remarks.push(remark.into());
+    }
+
+    /// Says that something is left out because there is no such program.
+    fn lacks(&mut self, what: &str, program: &str) {
+        self.remark(format!("left out: {what}, because `{program}` is not installed"));
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.checks.iter().any(|check| check.name == name)
+    }
+
+    fn has_tests(&self) -> bool {
+        self.checks.iter().any(|check| check.effect == Effect::Tests)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! JavaScript and TypeScript: the scripts of `package.json` by the project's own package manager, else its installed tools.
+
+use super::facts::Facts;
+use super::{Effect, Findings};
+use serde_json::Value;
+
+/// What a step is made from: its name, and the scripts that would do, the best first.
+#[rustfmt::skip]
+const SCRIPTS: [(&str, Effect, &[&str]); 6] = [
+    ("fmt", Effect::Reads, &["format:check", "fmt:check", "check:format", "check-format", "format-check", "prettier:check"]),
+    ("lint", Effect::Reads, &["lint:check", "lint:ci", "lint"]),
+    ("types", Effect::Reads, &["typecheck", "type-check", "check-types", "check:types"]),
+    ("check", Effect::Builds, &["check"]),
+    ("build", Effect::Builds, &["build"]),
+    ("test", Effect::Tests, &["test", "test:ci", "test:unit"]),
+];
+
+/// What is run where no script makes a step of that name: the tool, its arguments, and the starts of files that configure it.
+const TOOLS: [(&str, Effect, &str, &str, &[&str]); 6] = [
+    ("fmt", Effect::Reads, "prettier", " --check .", &[".prettierrc", "prettier.config."]),
+    ("lint", Effect::Reads, "eslint", " .", &["eslint.config.", ".eslintrc"]),
+    ("lint", Effect::Reads, "biome", " ci .", &["biome.json"]),
+    ("types", Effect::Reads, "tsc", " --noEmit", &["tsconfig.json"]),
+    ("test", Effect::Tests, "vitest", " run", &["vitest.config."]),
+    ("test", Effect::Tests, "jest", "", &["jest.config."]),
+];
+
+/// Package managers and their lock files.
+const LOCKS: [(&str, &[&str]); 4] = [
+    ("pnpm", &["pnpm-lock.yaml"]),
+    ("yarn", &["yarn.lock"]),
+    ("bun", &["bun.lock", "bun.lockb"]),
+    ("npm", &["package-lock.json", "npm-shrinkwrap.json"]),
+];
+
+pub(super) fn look(facts: &Facts) -> Option<Findings> {
+    facts.first(&["package.json"])?;
+    let mut found = Findings::new("node", "package.json");
+    let text = facts.texts.get("package.json")?;
+    let Ok(manifest) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) else {
+        found.remark("left out: package.json, because it is no JSON");
+        return Some(found);
+    };
+    match manager(&manifest, facts) {
+        Some(manager) => {
+            scripts(&mut found, &manifest, manager, facts.has_program(manager));
+            let uses = |key: &str| manifest[key].as_object().is_some_and(|packages| !packages.is_empty());
+            let is_bare = !facts.has("node_modules") && !facts.has(".pnp.cjs");
+            if is_bare && (uses("dependencies") || uses("devDependencies")) {
+                found.remark(format!("before the first run: `{manager} install`, because node_modules is not there"));
+            }
+        }
+        None => {
+            found.remark("left out: its scripts, because fledge does not know the `packageManager` of package.json")
+        }
+    }
+    tools(&mut found, &manifest, facts);
+    Some(found)
+}
+
+/// The package manager that the manifest names, else that of the lock file, else npm.
+fn manager(manifest: &Value, facts: &Facts) -> Option<&'static str> {
+    if let Some(named) = manifest["packageManager"].as_str() {
+        let name = named.split('@').next().unwrap_or_default();
+        return LOCKS.iter().map(|(manager, _)| *manager).find(|manager| *manager == name);
+    }
+    let locked = LOCKS.iter().find(|(_, locks)| facts.first(locks).is_some());
+    Some(locked.map_or("npm", |(manager, _)| manager))
+}
+
+fn scripts(found: &mut Findings, manifest: &Value, manager: &str, is_there: bool) {
+    let mut lost = Vec::new();
+    for (name, effect, candidates) in SCRIPTS {
+        let text = |script: &&'static str| Some((*script, manifest["scripts"][*script].as_str()?));
+        let mut present = candidates.iter().filter_map(text).peekable();
+        let Some((first, why)) = present.peek().map(|(script, text)| (*script, obstacle(text))) else { continue };
+        match present.find(|(_, text)| obstacle(text).is_none()) {
+            None => found.remark(format!("left out: script `{first}`, because {}", why.unwrap_or_default())),
+            Some((_, text)) if name == "check" && text.contains("run ") => {} // it is made of those that stand here
+            Some((script, _)) if is_there => found.check(effect, name, format!("{manager} run {script}")),
+            Some((script, _)) => lost.push(format!("`{script}`")),
+        }
+    }
+    if !lost.is_empty() {
+        found.lacks(&format!("scripts of package.json ({})", lost.join(", ")), manager);
+    }
+}
+
+/// Why a script is no check.
+fn obstacle(text: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| text.split_whitespace().any(|word| words.contains(&word));
+    if text.trim().is_empty() || text.contains("no test specified") {
+        Some("there is nothing in it yet")
+    } else if has(&["--fix", "--write"]) {
+        Some("it changes files")
+    } else if has(&["--watch", "--watchAll", "watch"]) {
+        Some("it never ends")
+    } else {
+        None
+    }
+}
+
+fn tools(found: &mut Findings, manifest: &Value, facts: &Facts) {
+    for (name, effect, tool, arguments, configs) in TOOLS {
+        let builds_with_it =
+            tool == "tsc" && manifest["scripts"]["build"].as_str().is_some_and(|text| text.contains(tool));
+        let is_used = configs.iter().any(|start| facts.has_prefix(start))
+            || manifest.get(format!("{tool}Config")).is_some()
+            || (effect == Effect::Tests && is_package(manifest, tool));
+        if !is_used || found.has(name) || builds_with_it {
+            continue;
+        }
+        let program = format!("node_modules/.bin/{tool}");
+        match facts.has(&program) && facts.has_program("node") {
+            true => found.check(effect, name, format!("{program}{arguments}")),
+            false if facts.has(&program) => found.lacks(&format!("`{tool}`"), "node"),
+            false => found.remark(format!("left out: `{tool}`, because it is configured but not installed")),
+        }
+    }
+}
+
+fn is_package(manifest: &Value, name: &str) -> bool {
+    ["dependencies", "devDependencies"].iter().any(|key| manifest[*key].get(name).is_some())
+}

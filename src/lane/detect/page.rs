@@ -1,0 +1,53 @@
+//! Writes a detected lane as a file for people: what it was made from, what is not in it, then steps in block style.
+
+use super::{Check, Detected, Effect};
+use std::fmt::Write as _;
+
+/// The whole file. Without checks it has no steps, and is no lane.
+pub(super) fn write(detected: &Detected) -> String {
+    let markers = detected.markers.join(", ");
+    let mut page = format!(
+        "# What every change must pass, as fledge found it out from {markers}. Edit it: it is yours, and never written again.\n"
+    );
+    for remark in &detected.remarks {
+        let line: String = remark.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _to_text = writeln!(page, "# {line}");
+    }
+    let _to_text = write!(
+        page,
+        "description: Checks detected from {markers}\ntimeout: 30m\nenv:\n  CI: \"1\" # tools that watch or ask do neither\nsteps:\n"
+    );
+    let (together, alone) = detected.checks.split_at(detected.checks.partition_point(|c| c.effect == Effect::Reads));
+    let indent = if together.len() > 1 { "      " } else { "  " };
+    if together.len() > 1 {
+        page.push_str("  - parallel: # these only read\n");
+    }
+    together.iter().for_each(|check| step(&mut page, check, indent));
+    alone.iter().for_each(|check| step(&mut page, check, "  "));
+    page
+}
+
+fn step(page: &mut String, check: &Check, indent: &str) {
+    let timeout = match check.effect {
+        Effect::Reads => "10m",
+        Effect::Builds | Effect::Tests => "20m",
+    };
+    let (name, run) = (scalar(&check.name), scalar(&check.run));
+    let _to_text = writeln!(page, "{indent}- name: {name}\n{indent}  run: {run}\n{indent}  timeout: {timeout}");
+}
+
+/// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in single quotes.
+fn scalar(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._/:=@,+-".contains(c);
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic()) || (text.starts_with('.') && text.contains('/'));
+    let is_map = text.contains(": ") || text.ends_with([':', ' ']);
+    let is_meant = MEANT.contains(&text.to_ascii_lowercase().as_str());
+    if begins && text.chars().all(plain) && !is_map && !is_meant {
+        text.into()
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+/// Words that some YAML takes for something else than text.
+const MEANT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];

@@ -1,0 +1,135 @@
+//! Python: the tools that the project configures, and its tests by pytest or unittest, in the project's own environment.
+
+use super::facts::{Facts, has_table, is_python_test, names};
+use super::{Effect, Findings};
+
+#[rustfmt::skip]
+const MARKERS: [&str; 7] = [
+    "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.txt", "requirements_dev.txt", "Pipfile",
+];
+
+/// A checker: what it is called as a step, how it is run, and what configures it.
+struct Tool {
+    name: &'static str,
+    program: &'static str,
+    arguments: &'static str,
+    tables: &'static [&'static str],
+    files: &'static [&'static str],
+}
+
+#[rustfmt::skip]
+const TOOLS: [Tool; 6] = [
+    Tool { name: "fmt", program: "ruff", arguments: " format --check .", tables: &["tool.ruff.format"], files: &[] },
+    Tool { name: "black", program: "black", arguments: " --check .", tables: &["tool.black"], files: &[] },
+    Tool { name: "lint", program: "ruff", arguments: " check .", tables: &["tool.ruff"], files: &["ruff.toml", ".ruff.toml"] },
+    Tool { name: "flake8", program: "flake8", arguments: "", tables: &["flake8"], files: &[".flake8"] },
+    Tool { name: "types", program: "mypy", arguments: " .", tables: &["tool.mypy", "mypy"], files: &["mypy.ini", ".mypy.ini"] },
+    Tool { name: "pyright", program: "pyright", arguments: "", tables: &["tool.pyright"], files: &["pyrightconfig.json"] },
+];
+
+/// Environment managers and their lock files.
+const LOCKS: [(&str, &str); 4] =
+    [("uv", "uv.lock"), ("poetry", "poetry.lock"), ("pdm", "pdm.lock"), ("pipenv", "Pipfile.lock")];
+const VENVS: [&str; 2] = [".venv/bin/", "venv/bin/"];
+
+pub(super) fn look(facts: &Facts) -> Option<Findings> {
+    let mut found = Findings::new("python", facts.first(&MARKERS)?);
+    let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
+    let manager = locked.filter(|manager| facts.has_program(manager));
+    if let (Some(locked), None) = (locked, manager) {
+        found.remark(format!("without `{locked}`, because it is not installed: tools are those that are found"));
+    }
+    let project = Project { facts, manager };
+    for tool in &TOOLS {
+        if !project.configures(tool) {
+            continue;
+        }
+        match project.program(tool.program) {
+            Some(program) => found.check(Effect::Reads, tool.name, format!("{program}{}", project.arguments(tool))),
+            None => found.remark(format!("left out: `{}`, because it is configured but not installed", tool.program)),
+        }
+    }
+    project.tests(&mut found);
+    Some(found)
+}
+
+struct Project<'f> {
+    facts: &'f Facts,
+    /// The environment manager that is used, and there.
+    manager: Option<&'static str>,
+}
+
+impl Project<'_> {
+    fn tests(&self, found: &mut Findings) {
+        let files: Vec<&String> = self.facts.paths.iter().filter(|path| is_python_test(path)).collect();
+        let is_unittest = |path: &&String| names(self.facts.text(path), "unittest");
+        let is_function = |line: &str| line.starts_with("def test") || line.starts_with("async def test");
+        let has_functions = |path: &&String| self.facts.text(path).lines().any(is_function);
+        let wants_pytest = self.names("pytest")
+            || self.has_table(&["tool.pytest", "tool:pytest", "pytest"])
+            || self.facts.first(&["pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"]).is_some()
+            || files.iter().any(has_functions) // unittest would pass them over
+            || (!files.is_empty() && !files.iter().any(is_unittest));
+        let in_venv = VENVS.iter().any(|venv| self.facts.has(&format!("{venv}pytest")));
+        match (self.python(), wants_pytest || in_venv) {
+            (None, _) => found.lacks("Python's tests", "python3"),
+            (Some(python), true) if self.program("pytest").is_some() => {
+                found.check(Effect::Tests, "test", format!("{python} -m pytest")); // finds packages beside the tests
+            }
+            (Some(_), true) => found.lacks("its tests", "pytest"),
+            (Some(python), false) if !files.is_empty() => {
+                let place = self.place_of(&files);
+                found.check(Effect::Tests, "test", format!("{python} -m unittest discover{place}"));
+            }
+            (Some(_), false) => {}
+        }
+    }
+
+    /// Where unittest is to begin: in the root if tests are there, else in their folder, as a package if it is one.
+    fn place_of(&self, files: &[&String]) -> String {
+        let folders: Option<Vec<&str>> = files.iter().map(|path| Some(path.split_once('/')?.0)).collect();
+        match folders.as_deref().and_then(<[&str]>::first) {
+            Some(folder) if self.facts.has(&format!("{folder}/__init__.py")) => format!(" -s {folder} -t ."),
+            Some(folder) => format!(" -s {folder}"),
+            None => String::new(),
+        }
+    }
+
+    fn configures(&self, tool: &Tool) -> bool {
+        self.facts.first(tool.files).is_some() || self.has_table(tool.tables)
+    }
+
+    fn has_table(&self, tables: &[&str]) -> bool {
+        let files = ["pyproject.toml", "setup.cfg", "tox.ini"].map(|file| self.facts.text(file));
+        files.into_iter().any(|text| tables.iter().any(|table| has_table(text, table)))
+    }
+
+    /// mypy is told what to read only where its configuration does not say so.
+    fn arguments(&self, tool: &Tool) -> &'static str {
+        let says = |file: &&str| {
+            let keys = self.facts.text(file).lines().filter_map(|line| line.split_once('='));
+            keys.into_iter().any(|(key, _)| ["files", "packages", "modules"].contains(&key.trim()))
+        };
+        let is_told =
+            tool.program == "mypy" && ["mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"].iter().any(says);
+        if is_told { "" } else { tool.arguments }
+    }
+
+    fn names(&self, package: &str) -> bool {
+        MARKERS.iter().chain(&["tox.ini"]).any(|file| names(self.facts.text(file), package))
+    }
+
+    /// How a tool is started: by the manager if the project names it, in a virtual environment, or from the search path.
+    fn program(&self, tool: &str) -> Option<String> {
+        let managed = self.manager.filter(|_| self.names(tool)).map(|manager| format!("{manager} run {tool}"));
+        let in_venv = || VENVS.iter().map(|venv| format!("{venv}{tool}")).find(|path| self.facts.has(path));
+        managed.or_else(in_venv).or_else(|| self.facts.has_program(tool).then(|| tool.into()))
+    }
+
+    fn python(&self) -> Option<String> {
+        let managed = self.manager.map(|manager| format!("{manager} run python"));
+        managed
+            .or_else(|| self.program("python").filter(|path| path.contains('/')))
+            .or_else(|| ["python3", "python"].into_iter().find(|name| self.facts.has_program(name)).map(Into::into))
+    }
+}

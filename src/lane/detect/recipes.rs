@@ -1,0 +1,136 @@
+//! Checks that a project has written down itself: recipes of a justfile, targets of a Makefile, scripts.
+
+use super::facts::Facts;
+use super::{Effect, Findings};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The recipes that are checks, in the order in which they run.
+const WANTED: [(&str, Effect); 5] = [
+    ("fmt-check", Effect::Builds),
+    ("format-check", Effect::Builds),
+    ("lint", Effect::Builds),
+    ("check", Effect::Tests),
+    ("test", Effect::Tests),
+];
+
+/// Scripts that are checks, by the name of their step.
+#[rustfmt::skip]
+pub(super) const SCRIPTS: [(&str, &[&str]); 3] = [
+    ("lint", &["lint.sh", "scripts/lint.sh", "scripts/lint", "script/lint"]),
+    ("check", &["check.sh", "scripts/check.sh", "scripts/check", "script/check"]),
+    ("test", &[
+        "test.sh", "run-tests.sh", "run_tests.sh", "tests/run.sh", "tests/run-tests.sh", "test/run.sh", "scripts/test.sh",
+        "scripts/test", "script/test",
+    ]),
+];
+
+/// The names of recipes, each with those that it runs first.
+type Recipes<'t> = BTreeMap<&'t str, Vec<&'t str>>;
+
+/// What each kind of recipe gives; the first that gives anything is enough.
+pub(super) fn look(facts: &Facts) -> Vec<Findings> {
+    let just = facts.first(&["justfile", "Justfile", ".justfile"]);
+    let make = facts.first(&["GNUmakefile", "makefile", "Makefile"]); // the order of GNU make
+    let just = just.map(|file| of(facts, "just", file, &just_recipes(facts.text(file))));
+    let make = make.map(|file| of(facts, "make", file, &make_targets(facts.text(file))));
+    just.into_iter().chain(make).chain(scripts(facts)).collect()
+}
+
+fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipes<'_>) -> Findings {
+    let mut found = Findings::new(program, file);
+    let mut chosen: Vec<(&str, Effect)> = Vec::new();
+    for (name, effect) in WANTED.into_iter().rev().filter(|(name, _)| recipes.contains_key(name)) {
+        chosen.retain(|(other, _)| !runs(recipes, name, other));
+        if !chosen.iter().any(|(other, _)| runs(recipes, other, name)) {
+            chosen.insert(0, (name, effect));
+        }
+    }
+    for (name, effect) in chosen {
+        if program == "make" && facts.has(name) && !runs(recipes, ".PHONY", name) {
+            found.remark(format!(
+                "left out: `make {name}`, because `{name}` is there and not .PHONY: make would do nothing"
+            ));
+            continue;
+        }
+        found.check_by(facts, program, effect, name, format!("{program} {name}"));
+    }
+    found
+}
+
+/// Whether running one recipe runs the other.
+fn runs(recipes: &Recipes<'_>, one: &str, other: &str) -> bool {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![one]);
+    while let Some(name) = next.pop() {
+        let first = recipes.get(name).map(Vec::as_slice).unwrap_or_default();
+        if first.contains(&other) {
+            return true;
+        }
+        next.extend(first.iter().copied().filter(|name| seen.insert(*name)));
+    }
+    false
+}
+
+/// Rules as GNU make writes them: `targets: prerequisites`. What is included or computed is not seen.
+fn make_targets(text: &str) -> Recipes<'_> {
+    let mut targets = Recipes::new();
+    for line in text.lines().filter(|line| !line.starts_with(['\t', '#', ' '])) {
+        let line = line.split('#').next().unwrap_or_default();
+        let Some((names, rest)) = line.split_once(':') else { continue };
+        let rest = rest.trim_start_matches(':');
+        if names.contains('=') || rest.contains('=') {
+            continue; // an assignment, of a variable or for one target
+        }
+        let first = rest.split(';').next().unwrap_or_default().split_whitespace();
+        for name in names.split_whitespace() {
+            targets.entry(name).or_default().extend(first.clone());
+        }
+    }
+    targets
+}
+
+/// Recipes as just writes them: `name parameters: dependencies`. One that needs an argument is none for us.
+fn just_recipes(text: &str) -> Recipes<'_> {
+    let mut recipes = Recipes::new();
+    for line in text.lines().filter(|line| !line.starts_with(['\t', '#', ' ', '['])) {
+        let line = line.split(" #").next().unwrap_or_default();
+        let Some((head, first)) = line.split_once(':') else { continue };
+        let mut words = head.split_whitespace();
+        let Some(name) = words.next().map(|name| name.trim_start_matches('@')) else { continue };
+        let is_optional = |word: &str| word.contains('=') || word.starts_with('*');
+        if !first.starts_with('=') && words.all(is_optional) {
+            let split = |c: char| c.is_whitespace() || "()&".contains(c);
+            recipes.insert(name, first.split(split).filter(|name| !name.is_empty()).collect());
+        }
+    }
+    recipes
+}
+
+fn scripts(facts: &Facts) -> Option<Findings> {
+    let mut found: Option<Findings> = None;
+    for (name, paths) in SCRIPTS {
+        if let Some(path) = facts.first(paths) {
+            let effect = if name == "lint" { Effect::Builds } else { Effect::Tests };
+            found.get_or_insert_with(|| Findings::new("script", path)).check(effect, name, shell(facts, path));
+        }
+    }
+    if found.as_ref().is_none_or(|found| !found.has("test")) {
+        let folders = [("tests/", "bats tests"), ("test/", "bats test")];
+        let has_bats =
+            |folder: &str| facts.paths.iter().any(|path| path.starts_with(folder) && path.ends_with(".bats"));
+        if let Some((folder, run)) = folders.into_iter().find(|(folder, _)| has_bats(folder)) {
+            let found = found.get_or_insert_with(|| Findings::new("script", folder));
+            found.check_by(facts, "bats", Effect::Tests, "bats", run);
+        }
+    }
+    found
+}
+
+/// How a script is started: by itself where it may be, else by the shell that it was written for.
+fn shell(facts: &Facts, path: &str) -> String {
+    let first = facts.text(path).lines().next().unwrap_or_default();
+    match first.starts_with("#!") {
+        true if facts.has_program(&format!("./{path}")) => format!("./{path}"),
+        true if first.contains("bash") => format!("bash {path}"),
+        true | false => format!("sh {path}"),
+    }
+}

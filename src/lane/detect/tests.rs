@@ -1,0 +1,262 @@
+//! What is detected in projects of every kind, and in mixtures of them.
+
+use super::*;
+use crate::lane::Step;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// A project of these files (and the folders that they are in), on a machine with these programs.
+fn project(files: &[(&str, &str)], programs: &str) -> Facts {
+    let mut facts = Facts::default();
+    for (path, text) in files {
+        let folder = path.split('/').next().unwrap_or_default();
+        facts.paths.extend([(*path).to_owned(), folder.to_owned()]);
+        if is_read(path) {
+            facts.texts.insert((*path).to_owned(), (*text).to_owned());
+        }
+    }
+    facts.programs = programs.split_whitespace().map(str::to_owned).collect();
+    facts
+}
+
+/// What was detected, a line each; steps that run at once have a `|` before them.
+fn told(detected: &Detected) -> String {
+    let Ok(lane) = detected.lane() else { return format!("nothing\n{}", lines("  # ", &detected.remarks)) };
+    let is_beside = |step: &Step| lane.steps.iter().filter(|other| other.after == step.after).count() > 1;
+    let mark = |step: &Step| if is_beside(step) { "|" } else { "-" };
+    let steps: String =
+        lane.steps.iter().map(|step| format!("  {} {}: {}\n", mark(step), step.name, step.run)).collect();
+    format!("from {}\n{steps}{}", detected.markers.join(", "), lines("  # ", &detected.remarks))
+}
+
+fn lines(start: &str, texts: &[String]) -> String {
+    texts.iter().map(|text| format!("{start}{text}\n")).collect()
+}
+
+/// A title, files with their texts, programs.
+type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c str);
+
+fn table(cases: &[Case<'_>]) -> String {
+    let case = |(title, files, programs): &Case<'_>| format!("{title}: {}", told(&detect(&project(files, programs))));
+    cases.iter().map(case).collect::<Vec<_>>().join("\n")
+}
+
+const RUST: &str = "cargo cargo-fmt cargo-clippy";
+const SCRIPTED: &str =
+    r#"{"scripts": {"lint": "eslint .", "format:check": "prettier --check .", "build": "tsc", "test": "jest"}}"#;
+
+#[test]
+fn toolchains_are_asked_in_their_own_words() {
+    insta::assert_snapshot!(table(&[
+        ("rust", &[("Cargo.toml", "[package]\nname = \"a\"")], RUST),
+        ("rust workspace", &[("Cargo.toml", "[workspace]\nmembers = [\"a\"]")], RUST),
+        ("rust with the least toolchain", &[("Cargo.toml", "")], "cargo"),
+        ("rust without cargo", &[("Cargo.toml", "")], "make"),
+        ("go", &[("go.mod", "module a")], "go gofmt"),
+        ("go with linters", &[("go.mod", ""), (".golangci.yml", "")], "go gofmt golangci-lint"),
+        ("go with linters that are not there", &[("go.mod", ""), (".golangci.yml", "")], "go"),
+        ("ruby with rspec", &[("Gemfile", "gem 'rspec'\ngem 'rubocop'"), (".rubocop.yml", "")], "bundle"),
+        ("ruby with rake", &[("Gemfile", "gem 'rake'"), ("Rakefile", "Rake::TestTask.new(:test)")], "bundle"),
+        ("rails", &[("Gemfile", "gem 'rails'"), ("test/a_test.rb", ""), ("bin/rails", "")], "bundle ./bin/rails"),
+        ("ruby without bundler", &[("Gemfile", "")], ""),
+        ("swift", &[("Package.swift", ""), ("Tests/A.swift", ""), (".swiftlint.yml", "")], "swift"),
+        ("gradle by its wrapper", &[("build.gradle.kts", ""), ("gradlew", "")], "./gradlew gradle"),
+        ("gradle by a wrapper that may not be started", &[("build.gradle", ""), ("gradlew", "")], "gradle"),
+        ("gradle", &[("settings.gradle", "")], "gradle"),
+        ("gradle that is not there", &[("build.gradle", "")], ""),
+        ("maven", &[("pom.xml", "")], "mvn"),
+        ("maven by its wrapper", &[("pom.xml", ""), ("mvnw", "")], "./mvnw"),
+    ]));
+}
+
+#[test]
+fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
+    let scripts = |scripts: &str| format!("{{\"scripts\": {{{scripts}}}}}");
+    let fixing = scripts(r#""lint": "eslint --fix .", "format": "prettier --write .", "test": "vitest --watch""#);
+    let fresh = scripts(r#""test": "echo \"Error: no test specified\" && exit 1""#);
+    let umbrella = scripts(r#""check": "npm run lint && npm run test", "lint": "x", "test": "y""#);
+    let svelte = scripts(r#""check": "svelte-check", "test": "y""#);
+    let named =
+        r#"{"packageManager": "pnpm@9.1.0+sha512.abc", "scripts": {"test": "x"}, "devDependencies": {"x": "1"}}"#;
+    let tools = [
+        ("package.json", r#"{"devDependencies": {"vitest": "1"}, "eslintConfig": {}}"#),
+        ("eslint.config.mjs", ""),
+        ("tsconfig.json", ""),
+        (".prettierrc.json", ""),
+        ("node_modules/.bin/vitest", ""),
+        ("node_modules/.bin/tsc", ""),
+        ("node_modules/.bin/eslint", ""),
+    ];
+    insta::assert_snapshot!(table(&[
+        ("npm", &[("package.json", SCRIPTED), ("package-lock.json", "")], "npm node"),
+        ("npm without a lock file", &[("package.json", SCRIPTED)], "npm node"),
+        ("pnpm", &[("package.json", SCRIPTED), ("pnpm-lock.yaml", "")], "npm pnpm node"),
+        ("yarn", &[("package.json", SCRIPTED), ("yarn.lock", "")], "npm yarn"),
+        ("bun", &[("package.json", SCRIPTED), ("bun.lockb", "")], "npm bun"),
+        ("the manager is not there", &[("package.json", SCRIPTED), ("yarn.lock", "")], "npm"),
+        ("the manifest names the manager", &[("package.json", named), ("yarn.lock", "")], "npm pnpm yarn"),
+        ("an unknown manager", &[("package.json", r#"{"packageManager": "x\n- run: y@1"}"#)], "npm"),
+        ("scripts that change or never end", &[("package.json", &fixing)], "npm"),
+        ("nothing written yet", &[("package.json", &fresh)], "npm"),
+        ("a script of scripts", &[("package.json", &umbrella)], "npm"),
+        ("a check of its own", &[("package.json", &svelte)], "npm"),
+        ("tools without scripts", &tools, "npm node"),
+        ("no JSON", &[("package.json", "{")], "npm"),
+        ("no object", &[("package.json", "[1]")], "npm"),
+    ]));
+}
+
+#[test]
+fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
+    let unittest = ("tests/test_a.py", "import unittest");
+    let configured = "[tool.ruff.format]\n[tool.mypy]\nstrict = true\n[tool.black]\n[dependency-groups]\ndev = [\"pytest>=8\", \"ruff\", \"mypy\"]";
+    insta::assert_snapshot!(table(&[
+        ("unittest", &[("setup.py", ""), unittest], "python3"),
+        ("unittest in a package", &[("setup.py", ""), unittest, ("tests/__init__.py", "")], "python3"),
+        ("unittest in the root", &[("requirements.txt", ""), ("test_a.py", "from unittest import TestCase")], "python"),
+        ("functions are pytest's", &[("setup.py", ""), ("tests/test_a.py", "def test_a(): pass")], "python3 pytest"),
+        (
+            "functions beside unittest's",
+            &[("setup.py", ""), unittest, ("tests/test_b.py", "def test_b(): pass")],
+            "python3"
+        ),
+        ("pytest that is not there", &[("requirements.txt", "pytest==8 # tests"), unittest], "python3"),
+        ("only in a comment", &[("requirements.txt", "pytest-cov\n# pytest"), unittest], "python3 pytest"),
+        (
+            "pytest in a virtual environment",
+            &[("setup.py", ""), (".venv/bin/python", ""), (".venv/bin/pytest", "")],
+            ""
+        ),
+        ("tools from the path", &[("pyproject.toml", configured)], "python3 pytest ruff mypy"),
+        ("uv", &[("pyproject.toml", configured), ("uv.lock", "")], "uv black"),
+        ("poetry", &[("pyproject.toml", configured), ("poetry.lock", "")], "poetry"),
+        ("uv that is not there", &[("pyproject.toml", "[tool.uv]"), ("uv.lock", ""), unittest], "python3"),
+        (
+            "mypy that knows its files",
+            &[("mypy.ini", "[mypy]\nfiles = src"), ("setup.cfg", "[flake8]")],
+            "mypy flake8 python3"
+        ),
+        ("no tests", &[("pyproject.toml", "[project]")], "python3 pytest"),
+        ("no python", &[("pyproject.toml", ""), unittest], ""),
+    ]));
+}
+
+#[test]
+fn recipes_are_used_where_nothing_else_has_tests() {
+    let make = ".PHONY: test lint\nCC := gcc\ntest: CFLAGS += -g\nall: a.o\nlint test: all ; true\n\techo test\n";
+    let just = "set shell := ['sh']\nalias t := test\n[private]\n@lint:\n  x\ntest filter='' *rest: lint (build 'a')\n  y\ncheck target:\n  z\n";
+    insta::assert_snapshot!(table(&[
+        ("make", &[("Makefile", make)], "make"),
+        ("make that is not there", &[("Makefile", make)], ""),
+        ("a target that runs the others", &[("Makefile", "check: lint unit\nunit: test\ntest:\nlint:\n")], "make"),
+        ("targets in a circle", &[("Makefile", "check: test\ntest: check\n")], "make"),
+        ("make would do nothing", &[("Makefile", "test:\n\trun"), ("test/a", "")], "make"),
+        ("nothing to check", &[("Makefile", "all:\n\tcc\ntest=1\n")], "make"),
+        ("just", &[("justfile", just)], "just make"),
+        ("just before make", &[("justfile", "test:\n"), ("Makefile", make)], "just make"),
+        ("make where there is no just", &[("justfile", "test:\n"), ("Makefile", make)], "make"),
+        (
+            "scripts",
+            &[("test.sh", "#!/usr/bin/env bash\n"), ("scripts/lint", "#!/bin/sh"), ("check.sh", "")],
+            "./scripts/lint"
+        ),
+        ("bats", &[("tests/a.bats", "")], "bats"),
+    ]));
+}
+
+#[test]
+fn several_stacks_give_steps_each_and_their_names_say_whose() {
+    let both = [("Cargo.toml", "[package]"), ("package.json", SCRIPTED), ("pnpm-lock.yaml", "")];
+    let tooling = [("Cargo.toml", ""), ("package.json", r#"{"private": true}"#), ("Makefile", "test:\n\tcargo test\n")];
+    let docs = [("pyproject.toml", "[tool.ruff]"), ("Makefile", ".PHONY: test\ntest:\n")];
+    insta::assert_snapshot!(table(&[
+        ("rust and node", &both, "cargo cargo-fmt cargo-clippy pnpm"),
+        ("rust, and node that is not there", &both, RUST),
+        ("rust with a Makefile and tooling", &tooling, "cargo cargo-fmt cargo-clippy make npm"),
+        ("a linter and a Makefile", &docs, "ruff make python3"),
+        ("nothing", &[("README.md", "")], "make cargo npm"),
+    ]));
+}
+
+#[test]
+fn the_page_says_what_it_is_made_of_and_what_it_lacks() {
+    let mut facts = project(&[("Cargo.toml", ""), ("go.mod", "")], "cargo cargo-fmt go gofmt");
+    facts.unreadable.insert("package.json".into(), "not\na regular file".into());
+    insta::assert_snapshot!(detect(&facts).yaml());
+}
+
+/// Texts that mean something to some way to look, and some that mean nothing.
+const TEXTS: [&str; 8] = [
+    "",
+    SCRIPTED,
+    "[workspace]\n[tool.ruff]\n[tool.mypy]\n[tool.black]\npytest\nunittest\nrspec\n",
+    "check: lint\nlint test:\n\trun\n.PHONY: test\n",
+    "{\"packageManager\": \"yarn@'\\n\", \"scripts\": {\"test\": \": # '\"}}",
+    "#!/bin/bash\n",
+    "\u{feff}: [[\u{0}",
+    "test: 'x' # y\n\u{2028}",
+];
+
+proptest! {
+    /// Whatever lies in a project: its lane reads back as it was meant, or there is none.
+    #[test]
+    fn every_lane_that_is_written_is_read_back(
+        files in proptest::collection::btree_map(0usize..200, 0usize..TEXTS.len(), 0..12),
+        programs in proptest::collection::btree_set(0usize..PROGRAMS.len(), 0..PROGRAMS.len()),
+    ) {
+        let names = all_names();
+        let files: BTreeMap<&str, &str> = files.iter().map(|(name, text)| (names[name % names.len()], TEXTS[*text])).collect();
+        let programs: Vec<&str> = programs.iter().map(|number| PROGRAMS[*number]).collect();
+        let detected = detect(&project(&files.into_iter().collect::<Vec<_>>(), &programs.join(" ")));
+        let meant: Vec<(&str, &str)> = detected.checks.iter().map(|check| (check.name.as_str(), check.run.as_str())).collect();
+        match detected.lane() {
+            Ok(lane) => {
+                let read: Vec<(&str, &str)> = lane.steps.iter().map(|step| (step.name.as_str(), step.run.as_str())).collect();
+                prop_assert_eq!(read, meant);
+            }
+            Err(fault) => prop_assert!(meant.is_empty(), "{}", fault),
+        }
+    }
+}
+
+fn all_names() -> Vec<&'static str> {
+    let scripts = recipes::SCRIPTS.iter().flat_map(|(_, paths)| paths.iter().copied());
+    let others = [
+        "Cargo.toml",
+        "package.json",
+        "package-lock.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "bun.lock",
+        "go.mod",
+        "pyproject.toml",
+        "setup.py",
+        "requirements.txt",
+        "uv.lock",
+        "poetry.lock",
+        "tests/test_a.py",
+        "Gemfile",
+        ".rspec",
+        "Rakefile",
+        "Package.swift",
+        "Tests/A.swift",
+        "build.gradle",
+        "gradlew",
+        "pom.xml",
+        "mvnw",
+        "Makefile",
+        "justfile",
+        "tests/a.bats",
+        "eslint.config.js",
+        "tsconfig.json",
+        "node_modules/.bin/eslint",
+        "node_modules/.bin/tsc",
+        ".golangci.toml",
+        ".venv/bin/python",
+        ".venv/bin/pytest",
+        ".venv/bin/ruff",
+        "mypy.ini",
+        "biome.json",
+    ];
+    others.into_iter().chain(scripts).collect()
+}
