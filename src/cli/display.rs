@@ -3,14 +3,15 @@
 use super::paint::{self, LiveLine, Tone};
 use crate::chat::Detail;
 use crate::driver::Briefing;
+use crate::lane_runner::excerpt;
 use crate::report::{self, count, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
 use crate::verdict::{Reason, StepProgress, StepReport, StepStatus};
 use serde_json::Value;
 
-/// Lines of a failed step's output that are shown.
-const EXCERPT_LINES: usize = 25;
+/// Bytes of a failed step's output that are shown: what explains it, the log has the rest.
+const SHOWN: usize = 1536;
 /// Characters of a tool call's argument, or of its result's first line, that are shown.
 const GIST: usize = 90;
 
@@ -211,8 +212,7 @@ pub(super) fn step_line(report: &StepReport) {
     let time = format!(" {}", seconds(report.duration_ms));
     paint::line(&[(tone, mark), (Tone::Plain, &name), (tone, &how), (Tone::Plain, &note), (Tone::Faint, &time)]);
     if tone == Tone::Bad || report.status == StepStatus::AllowedFailure {
-        let lines: Vec<&str> = report.excerpt.lines().collect();
-        for line in &lines[lines.len().saturating_sub(EXCERPT_LINES)..] {
+        for line in excerpt(&report.excerpt, SHOWN).lines() {
             paint::line(&[(Tone::Faint, "    | "), (Tone::Plain, line)]);
         }
         if let Some(log) = &report.log {
