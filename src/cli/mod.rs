@@ -54,6 +54,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
     };
+    crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))
 }
 

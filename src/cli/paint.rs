@@ -41,17 +41,23 @@ pub(super) fn is_terminal() -> bool {
 
 /// Writes pieces, and ends the line. A reader that has gone away is no failure of ours.
 pub(super) fn line(pieces: &[(Tone, &str)]) {
-    write(pieces);
-    let _reader_is_gone = writeln!(anstream::stderr());
+    show(pieces, "\n");
 }
 
 /// Writes pieces.
 pub(super) fn write(pieces: &[(Tone, &str)]) {
-    let mut out = anstream::stderr().lock();
-    for (tone, text) in pieces {
+    show(pieces, "");
+}
+
+/// Writes all at once, so that nothing comes between.
+fn show(pieces: &[(Tone, &str)], end: &str) {
+    let paint = |(tone, text): &(Tone, &str)| {
         let style = tone.style();
-        let _reader_is_gone = write!(out, "{style}{}{style:#}", harmless(text));
-    }
+        format!("{style}{}{style:#}", harmless(text))
+    };
+    let text: String = pieces.iter().map(paint).chain([end.to_owned()]).collect();
+    let mut out = anstream::stderr().lock();
+    let _reader_is_gone = out.write_all(text.as_bytes());
     let _reader_is_gone = out.flush();
 }
 

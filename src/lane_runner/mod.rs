@@ -22,7 +22,6 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use lines::Lines;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -189,15 +188,14 @@ async fn run_step(
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
-    let mut env: BTreeMap<String, String> = room.env.iter().cloned().collect();
-    env.extend(lane.env.clone());
-    env.extend(step.env.clone());
+    let pairs = |(name, value): (&String, &String)| (name.clone(), value.clone());
+    let own = lane.env.iter().chain(&step.env).map(pairs);
     let mut words = step.shell.iter().cloned();
     Invocation {
         program: words.next().unwrap_or_else(|| "/bin/sh".into()),
         args: words.chain([step.run.clone()]).collect(),
         dir: step.dir.as_ref().map_or_else(|| room.root.clone(), |dir| room.root.join(dir)),
-        env: env.into_iter().collect(),
+        env: room.env.iter().cloned().chain(own).collect(),
         timeout: step.timeout,
         grace: GRACE,
         log: Some(log.to_owned()),

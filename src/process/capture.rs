@@ -36,8 +36,11 @@ impl Captured {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(KEPT - self.head.len()));
         self.head.extend_from_slice(head);
-        self.tail.extend_from_slice(rest);
-        if self.tail.len() > 2 * KEPT {
+        if rest.len() >= KEPT {
+            self.tail.clear();
+        }
+        self.tail.extend_from_slice(&rest[rest.len().saturating_sub(KEPT)..]);
+        if self.tail.len() >= 2 * KEPT {
             self.trim();
         }
     }
@@ -51,7 +54,8 @@ impl Captured {
 pub(super) struct Output<'a> {
     /// `None` once every writer has closed it.
     pipe: Option<Receiver>,
-    buffer: Box<[u8]>,
+    /// Room for one piece. It is not cleared, so that of a small output only a small part of it is ever touched.
+    buffer: Vec<u8>,
     kept: Captured,
     log: Option<Log>,
     listener: &'a (dyn Fn(&[u8]) + Send + Sync),
@@ -59,7 +63,7 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(super) fn new(pipe: Receiver, log: Option<Log>, listener: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Self {
-        let buffer = vec![0; KEPT].into_boxed_slice();
+        let buffer = Vec::with_capacity(KEPT);
         Self { pipe: Some(pipe), buffer, kept: Captured::default(), log, listener }
     }
 
@@ -100,10 +104,11 @@ impl<'a> Output<'a> {
     /// Takes one piece. Nothing is lost when this is dropped while it waits.
     async fn take(&mut self) {
         let Some(pipe) = self.pipe.as_mut() else { return };
-        match pipe.read(&mut self.buffer).await {
+        self.buffer.clear();
+        match pipe.read_buf(&mut self.buffer).await {
             Ok(0) | Err(_) => self.pipe = None,
-            Ok(count) => {
-                let bytes = &self.buffer[..count];
+            Ok(_) => {
+                let bytes = &self.buffer[..];
                 self.kept.add(bytes);
                 (self.listener)(bytes);
                 if let Some(Err(error)) = self.log.as_mut().map(|log| log.write(bytes)) {

@@ -1,9 +1,10 @@
 //! Reads the kernel's list of processes, and signals exactly the process that was read, never one that got its number later.
 //! Where there is no Linux `/proc` the lists are empty, and only process groups are known.
 
-use rustix::process::{Pid, Signal, WaitOptions};
-use std::fs;
-use std::path::Path;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::sync::LazyLock;
 
 /// One process as it was when it was read. `pid` and `started` together name it for good.
@@ -13,101 +14,80 @@ pub(super) struct Process {
     /// In clock ticks since boot.
     pub(super) started: u64,
     pub(super) parent: i32,
+    /// Its process group.
+    pub(super) group: i32,
     pub(super) session: i32,
     /// False for one that has ended and waits to be reaped.
     pub(super) alive: bool,
 }
 
-/// Whether the kernel lists the children of a process, which not every one is built to do.
-static LISTS_CHILDREN: LazyLock<bool> = LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+/// Our own list of children, kept open since it is read many times a step. It is that of the first thread, which is the one that
+/// the kernel gives orphans to. `None` where the kernel is not built to keep such lists.
+static OWN_CHILDREN: LazyLock<Option<File>> =
+    LazyLock::new(|| File::open(format!("/proc/self/task/{}/children", own_pid())).ok());
 
 /// The process with this number.
 pub(super) fn look(pid: i32) -> Option<Process> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in brackets, and may itself hold spaces and brackets.
-    let rest = String::from_utf8_lossy(&stat[stat.iter().rposition(|byte| *byte == b')')? + 1..]).into_owned();
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Process {
         pid,
         started: fields.get(19)?.parse().ok()?,
         parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         // A process whose first thread has ended while others run is listed as a zombie too.
         alive: !matches!(*fields.first()?, "Z" | "X") || threads > 1,
     })
 }
 
+/// The text of one of the kernel's small files.
+pub(super) fn read(path: &str) -> Option<String> {
+    let mut bytes = [0; 4096];
+    let count = File::open(path).ok()?.read(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
+}
+
+/// The numbers of the processes that orphans of a step are among: our children where we adopt orphans, everybody elsewhere.
+pub(super) fn candidates() -> Vec<i32> {
+    if !adopt_orphans() {
+        return everyone().map(|process| process.pid).collect();
+    }
+    let Some(list) = OWN_CHILDREN.as_ref() else {
+        return children(own_pid()).iter().map(|process| process.pid).collect();
+    };
+    let (mut text, mut at) = (Vec::new(), 0);
+    let mut piece = [0; 1024];
+    while let Ok(count @ 1..) = list.read_at(&mut piece, at) {
+        text.extend_from_slice(&piece[..count]);
+        at += count as u64;
+        if count < piece.len() / 2 {
+            break; // a number takes much less, so this was all
+        }
+    }
+    numbers(&String::from_utf8_lossy(&text)).collect()
+}
+
 /// The children of a process, adopted ones included.
 pub(super) fn children(parent: i32) -> Vec<Process> {
-    if !*LISTS_CHILDREN {
-        return everyone().into_iter().filter(|process| process.parent == parent).collect();
+    if OWN_CHILDREN.is_none() {
+        return everyone().filter(|process| process.parent == parent).collect();
     }
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
-    threads.flatten().flat_map(|thread| listed(&thread.path().join("children"))).collect()
+    let lists = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    lists.flat_map(|list| numbers(&list).filter_map(look).collect::<Vec<_>>()).collect()
 }
 
-/// The children that a process may have adopted: those of its first thread, which is the one that the kernel gives them to.
-pub(super) fn adopted(parent: i32) -> Vec<Process> {
-    if *LISTS_CHILDREN {
-        listed(Path::new(&format!("/proc/{parent}/task/{parent}/children")))
-    } else {
-        children(parent)
-    }
-}
-
-fn listed(list: &Path) -> Vec<Process> {
-    let pids = fs::read_to_string(list).unwrap_or_default();
-    pids.split_ascii_whitespace().filter_map(|pid| look(pid.parse().ok()?)).collect()
+fn numbers(list: &str) -> impl Iterator<Item = i32> {
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
 }
 
 /// Every process there is. Costs milliseconds: for kernels that lack the short ways only.
-pub(super) fn everyone() -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?)).collect()
-}
-
-/// Whether the process was started with this text, `NAME=value`, in its environment.
-pub(super) fn has_variable(pid: i32, variable: &str) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-}
-
-/// The number that a process has from [`start_marked`], or inherited; `None` when it has none.
-pub(super) fn mark_of(pid: i32) -> Option<u64> {
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
-    limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?.split_ascii_whitespace().next()?.parse().ok()
-}
-
-/// Starts a process with a number that all its descendants inherit, whatever they do to their environment, session, parents and
-/// files, and that only a privileged one can take off: the limit on file locks, which no kernel since Linux 2.4 enforces
-/// (getrlimit(2), `RLIMIT_LOCKS`). A process can fork before anybody can change it from outside, so for the moment of the start
-/// this process bears the number itself; `last` is the one before.
-#[cfg(target_os = "linux")]
-pub(super) fn start_marked<T>(
-    number: u64,
-    last: Option<u64>,
-    start: impl FnOnce() -> T,
-    pid: fn(&T) -> Option<Pid>,
-) -> T {
-    use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
-    let maximum = getrlimit(Resource::Locks).maximum;
-    let bearing = |current| prlimit(None, Resource::Locks, Rlimit { current, maximum });
-    if let Err(error) = bearing(Some(number)) {
-        tracing::debug!(%error, "cannot mark a step; a process that leaves its session and environment may be missed");
-        return start();
-    }
-    let started = start();
-    let _ = bearing(last);
-    if let Some(pid) = pid(&started) {
-        let _ = prlimit(Some(pid), Resource::Locks, Rlimit { current: Some(number), maximum: Some(number) });
-    }
-    started
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn start_marked<T>(_: u64, _: Option<u64>, start: impl FnOnce() -> T, _: fn(&T) -> Option<Pid>) -> T {
-    start()
+fn everyone() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?))
 }
 
 /// Has this process adopt what its descendants leave behind. False where the system has no such thing.
@@ -142,9 +122,19 @@ pub(super) fn reap(process: &Process) -> bool {
     rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).is_ok_and(|ended| ended.is_some())
 }
 
+/// Whether a child of ours runs. One that has ended stays on the list until it is reaped, and keeps its number so long.
+pub(super) fn runs(child: Pid) -> bool {
+    let quietly = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    matches!(waitid(WaitId::Pid(child), quietly), Ok(None))
+}
+
 /// Whether the number still belongs to the process that was read.
-pub(super) fn is_same(process: &Process) -> bool {
+fn is_same(process: &Process) -> bool {
     look(process.pid).is_some_and(|now| now.started == process.started)
+}
+
+pub(super) fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_pid()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -157,7 +147,7 @@ mod tests {
         let found = look(me).unwrap();
         assert!(found.alive && found.started > 0);
         assert!(children(found.parent).iter().any(|child| child.pid == me && child.started == found.started));
-        assert!(everyone().iter().any(|process| process.pid == me));
+        assert!(everyone().any(|process| process.pid == me));
         assert_eq!(look(i32::MAX), None);
     }
 }

@@ -1,65 +1,90 @@
 //! Owns everything a step has started, however far it has strayed: found again by its process group, its session, its parents,
-//! a variable of its environment and a mark that it inherits; and by being adopted, since this process is made the subreaper of
-//! what it starts. Never touches another step's processes, nor children that this process has for other reasons.
+//! and the number that it inherits; and by being adopted, since this process is made the subreaper of what it starts. Never
+//! touches another step's processes, nor children that this process has for other reasons.
 
 use super::census::{self, Process};
-use process_wrap::tokio::{ChildWrapper, CommandWrap};
-use rustix::process::{Pid, Signal};
+use super::guard::Guard;
+use super::mark;
+use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use uuid::Uuid;
 
-/// The variable that every process of a step inherits.
-const VARIABLE: &str = "FLEDGE_STEP";
 /// Rounds of looking and killing at once. Each one finds only what was started before the round before it took effect.
 const ROUNDS: usize = 100;
 
-/// The trees that have not been seen to be empty.
-static FOREST: Mutex<Vec<Tree>> = Mutex::new(Vec::new());
-/// The mark of this process itself: none, unless it runs inside a step.
-static OWN_MARK: LazyLock<Option<u64>> = LazyLock::new(|| census::mark_of(own_pid()));
-static OWN_SESSION: LazyLock<i32> = LazyLock::new(|| census::look(own_pid()).map_or(0, |process| process.session));
+static FOREST: Mutex<Forest> = Mutex::new(Forest { trees: Vec::new(), guard: Guard::new() });
+static OWN_SESSION: LazyLock<Option<Pid>> = LazyLock::new(|| rustix::process::getsid(None).ok());
+
+static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is_ok());
 
 /// The hold on a running step's processes. When it is let go, they are killed.
 pub(super) struct Group {
     leader: Pid,
-    name: Uuid,
+    number: u64,
+}
+
+/// All that was started and has not been seen to be empty, and who watches over it.
+struct Forest {
+    trees: Vec<Tree>,
+    guard: Guard,
 }
 
 struct Tree {
-    name: Uuid,
-    leader: Process,
+    number: u64,
     variable: String,
-    mark: u64,
+    leader: Pid,
+    leading: Leading,
     /// What was found last: number and start.
     known: BTreeMap<i32, u64>,
     /// Its step is over; what is left of it only has to be reaped.
     felled: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leading {
+    Runs,
+    /// It has no children any more, and its number is still its own.
+    Ended,
+    Reaped,
+}
+
+/// What a tree has to know of the others.
+struct Around {
+    /// Children of this process that are none of its strays.
+    taken: Vec<i32>,
+    /// No other step runs.
+    alone: bool,
+}
+
 impl Group {
-    /// Starts the leader of a new session, with everything in place to find its descendants.
-    pub(super) fn start(mut command: CommandWrap) -> io::Result<(Self, Box<dyn ChildWrapper>)> {
+    /// Starts the leader of a new process group, with everything in place to find its descendants. Where there is a terminal it
+    /// leads a session, too, so that nothing of it can ask there and wait. That costs a fork of this process, where the plain
+    /// start shares its memory until the program begins (posix_spawn(3)).
+    pub(super) fn start(mut command: CommandWrap) -> io::Result<Self> {
         census::adopt_orphans();
-        clear();
-        let name = Uuid::now_v7();
-        command.command_mut().env(VARIABLE, name.to_string());
-        command.wrap(process_wrap::tokio::ProcessSession);
-        let mark = new_mark(name);
+        let number = mark::next();
+        let variable = format!("{}={number}", mark::VARIABLE);
+        command.command_mut().env(mark::VARIABLE, number.to_string());
+        if *HAS_TERMINAL {
+            command.wrap(ProcessSession);
+        } else {
+            command.command_mut().process_group(0);
+        }
         // Held until the new tree stands in it: nobody may look around while there is a process that belongs to no tree.
         let mut forest = forest();
-        let child = census::start_marked(mark, *OWN_MARK, || command.spawn(), |child| pid_of(child.as_deref().ok()?));
-        let child = child?.into_inner();
+        forest.clear();
+        forest.guard.post();
+        let child = mark::start(number, || command.spawn(), |child| pid_of(child.as_deref().ok()?))?;
         let leader = pid_of(&*child).ok_or_else(|| io::Error::other("the program has no number"))?;
-        let pid = leader.as_raw_pid();
-        let missing = Process { pid, started: 0, parent: 0, session: pid, alive: false };
-        let process = census::look(pid).unwrap_or(missing);
-        let known = BTreeMap::from([(pid, process.started)]);
-        let variable = format!("{VARIABLE}={name}");
-        forest.push(Tree { name, leader: process, variable, mark, known, felled: false });
-        Ok((Self { leader, name }, child))
+        forest.guard.add(leader);
+        let known = BTreeMap::new();
+        forest.trees.push(Tree { number, variable, leader, leading: Leading::Runs, known, felled: false });
+        Ok(Self { leader, number })
     }
 
     /// The number of the leader.
@@ -71,17 +96,15 @@ impl Group {
     pub(super) fn terminate(&self) {
         let found = self.find();
         let _ = rustix::process::kill_process_group(self.leader, Signal::TERM);
-        let strays = found.iter().filter(|process| process.session != self.leader.as_raw_pid());
+        let strays = found.iter().filter(|process| process.group != self.leader.as_raw_pid());
         strays.for_each(|process| census::signal(process, Signal::TERM));
     }
 
     /// Remembers who is there, so that who strays later is known, and reaps orphans that have ended.
     pub(super) fn tend(&self) {
-        self.find().iter().filter(|process| !process.alive && process.pid != self.leader.as_raw_pid()).for_each(
-            |orphan| {
-                census::reap(orphan);
-            },
-        );
+        for orphan in self.find().iter().filter(|process| !process.alive && process.pid != self.leader.as_raw_pid()) {
+            census::reap(orphan);
+        }
     }
 
     /// How many processes are alive.
@@ -98,14 +121,10 @@ impl Group {
 
     /// Kills everything. After this nothing of it runs any more, though the kernel may still be clearing it away.
     pub(super) fn kill(&self) {
-        let mut forest = forest();
-        let alone = is_alone(&forest, self.name);
-        if let Some(tree) = forest.iter_mut().find(|tree| tree.name == self.name) {
-            tree.kill(alone);
-        }
+        forest().visit(self.number, Tree::kill);
     }
 
-    /// Waits until nothing is left but the leader, which is its keeper's to reap.
+    /// Waits until nothing is left but the leader.
     pub(super) async fn gone(&self) {
         let (mut pause, mut empty) = (Duration::from_millis(1), 0);
         // A list of children can miss one while another ends, hence the second look.
@@ -123,32 +142,72 @@ impl Group {
         }
     }
 
-    fn find(&self) -> Vec<Process> {
+    /// Takes the leader off the kernel's list, when it has ended.
+    pub(super) fn reap(&self) -> Option<WaitStatus> {
         let mut forest = forest();
-        let alone = is_alone(&forest, self.name);
-        let tree = forest.iter_mut().find(|tree| tree.name == self.name);
-        tree.map(|tree| tree.find(alone)).unwrap_or_default()
+        let Forest { trees, guard } = &mut *forest;
+        trees.iter_mut().find(|tree| tree.number == self.number).and_then(|tree| tree.reap(guard))
+    }
+
+    fn find(&self) -> Vec<Process> {
+        forest().visit(self.number, Tree::find).unwrap_or_default()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.kill();
-        if let Some(tree) = forest().iter_mut().find(|tree| tree.name == self.name) {
+        let mut forest = forest();
+        forest.visit(self.number, |tree, around| {
+            tree.kill(around);
             tree.felled = true;
+        });
+        forest.clear();
+    }
+}
+
+impl Forest {
+    fn visit<T>(&mut self, number: u64, work: impl FnOnce(&mut Tree, &Around) -> T) -> Option<T> {
+        let at = self.trees.iter().position(|tree| tree.number == number)?;
+        let around = self.around(number);
+        Some(work(&mut self.trees[at], &around))
+    }
+
+    fn around(&self, number: u64) -> Around {
+        let leaders = self.trees.iter().filter(|tree| tree.leading != Leading::Reaped);
+        let taken = leaders.map(|tree| tree.leader.as_raw_pid()).chain(self.guard.pid()).collect();
+        let alone = self.trees.iter().all(|tree| tree.number == number || tree.felled);
+        Around { taken, alone }
+    }
+
+    /// Reaps what is left of steps that are over, and forgets the empty ones.
+    fn clear(&mut self) {
+        let over: Vec<u64> = self.trees.iter().filter(|tree| tree.felled).map(|tree| tree.number).collect();
+        for number in over {
+            let left = self.visit(number, |tree, around| {
+                tree.kill(around);
+                tree.find(around)
+                    .iter()
+                    .any(|process| process.pid != tree.leader.as_raw_pid() && (process.alive || !census::reap(process)))
+            });
+            let Forest { trees, guard } = self;
+            trees.retain_mut(|tree| {
+                tree.number != number || {
+                    tree.reap(guard);
+                    left == Some(true) || tree.leading != Leading::Reaped
+                }
+            });
         }
-        clear();
     }
 }
 
 impl Tree {
-    fn kill(&mut self, alone: bool) {
+    fn kill(&mut self, around: &Around) {
         let mut killed = BTreeMap::new();
         for _ in 0..ROUNDS {
             // First who is there, since the death of a parent hides whose child one was; then the group, all at one moment.
-            let found = self.find(alone);
-            if !self.felled && (self.leader.started == 0 || census::is_same(&self.leader)) {
-                Pid::from_raw(self.leader.pid).map(|leader| rustix::process::kill_process_group(leader, Signal::KILL));
+            let found = self.find(around);
+            if self.leading != Leading::Reaped && !(found.is_empty() && census::adopt_orphans()) {
+                let _it_is_empty = rustix::process::kill_process_group(self.leader, Signal::KILL);
             }
             let fresh = |process: &&Process| process.alive && killed.get(&process.pid) != Some(&process.started);
             let fresh: Vec<Process> = found.iter().filter(fresh).copied().collect();
@@ -162,13 +221,14 @@ impl Tree {
         }
     }
 
-    /// Everything of this step that is still on the kernel's list: those of our children that are its own, and their
-    /// descendants. When no other step runs, that includes adopted ones that have changed their mark.
-    fn find(&mut self, alone: bool) -> Vec<Process> {
-        let leader = census::look(self.leader.pid).filter(|now| now.started == self.leader.started);
-        let mut found = if census::adopt_orphans() { census::adopted(own_pid()) } else { census::everyone() };
-        found.retain(|process| process.pid != self.leader.pid && self.owns(process, leader.is_some(), alone));
-        found.extend(leader);
+    /// Everything of this step that is still on the kernel's list, but for a leader that has ended: those of our children that
+    /// are its own, and their descendants. When no other step runs, that includes adopted ones that have changed their mark.
+    fn find(&mut self, around: &Around) -> Vec<Process> {
+        let mut strays = census::candidates();
+        strays.retain(|pid| !around.taken.contains(pid));
+        let mut found: Vec<Process> = strays.into_iter().filter_map(census::look).collect();
+        found.retain(|process| self.owns(process, around.alone));
+        found.extend(if self.is_led() { census::look(self.leader.as_raw_pid()) } else { None });
         let mut next = 0;
         while let Some(parent) = found.get(next) {
             for child in census::children(parent.pid) {
@@ -182,62 +242,60 @@ impl Tree {
         found
     }
 
-    fn owns(&self, process: &Process, has_leader: bool, alone: bool) -> bool {
-        let is_of_session = has_leader && process.session == self.leader.pid;
-        if is_of_session || self.known.get(&process.pid) == Some(&process.started) {
+    fn is_led(&mut self) -> bool {
+        if self.leading == Leading::Runs && !census::runs(self.leader) {
+            self.leading = Leading::Ended;
+        }
+        self.leading == Leading::Runs
+    }
+
+    fn owns(&self, process: &Process, alone: bool) -> bool {
+        let leader = self.leader.as_raw_pid();
+        let is_led = self.leading != Leading::Reaped && [process.group, process.session].contains(&leader);
+        if is_led || self.known.get(&process.pid) == Some(&process.started) {
             return true;
         }
-        // Nothing of a step is in our own session, but what another thread starts while we bear a step's mark may be.
-        if process.session == *OWN_SESSION {
-            return false;
+        let is_marked = mark::of(process.pid).is_some_and(|mark| {
+            // In our own session there may be what another thread has started while we bore this step's number.
+            match OWN_SESSION.is_some_and(|own| own.as_raw_pid() == process.session) {
+                true => mark.is(self.number),
+                false => mark.may_be(self.number) || alone && mark.is_foreign(),
+            }
+        });
+        is_marked || mark::has_variable(process.pid, &self.variable)
+    }
+
+    fn reap(&mut self, guard: &mut Guard) -> Option<WaitStatus> {
+        if self.leading == Leading::Reaped || self.is_led() {
+            return None;
         }
-        let mark = census::mark_of(process.pid);
-        mark == Some(self.mark)
-            || alone && mark.is_some() && mark != *OWN_MARK
-            || census::has_variable(process.pid, &self.variable)
+        // The guard first: once it is reaped, its number can be somebody else's.
+        guard.remove(self.leader);
+        self.leading = Leading::Reaped;
+        waitpid(Some(self.leader), WaitOptions::NOHANG).ok().flatten().map(|(_, status)| status)
     }
 }
 
 /// Kills everything that any step has started and that still runs, without waiting: for a second Ctrl-C, or a panic.
 pub fn kill_everything() {
-    for tree in forest().iter_mut() {
-        tree.kill(true);
+    let mut forest = forest();
+    let taken = forest.around(0).taken;
+    for tree in &mut forest.trees {
+        tree.kill(&Around { taken: taken.clone(), alone: true });
     }
 }
 
-/// Reaps what is left of steps that are over, and forgets the empty ones.
-fn clear() {
+/// Ends what this module keeps for itself, when nothing that it has started is left. Steps can be run again after it.
+pub fn close() {
     let mut forest = forest();
-    let running: Vec<Uuid> = forest.iter().filter(|tree| !tree.felled).map(|tree| tree.name).collect();
-    forest.retain_mut(|tree| {
-        if !tree.felled {
-            return true;
-        }
-        tree.kill(running.is_empty());
-        let left = tree.find(running.is_empty());
-        left.iter().any(|process| process.pid != tree.leader.pid && (process.alive || !census::reap(process)))
-    });
-}
-
-fn is_alone(forest: &[Tree], name: Uuid) -> bool {
-    forest.iter().all(|tree| tree.name == name || tree.felled)
-}
-
-/// A mark of its own for each step, below that of this process, since a limit can only be lowered.
-fn new_mark(name: Uuid) -> u64 {
-    let below = OWN_MARK.unwrap_or(1 << 62).max(2);
-    let chance = name.as_u128() as u64; // the random half of a version 7 UUID
-    below - 1 - chance % (below / 2)
+    forest.clear();
+    forest.guard.dismiss();
 }
 
 fn pid_of(child: &dyn ChildWrapper) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(child.id()?).ok()?)
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
-fn forest() -> MutexGuard<'static, Vec<Tree>> {
+fn forest() -> MutexGuard<'static, Forest> {
     FOREST.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn own_pid() -> i32 {
-    rustix::process::getpid().as_raw_pid()
 }

@@ -2,24 +2,27 @@
 //! dropped, and the file says how much.
 
 use std::fs::{self, File};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A log being written. Half of the limit holds the start; behind it two slots of a sixth each take turns in holding the end, in
-/// unnamed files, so that at most a sixth is ever needed twice.
+/// unnamed files that are there from when the start is full, so that at most a sixth is ever needed twice.
 pub(super) struct Log {
     file: File,
+    folder: PathBuf,
     room: u64,
     slot: u64,
-    end: Slots,
+    end: Option<Slots>,
 }
 
 struct Slots {
+    /// Full, once there is a first turn.
     older: File,
     newer: File,
+    /// How much of the newer one was written in this turn; what stands behind that is from the last one.
     filled: u64,
-    dropped: u64,
+    turns: u64,
 }
 
 impl Log {
@@ -27,14 +30,13 @@ impl Log {
     /// written through.
     pub(super) fn create(path: &Path, limit: u64) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-        let (older, newer) = (tempfile::tempfile_in(folder)?, tempfile::tempfile_in(folder)?);
-        Ok(Self { file, room: limit / 2, slot: (limit / 6).max(1), end: Slots { older, newer, filled: 0, dropped: 0 } })
+        let create = || File::options().write(true).create_new(true).mode(0o600).open(path);
+        let file = match create() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(folder).and_then(|()| create()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create()),
+            created => created,
+        }?;
+        Ok(Self { file, folder: folder.to_owned(), room: limit / 2, slot: (limit / 6).max(1), end: None })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -42,12 +44,16 @@ impl Log {
         self.file.write_all(start)?;
         self.room -= start.len() as u64;
         while !rest.is_empty() {
-            if self.end.filled == self.slot {
-                self.end.turn()?;
+            let end = match &mut self.end {
+                Some(end) => end,
+                none => none.insert(Slots::create(&self.folder)?),
+            };
+            if end.filled == self.slot {
+                end.turn()?;
             }
-            let fits = usize::try_from(self.slot - self.end.filled).unwrap_or(usize::MAX).min(rest.len());
-            self.end.newer.write_all(&rest[..fits])?;
-            self.end.filled += fits as u64;
+            let fits = usize::try_from(self.slot - end.filled).unwrap_or(usize::MAX).min(rest.len());
+            end.newer.write_all(&rest[..fits])?;
+            end.filled += fits as u64;
             rest = &rest[fits..];
         }
         Ok(())
@@ -55,16 +61,14 @@ impl Log {
 
     /// Puts the kept end behind the start.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        if self.end.dropped > 0 {
-            write!(
-                self.file,
-                "\n[fledge: {} bytes left out here; this log has reached its limit]\n",
-                self.end.dropped
-            )?;
+        let Some(Slots { mut older, mut newer, filled, turns }) = self.end else { return Ok(()) };
+        if turns > 1 {
+            let dropped = (turns - 1) * self.slot;
+            write!(self.file, "\n[fledge: {dropped} bytes left out here; this log has reached its limit]\n")?;
         }
-        for mut part in [self.end.older, self.end.newer] {
+        for (part, length) in [(&mut older, self.slot), (&mut newer, filled)] {
             part.rewind()?;
-            io::copy(&mut part, &mut self.file)?;
+            io::copy(&mut part.take(length), &mut self.file)?;
             part.set_len(0)?;
         }
         Ok(())
@@ -72,13 +76,15 @@ impl Log {
 }
 
 impl Slots {
-    /// Drops the older slot and makes it the newer one.
+    fn create(folder: &Path) -> io::Result<Self> {
+        Ok(Self { older: tempfile::tempfile_in(folder)?, newer: tempfile::tempfile_in(folder)?, filled: 0, turns: 0 })
+    }
+
+    /// Makes the older slot the newer one. What stood in it is written over and not cut off, which costs less.
     fn turn(&mut self) -> io::Result<()> {
         std::mem::swap(&mut self.older, &mut self.newer);
-        self.dropped += self.newer.metadata()?.len();
         self.newer.rewind()?;
-        self.newer.set_len(0)?;
-        self.filled = 0;
+        (self.filled, self.turns) = (0, self.turns + 1);
         Ok(())
     }
 }
@@ -111,6 +117,20 @@ mod tests {
         let kept = written(600, &long.chunks(70).collect::<Vec<_>>());
         let note = b"\n[fledge: 9500 bytes left out here; this log has reached its limit]\n";
         assert_eq!(kept, [&long[..300], note, &long[9800..]].concat());
+    }
+
+    #[test]
+    fn at_every_length_the_end_is_whole_and_its_parts_are_in_order() {
+        let long: Vec<u8> = (0..200u32).map(|n| b'a' + (n % 26) as u8).collect();
+        for length in 0..=long.len() {
+            let kept = written(30, &long[..length].chunks(7).collect::<Vec<_>>());
+            let last = &long[..length][length - length.min(5)..];
+            assert!(kept.ends_with(last) && kept.len() <= 30 + 80, "{length}: {}", String::from_utf8_lossy(&kept));
+            let dropped = String::from_utf8_lossy(&kept).split(' ').nth(1).map_or(0, |count| count.parse().unwrap());
+            let note = kept.len() - (length - dropped);
+            assert!((dropped == 0) == (note == 0) && kept[..15.min(length)] == long[..15.min(length)], "{length}");
+            assert_eq!(kept[(15 + note).min(kept.len())..], long[..length][(15 + dropped).min(length)..], "{length}");
+        }
     }
 
     #[test]

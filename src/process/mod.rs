@@ -7,12 +7,14 @@
 mod capture;
 mod census;
 mod group;
+mod guard;
 mod log;
+mod mark;
 mod private;
 mod text;
 
 pub use capture::Captured;
-pub use group::kill_everything;
+pub use group::{close, kill_everything};
 pub use private::keep_private;
 pub use text::{clean, shorten};
 
@@ -20,12 +22,11 @@ use crate::limits::CANCEL_GRACE;
 use capture::Output;
 use group::Group;
 use log::Log;
-use process_wrap::tokio::{ChildWrapper, CommandWrap};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use process_wrap::std::CommandWrap;
+use rustix::process::{Pid, WaitStatus};
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -51,7 +52,7 @@ pub struct Invocation {
     pub args: Vec<String>,
     /// The directory it runs in.
     pub dir: PathBuf,
-    /// Its whole environment; nothing is inherited.
+    /// Its whole environment; nothing is inherited. Of two values for a name the later one counts.
     pub env: Vec<(String, String)>,
     /// When it is ended; `None` means never.
     pub timeout: Option<Duration>,
@@ -123,20 +124,19 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
     group.kill();
     let cleared = output.pump(tokio::time::timeout(CLEARING, group.gone())).await.is_ok();
     leaked |= !output.drain(DRAINING).await || !cleared;
-    let status = tokio::time::timeout(CLEARING, leader.child.wait()).await;
+    let _it_cannot_be_killed = tokio::time::timeout(CLEARING, leader.ended()).await;
+    let status = group.reap();
     drop(group);
-    let end = match (cause, status) {
-        (Cause::Stopped, _) => End::Stopped,
-        (Cause::TimedOut, _) => End::TimedOut,
-        (Cause::Ended, Ok(Ok(status))) => how(status),
-        (Cause::Ended, Ok(Err(_)) | Err(_)) => End::Signalled(0),
+    let end = match cause {
+        Cause::Stopped => End::Stopped,
+        Cause::TimedOut => End::TimedOut,
+        Cause::Ended => how(status),
     };
     Ended { end, duration: begun.elapsed(), output: output.finish(), leaked }
 }
 
 /// The program itself, and what tells of its end.
 struct Leader {
-    child: Box<dyn ChildWrapper>,
     pid: Pid,
     /// Comes when any child of this process has ended.
     news: Signal,
@@ -152,8 +152,7 @@ impl Leader {
     /// Waits for the end without taking the process off the kernel's list: as long as it is there, its number and that of its
     /// group cannot be given to somebody else.
     async fn ended(&mut self) {
-        let quietly = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        while let Ok(None) = waitid(WaitId::Pid(self.pid), quietly) {
+        while census::runs(self.pid) {
             self.news.recv().await;
         }
     }
@@ -205,10 +204,11 @@ impl Stopwatch {
     }
 }
 
-fn how(status: ExitStatus) -> End {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => End::Exited(code),
-        (None, signal) => End::Signalled(signal.unwrap_or(0)),
+fn how(status: Option<WaitStatus>) -> End {
+    match status.map(|status| (status.exit_status(), status.terminating_signal())) {
+        Some((Some(code), _)) => End::Exited(code),
+        Some((None, signal)) => End::Signalled(signal.unwrap_or(0)),
+        None => End::Signalled(0),
     }
 }
 
@@ -233,8 +233,8 @@ fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Syn
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     });
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
-    let (group, child) = Group::start(command).map_err(|error| why_not(program, &error))?;
-    let leader = Leader { child, pid: group.leader(), news };
+    let group = Group::start(command).map_err(|error| why_not(program, &error))?;
+    let leader = Leader { pid: group.leader(), news };
     Ok((leader, group, Output::new(reader, log, on_output)))
 }
 

@@ -11,6 +11,9 @@ const LINE: usize = 160;
 /// removed, and of a line that was rewritten with carriage returns only its last state.
 pub fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return text.into_owned();
+    }
     let mut screen = Screen::default();
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {

@@ -8,6 +8,7 @@ mod events;
 mod example;
 mod exit_codes;
 mod gate;
+mod guard;
 mod init;
 mod input;
 mod lanes;

@@ -238,6 +238,11 @@ impl Running {
         at
     }
 
+    /// Number and command line of its children that have this text in theirs.
+    pub(crate) fn children_with(&self, text: &str) -> Vec<(i32, String)> {
+        super::children_with(self.pid, text)
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {

@@ -1,5 +1,6 @@
 //! Which processes are alive, by the kernel's own list.
 
+use rustix::process::Pid;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,29 @@ pub(crate) fn unique() -> String {
 
 /// The command lines of all processes that have this text in theirs. Ended ones that wait to be reaped have none.
 pub(crate) fn running_with(text: &str) -> Vec<String> {
+    everyone().map(|(_, line)| line).filter(|line| line.contains(text)).collect()
+}
+
+/// The command lines of the sleeps of this many seconds, without the shells that only name one.
+pub(crate) fn sleepers(number: &str) -> Vec<String> {
+    let is_sleep = |line: &str| line.ends_with(&format!("sleep {number} ")) && !line.contains(" -c ");
+    everyone().map(|(_, line)| line).filter(|line| is_sleep(line)).collect()
+}
+
+/// Number and command line of the children of a process that have this text in theirs.
+pub(crate) fn children_with(parent: Pid, text: &str) -> Vec<(i32, String)> {
+    let parent = format!("\nPPid:\t{}\n", parent.as_raw_nonzero());
+    let is_child = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|s| s.contains(&parent));
+    everyone().filter(|(pid, line)| line.contains(text) && is_child(*pid)).collect()
+}
+
+fn everyone() -> impl Iterator<Item = (i32, String)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let command_line = |entry: std::fs::DirEntry| {
-        entry.file_name().to_str()?.parse::<u32>().ok()?;
+    entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
         let bytes = std::fs::read(entry.path().join("cmdline")).ok()?;
-        Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
-    };
-    entries.filter_map(command_line).filter(|line| line.contains(text)).collect()
+        Some((pid, String::from_utf8_lossy(&bytes).replace('\0', " ")))
+    })
 }
 
 /// Insists that no process has this text in its command line, or that it is on its way out: one that was killed needs a moment.

@@ -1,0 +1,144 @@
+//! A program that is killed, which it cannot see coming, leaves nothing running all the same, and nobody else's processes are touched.
+
+use crate::support::{Fledge, Model, Running, must_be_gone, running_with, shell, sleepers, unique};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::{Duration, Instant};
+
+/// Ways to leave a step, each with a sleep that bears this number: [`WAYS`] sleeps in all.
+fn fleeing(number: &str) -> String {
+    [
+        "sleep N &",
+        "setsid sleep N &",
+        "(setsid sh -c 'sleep N & wait' &) ;",
+        "sh -c 'trap \"\" TERM HUP; sleep N; true' &",
+        "env -i setsid /bin/sh -c '/bin/sleep N; true' &",
+        "(env -i setsid /bin/sh -c '/bin/sh -c \"/bin/sleep N; true\" & exit 0' </dev/null >/dev/null 2>&1 &) ;",
+        "sleep N",
+    ]
+    .join(" ")
+    .replace('N', number)
+}
+
+const WAYS: usize = 7;
+
+/// How long a wait may take before it counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A lane of one step that flees.
+fn lane(number: &str) -> String {
+    format!("steps:\n  - name: fleeing\n    run: |\n      {}\n", fleeing(number))
+}
+
+/// Starts that lane, and waits until all of it has fled.
+fn fled(fledge: Fledge, number: &str) -> Running {
+    let run = fledge.lane("flee", &lane(number)).args(&["lanes", "run", "flee"]).start();
+    wait_for_sleepers(&run, number);
+    run
+}
+
+#[track_caller]
+fn wait_for_sleepers(run: &Running, number: &str) {
+    wait(run, || (sleepers(number).len() >= WAYS).then_some(()));
+}
+
+/// The number and the command line of a run's guard, from `fledge-guard` on.
+#[track_caller]
+fn guard(run: &Running) -> (i32, String) {
+    wait(run, || {
+        let (pid, line) = run.children_with("fledge-guard ").pop()?;
+        Some((pid, line[line.find("fledge-guard ")?..].to_owned()))
+    })
+}
+
+/// Waits until there is something; ends the run when there never is.
+#[track_caller]
+fn wait<T>(run: &Running, look: impl Fn() -> Option<T>) -> T {
+    let late = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        if Instant::now() > late {
+            run.signal(Signal::TERM);
+            panic!("waited in vain");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_lane_whose_program_is_killed_leaves_nothing_alive_and_the_guard_goes_too() {
+    let number = unique();
+    let run = fled(Fledge::new(), &number);
+    let (_, guard) = guard(&run);
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+    must_be_gone(&guard);
+    assert_eq!(run.end().code, None);
+}
+
+#[test]
+fn a_run_that_is_killed_in_the_middle_of_a_command_leaves_nothing_alive() {
+    let number = unique();
+    let model = Model::new([shell(&fleeing(&number))]);
+    let run = Fledge::simple(&model).start();
+    wait_for_sleepers(&run, &number);
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+}
+
+#[test]
+fn a_guard_that_was_killed_is_replaced() {
+    let number = unique();
+    let first = "steps:\n  - name: waiting\n    run: until [ -e go ]; do sleep 0.01; done\n";
+    let lane = lane(&number).replace("steps:\n", first);
+    let fledge = Fledge::new().lane("flee", &lane).args(&["lanes", "run", "flee"]);
+    let go = fledge.workspace().join("go");
+    let run = fledge.start();
+    let (guard, _) = guard(&run);
+    kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+    std::fs::write(go, "").unwrap();
+    wait_for_sleepers(&run, &number);
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+}
+
+#[test]
+fn the_processes_of_another_program_live_on() {
+    let (number, others) = (unique(), unique());
+    let other = fled(Fledge::new(), &others);
+    let run = fled(Fledge::new(), &number);
+    let (_, guard) = guard(&run);
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+    must_be_gone(&guard);
+    assert_eq!(sleepers(&others).len(), WAYS);
+    other.signal(Signal::KILL);
+    must_be_gone(&others);
+}
+
+#[test]
+fn a_program_in_a_step_of_another_takes_its_steps_with_it_when_the_other_is_killed() {
+    let number = unique();
+    let inner = format!("FLEDGE_STATE_DIR=$PWD/inner {} lanes run flee", env!("CARGO_BIN_EXE_fledge"));
+    let outer = format!("steps: [{{ name: outer, run: '{inner}' }}]");
+    let fledge = Fledge::new().lane("flee", &lane(&number)).lane("outer", &outer);
+    let run = fledge.args(&["lanes", "run", "outer"]).start();
+    wait_for_sleepers(&run, &number);
+    let (_, guard) = guard(&run);
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+    must_be_gone(&guard);
+}
+
+#[test]
+fn a_lane_that_ends_by_itself_leaves_no_guard_not_even_for_a_moment() {
+    let lane = "steps: [{ name: waiting, run: 'until [ -e go ]; do sleep 0.01; done' }]";
+    let fledge = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify"]);
+    let go = fledge.workspace().join("go");
+    let run = fledge.start();
+    let (_, guard) = guard(&run);
+    std::fs::write(go, "").unwrap();
+    run.end().must_exit(0);
+    assert_eq!(running_with(&guard), Vec::<String>::new());
+}
