@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<String, String> {
-        let path = RelPath::parse(text, &[Path::new("/work/tree")]);
+        let path = RelPath::parse(text, &[Path::new("/srv/tree")]);
         path.map(|path| path.to_string()).map_err(|error| error.to_string())
     }
 
@@ -109,8 +109,8 @@ mod tests {
             ("a/../src/./lib.rs", "src/lib.rs"),
             (".", "."),
             ("a/..", "."),
-            ("/work/tree", "."),
-            ("/work//tree/./src/lib.rs", "src/lib.rs"),
+            ("/srv/tree", "."),
+            ("/srv//tree/./src/lib.rs", "src/lib.rs"),
             ("...", "..."),
             ("a b/ü", "a b/ü"),
         ] {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_leads_outside_is_named_in_a_sentence() {
-        for text in ["..", "../x", "a/../../x", "/etc/passwd", "/work/treehouse", "/work/tree/../x", "~/x", "/"] {
+        for text in ["..", "../x", "a/../../x", "/etc/passwd", "/srv/treehouse", "/srv/tree/../x", "~/x", "/"] {
             assert_eq!(parse(text), Err(format!("`{text}` leads outside the workspace")));
         }
     }
