@@ -68,25 +68,17 @@ impl RunError {
 
     /// What was done, if the run began.
     pub fn result(&self) -> Option<&TaskResult> {
-        match self {
-            Self::VerificationFailed(result)
-            | Self::BadInput(result)
-            | Self::Model(result)
-            | Self::Limit(result)
-            | Self::Gate(result)
-            | Self::Tampered(result)
-            | Self::Blocked(result)
-            | Self::Own(result) => Some(result),
-            Self::StateInside(_) | Self::NotBegun(_) | Self::NeverEnded => None,
-        }
+        self.carried().ok()
     }
 
     /// The reason, as the table of exit codes has it.
     pub fn reason(&self) -> Reason {
+        self.carried().map_or_else(|reason| reason, |result| result.reason)
+    }
+
+    /// The result, or for a run that has none the reason.
+    fn carried(&self) -> Result<&TaskResult, Reason> {
         match self {
-            Self::StateInside(_) => Reason::BadInput,
-            Self::NotBegun(_) => Reason::IoError,
-            Self::NeverEnded => Reason::Internal,
             Self::VerificationFailed(result)
             | Self::BadInput(result)
             | Self::Model(result)
@@ -94,7 +86,10 @@ impl RunError {
             | Self::Gate(result)
             | Self::Tampered(result)
             | Self::Blocked(result)
-            | Self::Own(result) => result.reason,
+            | Self::Own(result) => Ok(result),
+            Self::StateInside(_) => Err(Reason::BadInput),
+            Self::NotBegun(_) => Err(Reason::IoError),
+            Self::NeverEnded => Err(Reason::Internal),
         }
     }
 }

@@ -19,21 +19,8 @@ pub async fn changed_paths(
     stop: &CancellationToken,
 ) -> Option<BTreeSet<String>> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
-    let ended = process::run(
-        Invocation {
-            program: "git".into(),
-            args: NO_PROGRAMS.iter().chain(&status).map(|arg| (*arg).to_owned()).collect(),
-            dir: root.to_owned(),
-            env: env.to_vec(),
-            timeout: Some(PATIENCE),
-            grace: Duration::ZERO,
-            log: None,
-            log_limit: 0,
-        },
-        stop,
-        &|_| {},
-    )
-    .await;
+    let args: Vec<&str> = NO_PROGRAMS.iter().chain(&status).copied().collect();
+    let ended = process::run(git(root, env, &args), stop, &|_| {}).await;
     let output = ended.output;
     let is_whole = output.total == (output.head.len() + output.tail.len()) as u64;
     if ended.end != End::Exited(0) || !is_whole {
@@ -44,22 +31,25 @@ pub async fn changed_paths(
     Some(entries.map(|entry| String::from_utf8_lossy(&entry[3..]).into_owned()).collect())
 }
 
+fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
+    Invocation {
+        program: "git".into(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        dir: root.to_owned(),
+        env: env.to_vec(),
+        timeout: Some(PATIENCE),
+        grace: Duration::ZERO,
+        log: None,
+        log_limit: 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn git(root: &Path, env: &[(String, String)], args: &[&str]) {
-        let invocation = Invocation {
-            program: "git".into(),
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            dir: root.to_owned(),
-            env: env.to_vec(),
-            timeout: Some(PATIENCE),
-            grace: Duration::ZERO,
-            log: None,
-            log_limit: 0,
-        };
-        let ended = process::run(invocation, &CancellationToken::new(), &|_| {}).await;
+    async fn done(root: &Path, env: &[(String, String)], args: &[&str]) {
+        let ended = process::run(git(root, env, args), &CancellationToken::new(), &|_| {}).await;
         assert_eq!(ended.end, End::Exited(0), "{}", ended.output.text(1000));
     }
 
@@ -82,9 +72,9 @@ mod tests {
             std::fs::write(root.join(name), "1").unwrap();
         }
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "x"];
-        git(root, &env, &["init", "-q", "."]).await;
-        git(root, &env, &["add", "-A"]).await;
-        git(root, &env, &me).await;
+        done(root, &env, &["init", "-q", "."]).await;
+        done(root, &env, &["add", "-A"]).await;
+        done(root, &env, &me).await;
         assert_eq!(changed_paths(root, &env, &stop).await, Some(BTreeSet::new()));
         std::fs::write(root.join("src/c d"), "2").unwrap();
         std::fs::write(root.join("src/new"), "2").unwrap();
