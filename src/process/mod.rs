@@ -92,7 +92,8 @@ pub enum End {
     NotStarted(String),
 }
 
-/// Runs a program in a session of its own with closed standard input, and hands its output on as it comes. Needs a tokio runtime
+/// Runs a program in a group of its own, and where there is a terminal in a session, with closed standard input; hands its output on
+/// as it comes. Needs a tokio runtime
 /// with I/O and time. When it returns, or is dropped, no descendant of the program is left.
 pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
     let begun = Instant::now();
