@@ -18,7 +18,9 @@ use std::time::Duration;
 const ROUNDS: usize = 100;
 
 static FOREST: Mutex<Forest> = Mutex::new(Forest { trees: Vec::new(), guard: Guard::new() });
-static OWN_SESSION: LazyLock<Option<Pid>> = LazyLock::new(|| rustix::process::getsid(None).ok());
+
+/// As the kernel's list has it, where 0 stands for a session that was begun outside of this container. `getsid` cannot say that.
+static OWN_SESSION: LazyLock<Option<i32>> = LazyLock::new(|| census::own().map(|own| own.session));
 
 static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is_ok());
 
@@ -257,7 +259,7 @@ impl Tree {
         }
         let is_marked = mark::of(process.pid).is_some_and(|mark| {
             // In our own session there may be what another thread has started while we bore this step's number.
-            match OWN_SESSION.is_some_and(|own| own.as_raw_pid() == process.session) {
+            match *OWN_SESSION == Some(process.session) {
                 true => mark.is(self.number),
                 false => mark.may_be(self.number) || alone && mark.is_foreign(),
             }

@@ -104,6 +104,21 @@ fn a_guard_that_was_killed_is_replaced() {
 }
 
 #[test]
+fn in_a_container_whose_session_was_begun_outside_nothing_is_left_either() {
+    const CONTAINED: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    // From inside, since the whole container goes with its first process. Brackets, so that it does not find itself.
+    const LOOK: &str = r#""$0" "$@"; code=$?; cat /proc/[0-9]*/cmdline | tr '\0' ' ' | grep -c '[s]leep '; exit $code"#;
+    if !Fledge::new().under(&CONTAINED).args(&["--version"]).run().stdout.starts_with("fledge") {
+        eprintln!("no container can be made here");
+        return;
+    }
+    let lane = "steps: [{ name: fleeing, run: 'setsid sleep 1000 & sleep 0.01' }]";
+    let fledge = Fledge::new().lane("flee", lane).under(&[&CONTAINED[..], &["sh", "-c", LOOK]].concat());
+    let end = fledge.args(&["lanes", "run", "flee"]).run();
+    assert_eq!((end.code, end.stdout.lines().last()), (Some(0), Some("0")), "{end:?}");
+}
+
+#[test]
 fn the_processes_of_another_program_live_on() {
     let (number, others) = (unique(), unique());
     let other = fled(Fledge::new(), &others);

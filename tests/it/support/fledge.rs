@@ -20,6 +20,8 @@ pub(crate) const KEY: &str = "sk-canary-5f1d7c20b9";
 #[derive(Debug)]
 pub(crate) struct Fledge {
     folder: TempDir,
+    /// What starts it: a program and its arguments, which those of this one follow. Empty when nothing does.
+    starter: Vec<String>,
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: Input,
@@ -68,7 +70,7 @@ impl Fledge {
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         let args = ["run", "task.md"].map(str::to_owned).into();
-        Self { folder, args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
+        Self { folder, starter: Vec::new(), args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
     }
 
     /// The program in a folder that an earlier run has left, with these arguments and nothing else.
@@ -108,6 +110,11 @@ impl Fledge {
     /// Other arguments than those so far.
     pub(crate) fn args(self, args: &[&str]) -> Self {
         Self { args: args.iter().map(|arg| (*arg).into()).collect(), ..self }
+    }
+
+    /// Started by this command, which is given the program and its arguments.
+    pub(crate) fn under(self, starter: &[&str]) -> Self {
+        Self { starter: starter.iter().map(|arg| (*arg).into()).collect(), ..self }
     }
 
     /// A variable; of two with the same name the later one counts.
@@ -164,8 +171,10 @@ impl Fledge {
 
     /// Begins.
     pub(crate) fn start(self) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fledge"));
-        command.args(&self.args).current_dir(self.workspace()).env_clear();
+        let program = env!("CARGO_BIN_EXE_fledge").to_owned();
+        let line: Vec<String> = [self.starter.clone(), vec![program], self.args.clone()].concat();
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).current_dir(self.workspace()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder.path().join("home")).env("FLEDGE_STATE_DIR", self.state());
         command.envs(self.env).stdout(Stdio::piped()).stderr(Stdio::piped());
