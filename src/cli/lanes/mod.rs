@@ -1,0 +1,50 @@
+//! `fledge lanes`: the project's lanes, by hand.
+
+mod init;
+mod list;
+mod run;
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use crate::config::Environment;
+use crate::gate::GateFault;
+use anyhow::Context;
+use clap::Subcommand;
+use std::path::Path;
+
+/// The verbs of `fledge lanes`.
+#[derive(Debug, Subcommand)]
+pub(super) enum LanesVerb {
+    /// List the project's lanes and what is in them
+    List(list::ListArguments),
+    /// Write the lane that the project's files suggest to lanes/verify.yaml, if there is none
+    Init(init::InitArguments),
+    /// Run a lane in place
+    Run(run::RunArguments),
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// An unknown or wrong lane, or no place for logs.
+pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
+    let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+    let env = environment.child_env();
+    let path = env.get("PATH").map_or("", String::as_str);
+    match verb {
+        LanesVerb::List(arguments) => list::list(&root, &arguments, path),
+        LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
+        LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
+    }
+}
+
+/// Says what is to be known about a detected lane.
+fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
+    for remark in remarks {
+        paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, remark)]);
+    }
+}
+
+fn failed(fault: GateFault) -> Failure {
+    Failure::because(fault.reason(), fault)
+}

@@ -1,0 +1,147 @@
+//! `fledge lanes run`: one lane, in place.
+
+use super::super::display::step_line;
+use super::super::failure::Failure;
+use super::super::paint::{self, LiveLine, Tone};
+use super::super::{block_on, no_output, print_data, signals};
+use super::{failed, say};
+use crate::config::Environment;
+use crate::driver::Stop;
+use crate::gate::{self, Loaded};
+use crate::lane::{Facts, Lane, Selection};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
+use crate::report::seconds;
+use crate::store;
+use crate::verdict::{Reason, StepProgress};
+use crate::workspace::changed_paths;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Arguments of `fledge lanes run`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RunArguments {
+    /// The lane
+    name: String,
+    /// Begin with this step
+    #[arg(long, value_name = "STEP", conflicts_with = "only")]
+    from: Option<String>,
+    /// Run this step alone
+    #[arg(long, value_name = "STEP")]
+    only: Option<String>,
+    /// Run everything, also after a failure
+    #[arg(long)]
+    keep_going: bool,
+    /// Steps at once
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
+    /// Print the result as JSON to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the lane; gives the exit code.
+pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environment, path: &str) -> Result<u8, Failure> {
+    block_on(async {
+        let stop = Stop::default();
+        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let code = once(root, arguments, environment, path, &stop).await;
+        drop(listening);
+        code
+    })?
+}
+
+/// Reads the lane as it is now, and runs it once; gives the exit code.
+async fn once(
+    root: &Path,
+    arguments: &RunArguments,
+    environment: &Environment,
+    path: &str,
+    stop: &Stop,
+) -> Result<u8, Failure> {
+    let Loaded { mut lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
+    say(&notes);
+    lane.fail_fast &= !arguments.keep_going;
+    lane.jobs = arguments.jobs.or(lane.jobs);
+    gate::can_run(root, &lane, path).map_err(failed)?;
+    let room = room(root, &lane, arguments, environment, stop).await?;
+    let live = Mutex::new(LiveLine::new(!arguments.ni));
+    let show = |progress: StepProgress| {
+        let Ok(live) = live.lock() else { return };
+        match progress {
+            StepProgress::Started { step, command, .. } => live.begin(&format!("{step}: {command}")),
+            StepProgress::Output { line, .. } => live.note(&line),
+            StepProgress::Retried(report) => {
+                live.clear();
+                let note = format!("{} failed (try {}) and is tried again", report.step, report.tries);
+                paint::line(&[(Tone::Warn, "  ! "), (Tone::Plain, &note)]);
+            }
+            StepProgress::Ended(report) => {
+                live.clear();
+                step_line(&report);
+            }
+        }
+    };
+    let outcome = run_lane(&lane, &room, stop.token(), &show).await;
+    let (word, code) = ruling(outcome.ruling, stop.cause());
+    if arguments.json {
+        print_data(&as_json(&lane, &outcome, word, code)).map_err(no_output)?;
+    }
+    let tone = if code == 0 { Tone::Good } else { Tone::Bad };
+    let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
+    paint::line(&[(tone, &format!("lane {} {word}", lane.name)), (Tone::Faint, &time)]);
+    Ok(code)
+}
+
+/// Where the lane runs, and which of its steps are left out.
+async fn room(
+    root: &Path,
+    lane: &Lane,
+    arguments: &RunArguments,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<Room, Failure> {
+    let state = environment.state_dir().map_err(Failure::input)?;
+    let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
+    store::make_private(&log_dir).map_err(Failure::own)?;
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut room = Room::new(root.to_owned(), environment.child_env().into_iter().collect(), log_dir, jobs);
+    let selection = match (&arguments.from, &arguments.only) {
+        (Some(step), _) => Selection::From(step.clone()),
+        (None, Some(step)) => Selection::Only(step.clone()),
+        (None, None) => Selection::All,
+    };
+    let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
+    let changed = if asks { changed_paths(&room.root, &room.env, stop.token()).await } else { None };
+    let facts = Facts { variables: environment.all().clone(), changed };
+    room.left_out = lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))?;
+    Ok(room)
+}
+
+fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, u8) {
+    match ruling {
+        LaneRuling::Passed => ("passed", 0),
+        LaneRuling::Failed => ("failed", 1),
+        LaneRuling::NothingRan => ("ran nothing", 1),
+        LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
+        LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
+    }
+}
+
+fn as_json(lane: &Lane, outcome: &LaneOutcome, word: &str, code: u8) -> String {
+    serde_json::json!({
+        "schema_version": 1,
+        "lane": lane.name,
+        "result": word.replace(' ', "_"),
+        "success": code == 0,
+        "exit_code": code,
+        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        "steps": outcome.steps,
+    })
+    .to_string()
+}
