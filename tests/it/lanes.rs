@@ -55,7 +55,7 @@ fn a_lane_that_fails_ends_with_1_and_shows_why_and_what_was_not_run() {
     run.must_exit(1);
     let [result] = run.events().try_into().unwrap();
     assert_eq!((&result["result"], &result["exit_code"]), (&json!("failed"), &json!(1)));
-    assert_eq!(words(result["steps"].as_array().unwrap().iter().map(|step| &step["status"])), ["failed", "skipped"]);
+    assert_eq!(words(result["steps"].as_array().unwrap().iter().map(|step| &step["status"])), ["failed", "not_run"]);
     assert_eq!(result["steps"][0]["exit_code"], 7);
     assert!(run.stderr.contains("verify/a exit 7") && run.stderr.contains("| what went wrong"), "{}", run.stderr);
     assert_eq!(run.file("b"), None);
