@@ -142,7 +142,7 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
         ("./binary", "shell: bash -c", Failed, "the shell may not or cannot run `./binary`"),
         ("exit 127", "", Failed, "127 is also what a shell ends with when it finds no program"),
         ("exit 126", "", Failed, "126 is also what a shell ends with when it may not run a program"),
-        ("'true'", "dir: sub", Failed, &format!("the directory `{missing}` does not exist")),
+        ("'true'", "dir: sub", Errored, &format!("the directory `{missing}` does not exist")),
         ("'true'", "shell: ./gone -c", Failed, "there is no program `./gone`"),
         ("'true'", "shell: no-such-shell -c", Errored, "there is no program `no-such-shell`"),
         (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` are longer than the system takes"),

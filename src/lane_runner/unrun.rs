@@ -46,11 +46,11 @@ pub(super) fn judge(room: &Room, step: &Step, path: &str, ended: &Ended) -> Opti
     }
 }
 
-/// Whether the step's folder or shell is missing in the project, where those who work on it can lose it.
+/// Whether the step's folder is there and its shell is a file of the project, where those who work on it can lose it.
 fn lacks_its_own(room: &Room, step: &Step) -> bool {
     let dir = room.root.join(step.dir.as_deref().unwrap_or("."));
     let shell = step.shell.first().filter(|shell| shell.contains('/')).map(|shell| dir.join(shell));
-    step.dir.is_some() && !dir.is_dir() || shell.is_some_and(|shell| shell.starts_with(&room.root))
+    dir.is_dir() && shell.is_some_and(|shell| shell.starts_with(&room.root) && !shell.exists())
 }
 
 /// The program that a shell names in its last words.
