@@ -6,6 +6,7 @@ mod junit;
 mod lines;
 mod report;
 mod test_report;
+mod unrun;
 
 pub use crate::lane::LaneRuling;
 pub use junit::{JunitReport, Malformed};
@@ -16,7 +17,7 @@ pub(crate) use excerpt::excerpt;
 use crate::lane::{Course, Lane, Order, Step};
 use crate::limits::{GRACE, LOG_LIMIT};
 use crate::process::{self, Ended, Invocation};
-use crate::verdict::{StepProgress, StepReport};
+use crate::verdict::{StepProgress, StepReport, StepStatus};
 use excerpt::{EXPLAINED, Excerpt};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -136,6 +137,8 @@ struct Tried {
     explained: String,
     /// Its own test report, where the step names one, or why there is none.
     tests: Option<Result<JunitReport, String>>,
+    /// What it comes to, and why, where it or something in it could not be started.
+    unrun: Option<(StepStatus, String)>,
 }
 
 async fn run_step(
@@ -173,7 +176,10 @@ async fn run_step(
     let report = step.junit.as_ref().map(|junit| (junit, test_report::place(&room.root, step.dir.as_deref(), junit)));
     let forgotten =
         report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
-    let ended = process::run(invocation(lane, step, room, &log), stop, &on_output).await;
+    let invocation = invocation(lane, step, room, &log);
+    let path = invocation.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let ended = process::run(invocation, stop, &on_output).await;
+    let unrun = unrun::judge(room, step, &path.unwrap_or_default(), &ended);
     let (mut lines, mut excerpt) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(line) = lines.rest() {
         excerpt.line(&line);
@@ -184,7 +190,7 @@ async fn run_step(
             .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
         forgotten.and_then(|()| read_junit(&place)).map_err(|fault| fault.to_string())
     });
-    Tried { number, tries, ended, log, explained: excerpt.finish(), tests }
+    Tried { number, tries, ended, log, explained: excerpt.finish(), tests, unrun }
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
