@@ -108,6 +108,14 @@ pub struct Facts {
 }
 
 impl Lane {
+    /// The number of the entry that is meant by a name or, if nothing is called so, a number from 1.
+    pub fn entry(&self, wanted: &str) -> Option<usize> {
+        let has =
+            |entry: &Entry| entry.name == wanted || entry.steps.iter().any(|step| self.steps[*step].name == wanted);
+        let number = || wanted.parse::<usize>().ok()?.checked_sub(1).filter(|number| *number < self.entries.len());
+        self.entries.iter().position(has).or_else(number)
+    }
+
     /// Why steps are left out: for each step in order a reason, or `None` for one that runs.
     ///
     /// # Errors

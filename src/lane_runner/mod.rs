@@ -60,8 +60,19 @@ pub struct LaneOutcome {
     pub ruling: LaneRuling,
     /// All steps in the order of the lane, with those that were not started.
     pub steps: Vec<StepReport>,
+    /// When each of them ran, in the same order; `None` for those that did not.
+    pub spans: Vec<Option<Span>>,
     /// From the first order to the end of the last step.
     pub duration: Duration,
+}
+
+/// When a step ran, from its first start to its last end, counted from the start of its lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// The start.
+    pub begin: Duration,
+    /// The end; that of the last try when there were more.
+    pub end: Duration,
 }
 
 /// Runs a lane to its end. Needs a tokio runtime with I/O and time.
@@ -74,6 +85,7 @@ pub async fn run_lane(
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
+    let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
     let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get);
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let mut running = FuturesUnordered::new();
@@ -86,6 +98,7 @@ pub async fn run_lane(
         for order in orders {
             match order {
                 Order::Start(number) => {
+                    spans[number] = Some(Span { begin: watch.read(), end: watch.read() });
                     running.push(run_step(lane, number, 1, Duration::ZERO, room, &stops[number], on_event));
                 }
                 Order::Again(number, pause) => {
@@ -112,6 +125,9 @@ pub async fn run_lane(
             }
             Some(tried) = running.next() => {
                 let number = tried.number;
+                if let Some(span) = &mut spans[number] {
+                    span.end = watch.read();
+                }
                 let before = reports[number].duration_ms;
                 let mut report = report::ended(lane, &lane.steps[number], tried, course.status_of_stopped());
                 let (status, orders) = course.ended(number, report.status);
@@ -124,7 +140,7 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, duration: watch.read() }
+    LaneOutcome { ruling, steps: reports, spans, duration: watch.read() }
 }
 
 /// One try of a step, over.
