@@ -10,7 +10,7 @@ pub struct Condition {
     /// Whether it must not be so.
     negated: bool,
     variable: String,
-    /// The value that it must have; any but none when absent.
+    /// The value that it must be set to, which may be empty; any that is not, when absent.
     value: Option<String>,
 }
 
@@ -35,10 +35,10 @@ impl Condition {
         Ok(Self { negated, variable: variable.to_owned(), value })
     }
 
-    /// Whether it holds. A variable that is empty counts as not set.
+    /// Whether it holds. `VAR` wants a variable that is set and not empty, `VAR=value` one that is set to exactly that.
     pub fn holds(&self, variables: &BTreeMap<String, String>) -> bool {
-        let is = variables.get(&self.variable).map(String::as_str).unwrap_or_default();
-        let holds = self.value.as_ref().map_or(!is.is_empty(), |value| is == value);
+        let is = variables.get(&self.variable);
+        let holds = self.value.as_ref().map_or(is.is_some_and(|is| !is.is_empty()), |value| is == Some(value));
         holds != self.negated
     }
 }
@@ -80,7 +80,12 @@ mod tests {
             ("EMPTY", false),
             ("!EMPTY", true),
             ("NONE", false),
-            ("NONE=", true),
+            ("NONE=", false),
+            ("!NONE=", true),
+            ("!NONE=1", true),
+            ("EMPTY=", true),
+            ("!EMPTY=", false),
+            ("CI=", false),
             ("CI, !NONE", true),
             ("CI,NONE", false),
         ] {

@@ -54,6 +54,7 @@ impl<'b> Compiler<'b> {
         let steps = before.iter().filter_map(|wait| if let Wait::Dependency(step) = wait { Some(*step) } else { None });
         self.gathers.push(Gather {
             entry: self.entries.len(),
+            member: self.member,
             steps: steps.collect(),
             when: item.options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
             changed: item.options.changed.clone(),
