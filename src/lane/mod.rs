@@ -13,9 +13,11 @@ mod draft;
 mod entry;
 mod file;
 mod order;
+mod reading;
 mod selection;
+mod toml;
 
-pub use book::{Book, LaneFault};
+pub use book::{Book, LaneFault, Remark};
 pub use condition::Condition;
 pub use course::{Course, LaneRuling, Order};
 pub use detect::{Detected, detect};

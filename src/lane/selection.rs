@@ -48,13 +48,29 @@ impl Lane {
         for gather in chosen.filter(|gather| refusal(&gather.when, &gather.changed, facts).is_none()) {
             gather.steps.iter().for_each(|step| reasons[*step] = None);
         }
-        // What is depended on stands before what depends on it.
+        self.bring(&mut reasons);
+        Ok(reasons)
+    }
+
+    /// Which steps run whenever the whole lane does: neither they nor all that needs them have conditions.
+    pub fn always_run(&self) -> Vec<bool> {
+        let is_bound = |when: &[Condition], about: &[String]| !(when.is_empty() && about.is_empty());
+        let own = |step: &Step| (step.on_demand || is_bound(&step.when, &step.changed)).then_some("maybe");
+        let mut maybe: Vec<Option<&str>> = self.steps.iter().map(own).collect();
+        for gather in self.gathers.iter().filter(|gather| !is_bound(&gather.when, &gather.changed)) {
+            gather.steps.iter().for_each(|step| maybe[*step] = None);
+        }
+        self.bring(&mut maybe);
+        maybe.iter().map(Option::is_none).collect()
+    }
+
+    /// What runs brings what it depends on, which stands before it.
+    fn bring<T>(&self, reasons: &mut [Option<T>]) {
         for (number, step) in self.steps.iter().enumerate().rev() {
             if reasons[number].is_none() {
                 step.deps.iter().for_each(|dep| reasons[*dep] = None);
             }
         }
-        Ok(reasons)
     }
 
     fn choice(&self, selection: &Selection) -> Result<Choice, String> {
@@ -191,6 +207,7 @@ steps:
         assert_eq!(only("everything", &["ALL", "FAST"]).unwrap(), "gen lint build test");
         assert_eq!(from("test").unwrap(), "gen build test make pack");
         let lane = parse("verify", "verify.yaml", TEXT).unwrap();
+        assert_eq!(lane.always_run(), [true, true, true, true, false, false, true]);
         let reasons = lane.left_out(&Selection::Only("fmt".into()), &Facts::default()).unwrap();
         let told: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
         let (not, needless) = ("not selected", "nothing that needs it runs");

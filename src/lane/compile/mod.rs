@@ -140,7 +140,7 @@ impl<'b> Compiler<'b> {
         match &chapter.draft {
             Ok(draft) => Some(draft),
             Err(problems) => {
-                self.fault.files.insert(chapter.path.clone(), problems.clone());
+                self.fault.files.entry(chapter.path.clone()).or_default().merge(problems);
                 None
             }
         }
