@@ -58,6 +58,8 @@ pub enum EntryKind {
 pub struct Gather {
     /// The number of the entry, from 0.
     pub entry: usize,
+    /// The number of the member of that entry, in a group, from 0.
+    pub member: Option<usize>,
     /// The numbers of the steps that it depends on.
     pub steps: Vec<usize>,
     /// When it runs: all must hold.

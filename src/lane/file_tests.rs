@@ -1,6 +1,7 @@
 //! Lane files, right and wrong.
 
 use super::*;
+use crate::lane::Condition;
 use crate::lane::{Entry, EntryKind, Member, Step};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -74,7 +75,7 @@ fn a_lane_is_read_with_everything_in_it() {
                 env: map(&[("RUST_BACKTRACE", "0")]),
                 retries: 1,
                 retry_delay: Duration::from_secs(2),
-                when: Condition::parse_all("CI=1, !SKIP").unwrap(),
+                when: Condition::parse_all(["CI=1", "!SKIP"]).unwrap(),
                 changed: vec!["src/**".into()],
                 allow_failure: true,
                 junit: Some("target/junit.xml".into()),

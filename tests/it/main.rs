@@ -12,6 +12,7 @@ mod guard;
 mod init;
 mod input;
 mod lanes;
+mod lanes_toml;
 mod library;
 mod output;
 mod providers;

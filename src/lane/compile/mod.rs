@@ -92,6 +92,8 @@ struct Compiler<'b> {
     gathers: Vec<Gather>,
     /// The steps of each member of the last group.
     members: Vec<Range<usize>>,
+    /// The number of the member that is being put in, in a group of the lane itself.
+    member: Option<usize>,
     /// By whole name: the last steps of what is called so, and the line where it stands.
     labels: BTreeMap<String, (Vec<usize>, Place)>,
     needs: Vec<(Vec<Named>, String, String)>,
@@ -110,6 +112,7 @@ impl<'b> Compiler<'b> {
             entries: Vec::new(),
             gathers: Vec::new(),
             members: Vec::new(),
+            member: None,
             labels: BTreeMap::new(),
             needs: Vec::new(),
             tasks: BTreeMap::new(),
@@ -137,7 +140,7 @@ impl<'b> Compiler<'b> {
         match &chapter.draft {
             Ok(draft) => Some(draft),
             Err(problems) => {
-                self.fault.files.insert(chapter.path.clone(), problems.clone());
+                self.fault.files.entry(chapter.path.clone()).or_default().merge(problems);
                 None
             }
         }
@@ -190,11 +193,14 @@ impl<'b> Compiler<'b> {
             Kind::Lane(named) => self.include(item, named, scope, waits),
             Kind::Group(members) => {
                 let (mut made, mut ranges) = (Vec::new(), Vec::new());
-                for member in members {
+                let is_own = self.including.len() == 1;
+                for (number, member) in members.iter().enumerate() {
+                    self.member = if is_own { Some(number) } else { self.member };
                     let (waits, start) = (self.waits(member, scope, waits), self.steps.len());
                     made.extend(self.item(member, scope, &waits));
                     ranges.push(start..self.steps.len());
                 }
+                self.member = if is_own { None } else { self.member };
                 self.members = ranges;
                 made
             }

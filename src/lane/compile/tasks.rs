@@ -1,6 +1,7 @@
 //! Tasks: the command of a step that names one, with what it depends on before it, each once in a lane.
 
 use super::{Compiler, Name, Scope, Wait};
+use crate::lane::book::Shared;
 use crate::lane::draft::{Form, Item, Named, Options, Task};
 use crate::lane::entry::Gather;
 use crate::yaml::{Problem, excerpt};
@@ -54,6 +55,7 @@ impl<'b> Compiler<'b> {
         let steps = before.iter().filter_map(|wait| if let Wait::Dependency(step) = wait { Some(*step) } else { None });
         self.gathers.push(Gather {
             entry: self.entries.len(),
+            member: self.member,
             steps: steps.collect(),
             when: item.options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
             changed: item.options.changed.clone(),
@@ -128,8 +130,14 @@ impl<'b> Compiler<'b> {
         if let Some((name, task)) = scope.tasks.get_key_value(&named.name) {
             return Some(Found { name, task, path: None });
         }
-        if let Some((name, (path, task))) = book.tasks.get_key_value(&named.name) {
-            return Some(Found { name, task, path: Some(path) });
+        if let Some((name, Shared { path, task })) = book.tasks.get_key_value(&named.name) {
+            return match task {
+                Ok(task) => Some(Found { name, task, path: Some(path) }),
+                Err(problems) => {
+                    self.fault.files.entry(path.clone()).or_default().merge(problems);
+                    None
+                }
+            };
         }
         let names: Vec<&str> = scope.tasks.keys().chain(book.tasks.keys()).map(String::as_str).collect();
         let hint =
