@@ -235,6 +235,7 @@ fn everything_wrong_or_strange_is_found_at_once_and_nothing_is_run() {
         found["findings"].as_array().unwrap().iter().map(part).collect::<Vec<_>>(),
         [
             part_of("error", "lanes/verify.yaml:2:23", "unknown key `tiemout` in a step"),
+            part_of("error", "lanes/verify.yaml:3:11", "there is no task `nope`"),
             part_of("warning", "fledge.toml:3:26", "unknown key `timout` in a step"),
             part_of(
                 "warning",
@@ -248,7 +249,7 @@ fn everything_wrong_or_strange_is_found_at_once_and_nothing_is_run() {
     assert!(found["errors"][0].as_str().unwrap().contains("did you mean `timeout`"), "{found}");
     let people = fledge().args(&["lanes", "validate"]).run();
     people.must_exit(2);
-    assert!(people.stderr.ends_with("not right: 2 lanes, 1 error and 2 warnings\n"), "{}", people.stderr);
+    assert!(people.stderr.ends_with("not right: 2 lanes, 2 errors and 2 warnings\n"), "{}", people.stderr);
 }
 
 #[test]
@@ -258,7 +259,8 @@ fn warnings_are_errors_when_strict() {
     fledge().args(&["lanes", "validate", "--strict"]).run().must_exit(2);
     let (none, gone) =
         (Fledge::new().args(&["lanes", "validate"]).run(), Fledge::new().args(&["lanes", "validate", "gone"]).run());
-    (none.must_exit(2), gone.must_exit(2));
+    none.must_exit(2);
+    gone.must_exit(2);
     assert!(
         none.stderr.contains("there are no lanes") && gone.stderr.contains("no folder `gone`"),
         "{none:?} {gone:?}"
