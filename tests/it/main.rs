@@ -14,6 +14,7 @@ mod input;
 mod lanes;
 mod library;
 mod output;
+mod processes;
 mod providers;
 mod replay;
 mod support;
