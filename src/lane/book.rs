@@ -27,7 +27,8 @@ impl std::error::Error for LaneFault {}
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     pub(super) lanes: BTreeMap<String, Chapter>,
-    pub(super) tasks: BTreeMap<String, Task>,
+    /// Tasks for all lanes, each with its file.
+    pub(super) tasks: BTreeMap<String, (String, Task)>,
     broken: BTreeMap<String, Problems>,
 }
 
@@ -48,7 +49,10 @@ impl Book {
     /// Adds the `tasks:` of a file that has other things too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
         match file::tasks(text) {
-            Ok(tasks) => self.tasks.extend(tasks.unwrap_or_default()),
+            Ok(tasks) => {
+                let tasks = tasks.unwrap_or_default().into_iter();
+                self.tasks.extend(tasks.map(|(name, task)| (name, (path.to_owned(), task))));
+            }
             Err(problems) => drop(self.broken.insert(path.to_owned(), problems)),
         }
     }

@@ -1,7 +1,7 @@
 //! Reads a lane's file, strictly: everything that is wrong is found at once, each with its place and what to do about it.
 
 use super::condition::is_variable;
-use super::draft::{Draft, Item, Kind, Named, Options, Task};
+use super::draft::{Draft, Form, Item, Kind, Named, Options, Task, When};
 use super::{Book, Condition, Lane, LaneFault};
 use crate::workspace::pattern::Patterns;
 use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
@@ -61,6 +61,7 @@ impl Reading {
         let mut table = Table::open(node, "a lane", &mut self.problems)?;
         let jobs = table.int("jobs", 1..=MOST_JOBS, &mut self.problems);
         let draft = Draft {
+            form: Form::Yaml,
             description: table.any_text("description", &mut self.problems).unwrap_or_default().to_owned(),
             fail_fast: table.flag("fail_fast", &mut self.problems),
             timeout: table.duration("timeout", &mut self.problems),
@@ -167,8 +168,8 @@ impl Reading {
             dir: self.dir(table, "dir"),
             env: self.env(table),
             timeout: table.duration("timeout", &mut self.problems),
-            retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(0),
-            retry_delay: table.duration("retry_delay", &mut self.problems).unwrap_or_default(),
+            retries: retries.and_then(|retries| u32::try_from(retries).ok()),
+            retry_delay: table.duration("retry_delay", &mut self.problems),
             when: self.when(table),
             changed: table.texts_where("changed", is_glob, &mut self.problems).unwrap_or_default(),
             allow_failure: table.flag("allow_failure", &mut self.problems).unwrap_or(false),
@@ -176,15 +177,16 @@ impl Reading {
         }
     }
 
-    fn when(&mut self, table: &mut Table<'_>) -> Vec<Condition> {
-        let Some(place) = table.place_of("when") else { return Vec::new() };
-        let text = table.text("when", &mut self.problems).unwrap_or_default();
-        Condition::parse_all(text).unwrap_or_else(|why| {
-            if !text.is_empty() {
+    fn when(&mut self, table: &mut Table<'_>) -> Option<When> {
+        let place = table.place_of("when")?;
+        let text = table.text("when", &mut self.problems)?;
+        match Condition::parse_all(text) {
+            Ok(all) => Some(When { text: text.to_owned(), all }),
+            Err(why) => {
                 self.complain(place, format!("`when`: {why}"), "write `VAR`, `VAR=value`, `!VAR` or `!VAR=value`");
+                None
             }
-            Vec::new()
-        })
+        }
     }
 
     /// A shell with its arguments; one that is a single word gets `-c`.
@@ -208,13 +210,14 @@ impl Reading {
 
     fn task(&mut self, name: &str, node: &Node) -> Option<Task> {
         if let Some(cmd) = node.as_text().filter(|cmd| !cmd.trim().is_empty()) {
-            return Some(Task { cmd: Some(cmd.trim().into()), deps: Vec::new(), env: BTreeMap::new(), dir: None });
+            return Some(Task { cmd: Some(cmd.trim().into()), ..Task::default() });
         }
         let mut table = Table::open(node, &format!("the task `{}`", yaml::excerpt(name)), &mut self.problems)?;
         table.any_text("description", &mut self.problems);
         let task = Task {
             cmd: table.text("cmd", &mut self.problems).map(|cmd| cmd.trim().to_owned()),
             deps: self.names(&mut table, "deps").unwrap_or_default(),
+            in_order: false,
             env: self.env(&mut table),
             dir: self.dir(&mut table, "dir"),
         };

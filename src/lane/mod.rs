@@ -10,6 +10,7 @@ mod condition;
 mod course;
 pub mod detect;
 mod draft;
+mod entry;
 mod file;
 mod order;
 
@@ -17,6 +18,7 @@ pub use book::{Book, LaneFault};
 pub use condition::Condition;
 pub use course::{Course, LaneRuling, Order};
 pub use detect::{Detected, detect};
+pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
 
 use serde::Serialize;
@@ -41,6 +43,11 @@ pub struct Lane {
     pub jobs: Option<NonZeroUsize>,
     /// What is run, in the order of the file; never empty. A step's number is its place here, from 0.
     pub steps: Vec<Step>,
+    /// What is written in `steps`, item by item.
+    pub entries: Vec<Entry>,
+    /// The tasks among them that have no command of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gathers: Vec<Gather>,
 }
 
 /// One command of a lane.
@@ -74,6 +81,10 @@ pub struct Step {
     pub after: Vec<usize>,
     /// Those of them without whose success it has no sense, because it names them.
     pub needs: Vec<usize>,
+    /// Those of them that its task depends on.
+    pub deps: Vec<usize>,
+    /// Whether it is there only because tasks depend on it: it runs when one of these does.
+    pub on_demand: bool,
 }
 
 /// Which steps of a lane are wanted.

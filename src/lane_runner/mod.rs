@@ -73,7 +73,7 @@ pub async fn run_lane(
 ) -> LaneOutcome {
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
-    let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::skipped(lane, step)).collect();
+    let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
     let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get);
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let mut running = FuturesUnordered::new();
@@ -93,8 +93,8 @@ pub async fn run_lane(
                     running.push(run_step(lane, number, tries, pause, room, &stops[number], on_event));
                 }
                 Order::Stop(number) => stops[number].cancel(),
-                Order::Skip(number, reason) => {
-                    reports[number].note = reason;
+                Order::Leave(number, status, why) => {
+                    (reports[number].status, reports[number].note) = (status, why);
                     on_event(StepProgress::Ended(reports[number].clone()));
                 }
                 Order::Done(ruling) => break 'over ruling,

@@ -10,12 +10,12 @@ use crate::verdict::{StepReport, StepStatus};
 const BRIEF: usize = 1024;
 
 /// The report of a step that was not started.
-pub(super) fn skipped(lane: &Lane, step: &Step) -> StepReport {
+pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     StepReport {
         lane: lane.name.clone(),
         step: step.name.clone(),
         command: step.run.clone(),
-        status: StepStatus::Skipped,
+        status: StepStatus::NotRun,
         tries: 0,
         exit_code: None,
         signal: None,
@@ -70,13 +70,15 @@ pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus)
         log: was_started.then(|| log.to_string_lossy().into_owned()),
         excerpt: match status {
             StepStatus::Failed | StepStatus::AllowedFailure | StepStatus::TimedOut | StepStatus::Errored => explained,
-            StepStatus::Passed | StepStatus::Flaky | StepStatus::Cancelled | StepStatus::Skipped => {
-                ended.output.text(BRIEF).trim_end().to_owned()
-            }
+            StepStatus::Passed
+            | StepStatus::Flaky
+            | StepStatus::Cancelled
+            | StepStatus::Skipped
+            | StepStatus::NotRun => ended.output.text(BRIEF).trim_end().to_owned(),
         },
         note,
         tests,
-        ..skipped(lane, step)
+        ..not_run(lane, step)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::parse;
-use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, Passed, Skipped, TimedOut};
+use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, NotRun, Passed, TimedOut};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -92,7 +92,7 @@ async fn a_failure_ends_running_siblings_and_skips_the_rest() {
     // `slow` is running when `no` fails: each waits for the other's sign.
     let text = "steps: [{parallel: [{run: 'touch here; sleep 60'}, {run: 'until [ -e here ]; do sleep 0.01; done; exit 1'}]}, {run: touch later}]";
     let outcome = run(&place, text).await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, NotRun]));
     assert!(!place.folder.path().join("later").exists() && outcome.duration < Duration::from_secs(30));
 }
 
@@ -170,9 +170,9 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
 }
 
 #[tokio::test]
-async fn what_follows_a_step_that_could_not_be_started_is_skipped() {
+async fn what_follows_a_step_that_could_not_be_started_is_not_run() {
     let outcome = run(&place(), "steps: [{run: 'true', shell: no-such-shell -c}, {run: 'true'}]").await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Errored, vec![Errored, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Errored, vec![Errored, NotRun]));
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn time_is_limited_for_a_step_and_for_the_lane() {
     assert_eq!(outcome.steps[0].note, "ran out of its time of 200ms");
     let outcome =
         run(&place(), "timeout: 200ms\nsteps: [{parallel: [{run: sleep 60}, {run: sleep 60}]}, {run: 'true'}]").await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![TimedOut, TimedOut, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![TimedOut, TimedOut, NotRun]));
     assert_eq!(outcome.steps[0].note, "the lane ran out of its time of 200ms");
 }
 
@@ -196,11 +196,11 @@ async fn a_stop_cancels_what_runs() {
         }
     };
     let outcome = run_lane(&lane, &place.room, &stop, &on_event).await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Cancelled, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Cancelled, NotRun]));
     let started =
         |event: StepProgress| assert!(matches!(&event, StepProgress::Ended(step) if step.tries == 0), "{event:?}");
     let outcome = run_lane(&lane, &place.room, &stop, &started).await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Skipped, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![NotRun, NotRun]));
 }
 
 #[tokio::test]

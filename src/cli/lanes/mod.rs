@@ -29,7 +29,7 @@ pub(super) enum LanesVerb {
 /// An unknown or wrong lane, or no place for logs.
 pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
     let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
-    let env = environment.child_env();
+    let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),

@@ -110,7 +110,7 @@ async fn room(
     let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
     store::make_private(&log_dir).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut room = Room::new(root.to_owned(), environment.child_env().into_iter().collect(), log_dir, jobs);
+    let mut room = Room::new(root.to_owned(), environment.hand_env().into_iter().collect(), log_dir, jobs);
     let selection = match (&arguments.from, &arguments.only) {
         (Some(step), _) => Selection::From(step.clone()),
         (None, Some(step)) => Selection::Only(step.clone()),
