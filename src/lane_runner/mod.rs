@@ -4,12 +4,14 @@
 mod excerpt;
 mod junit;
 mod lines;
+mod recall;
 mod report;
 mod test_report;
 mod unrun;
 
 pub use crate::lane::LaneRuling;
 pub use junit::{JunitReport, Malformed};
+pub use recall::{recall, remember};
 pub use test_report::{TestReportFault, forget_junit, read_junit};
 
 pub(crate) use excerpt::excerpt;

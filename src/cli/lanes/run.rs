@@ -9,9 +9,9 @@ use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
 use crate::report::seconds;
-use crate::store;
+use crate::store::{self, LaneDir};
 use crate::verdict::{Reason, StepProgress};
 use crate::workspace::changed_paths;
 use anyhow::{Context, anyhow};
@@ -69,7 +69,10 @@ async fn once(
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
     gate::can_run(root, &lane, path).map_err(failed)?;
-    let room = room(root, &lane, arguments, environment, stop).await?;
+    let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
+    let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
+    let mut room = room(root, logs.path(), &lane, arguments, environment, stop).await?;
+    room.expected = recall(&lane, &store::durations(&project));
     let live = Mutex::new(LiveLine::new(!arguments.ni));
     let show = |progress: StepProgress| {
         let Ok(live) = live.lock() else { return };
@@ -88,6 +91,7 @@ async fn once(
         }
     };
     let outcome = run_lane(&lane, &room, stop.token(), &show).await;
+    remember(&lane, &outcome, &store::durations(&project));
     let (word, code) = ruling(outcome.ruling, stop.cause());
     if arguments.json {
         print_data(&as_json(&lane, &outcome, word, code)).map_err(no_output)?;
@@ -101,16 +105,14 @@ async fn once(
 /// Where the lane runs, and which of its steps are left out.
 async fn room(
     root: &Path,
+    logs: &Path,
     lane: &Lane,
     arguments: &RunArguments,
     environment: &Environment,
     stop: &Stop,
 ) -> Result<Room, Failure> {
-    let state = environment.state_dir().map_err(Failure::input)?;
-    let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
-    store::make_private(&log_dir).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut room = Room::new(root.to_owned(), environment.hand_env().into_iter().collect(), log_dir, jobs);
+    let mut room = Room::new(root.to_owned(), environment.hand_env().into_iter().collect(), logs.to_owned(), jobs);
     let selection = match (&arguments.from, &arguments.only) {
         (Some(step), _) => Selection::From(step.clone()),
         (None, Some(step)) => Selection::Only(step.clone()),
