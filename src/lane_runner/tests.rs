@@ -3,6 +3,7 @@
 use super::*;
 use crate::lane::parse;
 use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, NotRun, Passed, TimedOut};
+use std::sync::Mutex;
 
 struct Place {
     folder: tempfile::TempDir,

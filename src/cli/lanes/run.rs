@@ -9,7 +9,7 @@ use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Listen, Room, recall, remember, run_lane};
 use crate::report::seconds;
 use crate::store::{self, LaneDir};
 use crate::verdict::{Reason, StepProgress};
@@ -72,6 +72,7 @@ async fn once(
     let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
     let mut room = room(root, logs.path(), &lane, arguments, environment, stop).await?;
+    room.listen = Listen::LastLine;
     room.expected = recall(&lane, &store::durations(&project));
     let live = Mutex::new(LiveLine::new(!arguments.ni));
     let show = |progress: StepProgress| {
