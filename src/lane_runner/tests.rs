@@ -80,6 +80,22 @@ async fn what_happens_is_told_as_it_happens() {
 }
 
 #[tokio::test]
+async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
+    let (mut place, told) = (place(), Mutex::new(Vec::new()));
+    place.room.listen = Listen::LastLine;
+    let lane = parse("verify", "verify.yaml", "steps: [{run: 'seq 300000; echo end; printf rest'}]").unwrap();
+    let on_event = |event| {
+        if let StepProgress::Output { line, .. } = event {
+            told.lock().unwrap().push(line);
+        }
+    };
+    let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
+    let told = told.into_inner().unwrap();
+    assert_eq!(told[told.len() - 2..], ["end", "rest"]);
+    assert!(told.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{told:?}");
+}
+
+#[tokio::test]
 async fn the_excerpt_of_a_failure_has_its_cause_from_the_middle_of_a_long_output() {
     let outcome = run(&place(), "steps: [{run: 'seq 50000; echo \"a.c:1:2: error: bad\"; seq 50000; exit 1'}]").await;
     let excerpt = &outcome.steps[0].excerpt;
