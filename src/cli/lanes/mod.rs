@@ -1,8 +1,13 @@
 //! `fledge lanes`: the project's lanes, by hand.
 
+mod data;
+mod files;
 mod init;
 mod list;
+mod log;
 mod run;
+mod screen;
+mod voice;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};

@@ -1,24 +1,21 @@
 //! `fledge lanes run`: one lane, in place.
 
-use super::super::display::step_line;
 use super::super::failure::Failure;
-use super::super::paint::{self, LiveLine, Tone};
-use super::super::{block_on, no_output, print_data, signals};
+use super::super::{block_on, signals};
+use super::voice::{Voice, VoiceArguments};
 use super::{failed, say};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
-use crate::report::seconds;
 use crate::store;
-use crate::verdict::{Reason, StepProgress};
+use crate::verdict::Reason;
 use crate::workspace::changed_paths;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
 
 /// Arguments of `fledge lanes run`.
 #[derive(Debug, Args)]
@@ -37,12 +34,8 @@ pub(in crate::cli) struct RunArguments {
     /// Steps at once
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Never prompt and never draw live lines
-    #[arg(long)]
-    ni: bool,
-    /// Print the result as JSON to standard output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    voice: VoiceArguments,
 }
 
 /// Runs the lane; gives the exit code.
@@ -70,32 +63,14 @@ async fn once(
     lane.jobs = arguments.jobs.or(lane.jobs);
     gate::can_run(root, &lane, path).map_err(failed)?;
     let room = room(root, &lane, arguments, environment, stop).await?;
-    let live = Mutex::new(LiveLine::new(!arguments.ni));
-    let show = |progress: StepProgress| {
-        let Ok(live) = live.lock() else { return };
-        match progress {
-            StepProgress::Started { step, command, .. } => live.begin(&format!("{step}: {command}")),
-            StepProgress::Output { line, .. } => live.note(&line),
-            StepProgress::Retried(report) => {
-                live.clear();
-                let note = format!("{} failed (try {}) and is tried again", report.step, report.tries);
-                paint::line(&[(Tone::Warn, "  ! "), (Tone::Plain, &note)]);
-            }
-            StepProgress::Ended(report) => {
-                live.clear();
-                step_line(&report);
-            }
-        }
+    let voice = Voice::new(&lane, &arguments.voice, environment)?;
+    let hear = |progress| voice.hear(progress);
+    let outcome = tokio::select! {
+        outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
+        never = voice.tick() => match never {},
     };
-    let outcome = run_lane(&lane, &room, stop.token(), &show).await;
     let (word, code) = ruling(outcome.ruling, stop.cause());
-    if arguments.json {
-        print_data(&as_json(&lane, &outcome, word, code)).map_err(no_output)?;
-    }
-    let tone = if code == 0 { Tone::Good } else { Tone::Bad };
-    let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
-    paint::line(&[(tone, &format!("lane {} {word}", lane.name)), (Tone::Faint, &time)]);
-    Ok(code)
+    voice.close(&outcome, word, code, as_json(&lane, &outcome, word, code), stop).await
 }
 
 /// Where the lane runs, and which of its steps are left out.
