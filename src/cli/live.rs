@@ -131,7 +131,7 @@ pub(super) struct Above;
 
 impl Write for Above {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        above(&String::from_utf8_lossy(bytes));
+        super::paint::log(&String::from_utf8_lossy(bytes));
         Ok(bytes.len())
     }
 
@@ -170,11 +170,9 @@ impl Screen {
     fn erase(&mut self) -> String {
         let (width, height) = size();
         let rows: usize = self.rows.drain(..).map(|cells| cells.div_ceil(width).max(1)).sum();
-        match rows.min(height) {
-            0 => String::new(),
-            1 => "\r\u{1b}[J".into(),
-            rows => format!("\r\u{1b}[{}A\u{1b}[J", rows - 1),
-        }
+        // Row by row: some terminals take a screen that is cleared from its first cell on for one to be kept in their history.
+        let above = rows.min(height).saturating_sub(1);
+        if rows == 0 { String::new() } else { format!("\r\u{1b}[2K{}", "\u{1b}[A\u{1b}[2K".repeat(above)) }
     }
 
     fn draw(&mut self, out: &mut String) {
@@ -250,6 +248,7 @@ fn put(text: &str) {
     if !text.is_empty() {
         let mut out = std::io::stderr().lock();
         let _reader_is_gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        super::was_taken();
     }
 }
 

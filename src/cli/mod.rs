@@ -14,10 +14,11 @@ use crate::driver::Stop;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
-/// How long the end of the process waits for its own output to be taken.
+/// How long the end of the process waits for a reader that takes nothing of its output.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// The same when it was asked to stop.
 const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
@@ -93,9 +94,24 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-/// Waits for what is still being printed, but not for ever, and only briefly when the run was asked to stop: a reader that is
-/// stuck must not keep the process alive.
+/// What was written to standard output or standard error, in pieces.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// A reader has taken a piece of what was written.
+fn was_taken() {
+    TAKEN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Waits for what is still being printed as long as somebody takes it, and only briefly when the run was asked to stop: a reader
+/// that is stuck must not keep the process alive.
 async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
+    let stuck = async {
+        let mut taken = None;
+        while taken != Some(TAKEN.load(Ordering::Relaxed)) {
+            taken = Some(TAKEN.load(Ordering::Relaxed));
+            tokio::time::sleep(LAST_WORDS).await;
+        }
+    };
     let in_haste = async {
         stop.token().cancelled().await;
         tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
@@ -103,7 +119,7 @@ async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
     tokio::select! {
         () = words => {}
         () = in_haste => {}
-        () = tokio::time::sleep(LAST_WORDS) => {}
+        () = stuck => {}
     }
 }
 
@@ -114,7 +130,9 @@ async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
 fn print_data(line: &str) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+    let done = writeln!(out, "{line}").and_then(|()| out.flush());
+    was_taken();
+    match done {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }

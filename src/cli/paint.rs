@@ -78,7 +78,12 @@ fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
         if is_colourful() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
     let text: String = pieces.iter().map(paint).chain([end.to_owned()]).collect();
-    if TO_RUNNER.load(Ordering::Relaxed) { live::above(&github::inert(&text)) } else { live::above(&text) }
+    log(&text);
+}
+
+/// Writes text that is harmless already.
+pub(super) fn log(text: &str) {
+    if TO_RUNNER.load(Ordering::Relaxed) { live::above(&github::inert(text)) } else { live::above(text) }
 }
 
 /// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a

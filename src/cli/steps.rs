@@ -67,17 +67,20 @@ impl Story {
     }
 
     /// How many ended how. Those that were stopped because another failed are apart from those that somebody stopped.
-    pub(super) fn counts(&self) -> (StepCounts, String) {
+    pub(super) fn counts(&self) -> String {
         let counts = StepCounts::of(&self.ended);
-        let has_cause = self.ended.iter().any(is_cause);
         let because = match counts.cancelled() {
-            0 => String::new(),
-            _ if !has_cause => String::new(),
-            1 => "; 1 step was cancelled because of it".into(),
-            number => format!("; {number} steps were cancelled because of it"),
+            0 => return counts.words(),
+            _ if self.causes().is_empty() => return counts.words(),
+            1 => "1 step was cancelled because of it".to_owned(),
+            number => format!("{number} steps were cancelled because of it"),
         };
-        let shown = if because.is_empty() { counts } else { counts.without_cancelled() };
-        (counts, format!("{}{because}", shown.words()))
+        format!("{}; {because}", counts.without_cancelled().words())
+    }
+
+    /// Whether nothing has ended but what failed by itself.
+    pub(super) fn is_all_causes(&self) -> bool {
+        self.ended.iter().all(is_cause)
     }
 
     /// The names of what failed by itself.
@@ -133,7 +136,8 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
 
 /// A line of a step's output: it cannot be taken for one of ours.
 pub(super) fn output(line: &str) -> Line {
-    vec![(Tone::Faint, "    | ".into()), (Tone::Plain, line.into())]
+    let mark = if line.is_empty() { "    |" } else { "    | " };
+    vec![(Tone::Faint, mark.into()), (Tone::Plain, line.into())]
 }
 
 #[cfg(test)]
@@ -175,7 +179,7 @@ mod tests {
             (step("fmt", StepStatus::Failed), Told::Explained),
             (step("docs", StepStatus::Cancelled), Told::Result),
         ]);
-        insta::assert_snapshot!(format!("{}{}", text(&story.closing(true)), story.counts().1), @r#"
+        insta::assert_snapshot!(format!("{}{}", text(&story.closing(true)), story.counts()), @r#"
           ✗ verify/unit exit 1 1.2s
             ✗ dates t0 (tests/a.rs:0): t0: expected 1,
             ✗ dates t1 (tests/a.rs:1): t1: expected 1,
@@ -222,6 +226,6 @@ mod tests {
     #[test]
     fn a_lane_that_somebody_stopped_has_cancelled_steps_of_its_own() {
         let cancelled = (step("a", StepStatus::Cancelled), Told::Result);
-        assert_eq!(story([cancelled]).counts().1, "1 cancelled");
+        assert_eq!(story([cancelled]).counts(), "1 cancelled");
     }
 }

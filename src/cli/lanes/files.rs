@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::outlet::has_place;
 use super::super::paint::{self, Tone};
 use crate::report::lane::{LaneResult, junit, markdown};
-use crate::store::write_whole;
+use crate::store::write_shared;
 use anyhow::anyhow;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -53,7 +53,7 @@ impl Files {
                 print(text.trim_end().to_owned());
                 Ok(())
             }
-            false => write_whole(path, text.as_bytes()).map_err(Failure::own),
+            false => write_shared(path, text.as_bytes()).map_err(Failure::own),
         };
         let junit = self.junit.as_deref().map_or(Ok(()), |path| put(path, junit::document(result)));
         let summary = self.summary.as_deref().map_or(Ok(()), |path| put(path, markdown::page(result)));

@@ -84,11 +84,11 @@ impl Screen {
             News::Step(StepProgress::Retried(report)) => {
                 self.over(&report.step);
                 self.story.interrupted();
-                self.block(&report, steps::retried(&report));
+                self.block(&report, steps::retried(&report), true);
             }
             News::Step(StepProgress::Ended(report)) => {
                 self.over(&report.step);
-                let told = self.block(&report, steps::result(&report));
+                let told = self.block(&report, steps::result(&report), false);
                 self.story.ended(report, told);
             }
             News::Tick => self.sign_of_life(),
@@ -102,7 +102,7 @@ impl Screen {
     }
 
     /// A step's line, and what of its output is wanted. Whatever is foreign stands behind our own marks.
-    fn block(&mut self, report: &StepReport, line: steps::Line) -> Told {
+    fn block(&mut self, report: &StepReport, line: steps::Line, is_tried_again: bool) -> Told {
         let default = if self.look.in_folds { OutputOf::All } else { OutputOf::Failures };
         let output = self.look.output.unwrap_or(default);
         let is_bad = match report.status {
@@ -113,7 +113,7 @@ impl Screen {
         let is_wanted = output == OutputOf::All || (output == OutputOf::Failures && is_bad);
         match (&report.log, is_wanted) {
             (Some(log), true) if self.look.in_folds => {
-                paint::command(&github::group(report));
+                paint::command(&github::group(report, is_tried_again));
                 say_if_unread(log::both_ends(Path::new(log), FOLDED, |line| paint::line(&steps::output(line))));
                 paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
                 paint::command(github::ENDGROUP);
@@ -161,11 +161,10 @@ impl Screen {
         }
         let with_excerpt = self.look.output != Some(OutputOf::None);
         self.story.closing(with_excerpt).iter().for_each(|line| paint::line(line));
-        let (_, counts) = self.story.counts();
         let causes = self.story.causes();
-        let rest = if causes.is_empty() { counts } else { named(&causes) };
-        if !causes.is_empty() {
-            paint::line(&[(Tone::Faint, format!("  {}", self.story.counts().1))]);
+        let rest = if causes.is_empty() { self.story.counts() } else { named(&causes) };
+        if !causes.is_empty() && !self.story.is_all_causes() {
+            paint::line(&[(Tone::Faint, format!("  {}", self.story.counts()))]);
         }
         let tone = if passed { Tone::Good } else { Tone::Bad };
         let result = format!("lane {} {word}", self.look.lane);

@@ -12,10 +12,11 @@ use crate::verdict::{StepReport, StepStatus, TestCase};
 /// The most annotations of one kind: the platform shows no more of a step of a job.
 const ANNOTATIONS: usize = 10;
 
-/// What opens the fold of a step.
-pub(crate) fn group(report: &StepReport) -> String {
-    let title = format!("{}/{} ({}, {})", report.lane, report.step, how(report), seconds(report.duration_ms));
-    format!("::group::{}", data(&inert(&title)))
+/// What opens the fold of a step, or of a try of it that is followed by another.
+pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
+    let again = if is_tried_again { format!(", try {}; it is tried again", report.tries) } else { String::new() };
+    let title = format!("{}/{} ({}{again}, {})", report.lane, report.step, how(report), seconds(report.duration_ms));
+    format!("::group::{}", data(&title))
 }
 
 /// What closes it.
@@ -57,9 +58,9 @@ fn complaints(kind: &str, step: &StepReport) -> Vec<String> {
     vec![format!("::{kind} title={title}::{}", data(message.trim_end()))]
 }
 
-/// Text as the message of a command.
+/// Text as the message of a command. The viewer of the log shows its lines one by one.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    inert(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// Text as the value of a command's property.
@@ -95,7 +96,9 @@ mod tests {
     #[test]
     fn a_group_has_the_result_in_its_title() {
         let report = StepReport { step: "a%\n::b".into(), ..step("", StepStatus::Passed) };
-        assert_eq!(group(&report), "::group::verify/a%25%0A: :b (passed, 1.2s)");
+        assert_eq!(group(&report, false), "::group::verify/a%25%0A: :b (passed, 1.2s)");
+        let report = step("a", StepStatus::Failed);
+        assert_eq!(group(&report, true), "::group::verify/a (exit 1, try 1; it is tried again, 1.2s)");
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub(crate) fn page(result: &LaneResult<'_>) -> String {
         let how = cell(&how(step));
         text.push_str(&format!("| {} | {} | {how} | {time} | {} |\n", mark_of(step), cell(&step.step), step.tries));
     }
-    let failed: Vec<&StepReport> = result.steps.iter().filter(|step| is_explained(step)).collect();
+    let causes = result.steps.iter().filter(|step| is_cause(step));
+    let allowed = result.steps.iter().filter(|step| step.status == StepStatus::AllowedFailure);
+    let failed: Vec<&StepReport> = causes.chain(allowed).collect();
     for step in failed.iter().take(EXPLAINED) {
         explain(step, &mut text);
     }
@@ -27,10 +29,6 @@ pub(crate) fn page(result: &LaneResult<'_>) -> String {
         text.push_str(&format!("\nand {} more\n", failed.len() - EXPLAINED));
     }
     text
-}
-
-fn is_explained(step: &StepReport) -> bool {
-    is_cause(step) || step.status == StepStatus::AllowedFailure
 }
 
 fn mark_of(step: &StepReport) -> &'static str {
@@ -108,17 +106,6 @@ mod tests {
         | - | `lint` | `cancelled` | 1.2s | 1 |
         | - | `docs` | `skipped (another step failed before)` |  | 0 |
 
-        ### ! `links`: `allowed failure, exit 1`
-
-        Command: `run links`
-
-        ```text
-        error: it is broken
-        assertion failed
-        ```
-
-        Log: `/state/links.log`
-
         ### ✗ ``t|e`st <b>``: `exit 1`
 
         Command: ``run t|e`st <b>``
@@ -142,6 +129,17 @@ mod tests {
         ### ✗ `tool`: `could not run (no such program)`
 
         Command: `run tool`
+
+        ### ! `links`: `allowed failure, exit 1`
+
+        Command: `run links`
+
+        ```text
+        error: it is broken
+        assertion failed
+        ```
+
+        Log: `/state/links.log`
         "#);
     }
 
