@@ -95,7 +95,7 @@ pub(super) fn result(report: &StepReport) -> Line {
         StepStatus::Passed => (Tone::Good, "  ✓ "),
         StepStatus::Flaky | StepStatus::AllowedFailure => (Tone::Warn, "  ! "),
         StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => (Tone::Bad, "  ✗ "),
-        StepStatus::Cancelled | StepStatus::Skipped => (Tone::Faint, "  - "),
+        StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => (Tone::Faint, "  - "),
     };
     let is_plain = report.status == StepStatus::Passed && report.note.is_empty();
     let how = if is_plain { String::new() } else { format!(" {}", paint::one_line(&how(report))) };
@@ -166,7 +166,7 @@ mod tests {
         ✗ verify/slow timed out (ran out of its time of 1s) 1.2s
         ✗ verify/tool could not run (no such program) 1.2s
         - verify/lint cancelled 1.2s
-        - verify/docs skipped (another step failed before)
+        - verify/docs not run (another step failed before)
         "#);
     }
 

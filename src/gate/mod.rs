@@ -11,7 +11,7 @@ mod protected;
 mod seal;
 
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
-pub use freeze::{GateFault, Loaded, can_run, freeze, load, names};
+pub use freeze::{Checked, GateFault, Loaded, can_run, check, freeze, load, names};
 pub use seal::{Difference, Seal};
 
 use crate::lane::{Facts, Lane, Selection};

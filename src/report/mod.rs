@@ -3,6 +3,7 @@
 mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod lane;
+pub mod lane_data;
 
 pub use human::{Fact, closing, count, seconds};
 

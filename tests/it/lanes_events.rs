@@ -45,7 +45,7 @@ fn events_tell_the_whole_story_in_order() {
     assert_eq!(without_time(&events[7]), json!({ "event": "output", "lane": "verify", "step": "b", "line": "yes" }));
     assert_eq!((&events[3]["report"]["status"], &events[5]["report"]["status"]), (&json!("failed"), &json!("flaky")));
     let counts = json!({ "passed": 1, "flaky": 1, "failed": 0, "timed_out": 0, "errored": 0, "allowed_failures": 0,
-        "skipped": 0, "cancelled": 0 });
+        "skipped": 0, "not_run": 0, "cancelled": 0 });
     let ended = json!({ "event": "lane_ended", "lane": "verify", "result": "passed", "success": true, "exit_code": 0,
         "counts": counts });
     assert_eq!(without_time(&events[9]), ended);

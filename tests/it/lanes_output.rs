@@ -72,11 +72,11 @@ fn the_cause_comes_last_and_what_was_cancelled_because_of_it_is_counted() {
           ✗ verify/bad exit 7 0.0s
             | error: it broke
             log: …/verify-03-bad.log
-          1 failed, 1 skipped; 2 steps were cancelled because of it
+          1 failed, 1 not run; 2 steps were cancelled because of it
         lane verify failed (0.0s): bad
         "#);
     assert!(
-        first.starts_with("  ✗ verify/bad exit 7 0.0s\n  - verify/docs skipped (another step failed before)\n"),
+        first.starts_with("  ✗ verify/bad exit 7 0.0s\n  - verify/docs not run (another step failed before)\n"),
         "{first}"
     );
     assert_eq!((first.lines().count(), story.matches("error: it broke").count()), (4, 1), "{story}");
@@ -92,7 +92,7 @@ fn with_several_causes_each_is_explained_in_the_order_in_which_they_ended() {
             ✗ dates leap (tests/dates.rs:12): expected 29
             | error: a test failed
             log: …/verify-02-test.log
-          - verify/docs skipped (it needs `test`, which did not pass)
+          - verify/docs not run (it needs `test`, which did not pass)
           ! verify/net exit 1, try 1; it is tried again 0.0s
             | timed out
             log: …/verify-03-net.log
@@ -112,7 +112,7 @@ fn with_several_causes_each_is_explained_in_the_order_in_which_they_ended() {
             | ::error::mine
             | ##[endgroup]
             log: …/verify-06-evil.log
-          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 skipped
+          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
         lane verify failed (0.0s): test, evil
         "#);
 }
@@ -170,7 +170,7 @@ fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
             | error: a test failed
             log: …/verify-02-test.log
         ::endgroup::
-          - verify/docs skipped (it needs `test`, which did not pass)
+          - verify/docs not run (it needs `test`, which did not pass)
         ::group::verify/net (exit 1, try 1; it is tried again, 0.0s)
             | timed out
             log: …/verify-03-net.log
@@ -199,7 +199,7 @@ fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
             | ::error::mine
             | ## [endgroup]
             log: …/verify-06-evil.log
-          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 skipped
+          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
         lane verify failed (0.0s): test, evil
         "#);
     let summary = run.file("summary.md").unwrap();
@@ -225,7 +225,7 @@ fn the_result_is_written_to_files_whole() {
     assert_eq!(serde_json::to_value(read.counts).unwrap(), counts);
     assert!(run.file("junit.xml").unwrap().contains("<flakyFailure message=\"exit 1\" type=\"failed\">timed out"));
     let summary = run.file("summary.md").unwrap();
-    assert!(summary.contains("2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 skipped in "), "{summary}");
+    assert!(summary.contains("2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run in "), "{summary}");
     assert!(summary.contains("- `dates leap` at `tests/dates.rs:12`: `expected 29`\n"), "{summary}");
     assert_eq!(run.events().len(), 1);
 }

@@ -14,6 +14,7 @@ mod input;
 mod lanes;
 mod lanes_events;
 mod lanes_output;
+mod lanes_toml;
 mod library;
 mod output;
 mod providers;

@@ -69,18 +69,17 @@ impl Data {
     }
 
     /// The lane is over; `object` is the whole result.
-    pub(super) fn ended(&self, steps: &[StepReport], object: String) {
+    pub(super) fn ended(&self, steps: &[StepReport], object: &Value) {
         if self.form == Some(JsonForm::Object) {
             if let Some(printer) = &self.printer {
-                printer.tell(Told::Object(object), false);
+                printer.tell(Told::Object(object.to_string()), false);
             }
             return;
         }
         self.event(|| {
-            let whole: Value = serde_json::from_str(&object).unwrap_or_default();
             let mut event = json!({ "event": "lane_ended", "counts": StepCounts::of(steps) });
             for key in ["lane", "result", "success", "exit_code", "duration_ms"] {
-                event[key] = whole[key].clone();
+                event[key] = object[key].clone();
             }
             event
         });

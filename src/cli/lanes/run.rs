@@ -1,14 +1,15 @@
 //! `fledge lanes run`: one lane, in place.
 
 use super::super::failure::Failure;
-use super::super::{block_on, signals};
+use super::super::{block_on, no_output, print_data, signals};
 use super::voice::{Voice, VoiceArguments};
-use super::{failed, say};
+use super::{failed, plan, say};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
+use crate::lane_runner::{LaneRuling, Room, run_lane};
+use crate::report::lane_data;
 use crate::store;
 use crate::verdict::Reason;
 use crate::workspace::changed_paths;
@@ -34,6 +35,9 @@ pub(in crate::cli) struct RunArguments {
     /// Steps at once
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Say what would run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,
 }
@@ -63,6 +67,13 @@ async fn once(
     lane.jobs = arguments.jobs.or(lane.jobs);
     gate::can_run(root, &lane, path).map_err(failed)?;
     let room = room(root, &lane, arguments, environment, stop).await?;
+    let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
+    if arguments.dry_run {
+        let plan = lane_data::planned(&lane, &room.left_out, from).to_string();
+        let plan = if arguments.voice.json.is_some() { plan } else { plan::text(&lane, &room.left_out) };
+        print_data(plan.trim_end()).map_err(no_output)?;
+        return Ok(0);
+    }
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
     let hear = |progress| voice.hear(progress);
     let outcome = tokio::select! {
@@ -70,7 +81,8 @@ async fn once(
         never = voice.tick() => match never {},
     };
     let (word, code) = ruling(outcome.ruling, stop.cause());
-    voice.close(&outcome, word, code, as_json(&lane, &outcome, word, code), stop).await
+    let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
+    voice.close(&outcome, word, code, data, stop).await
 }
 
 /// Where the lane runs, and which of its steps are left out.
@@ -85,7 +97,7 @@ async fn room(
     let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
     store::make_private(&log_dir).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut room = Room::new(root.to_owned(), environment.child_env().into_iter().collect(), log_dir, jobs);
+    let mut room = Room::new(root.to_owned(), environment.hand_env().into_iter().collect(), log_dir, jobs);
     let selection = match (&arguments.from, &arguments.only) {
         (Some(step), _) => Selection::From(step.clone()),
         (None, Some(step)) => Selection::Only(step.clone()),
@@ -106,17 +118,4 @@ fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str
         LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
         LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
     }
-}
-
-fn as_json(lane: &Lane, outcome: &LaneOutcome, word: &str, code: u8) -> String {
-    serde_json::json!({
-        "schema_version": 1,
-        "lane": lane.name,
-        "result": word.replace(' ', "_"),
-        "success": code == 0,
-        "exit_code": code,
-        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
-        "steps": outcome.steps,
-    })
-    .to_string()
 }

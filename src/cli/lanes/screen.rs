@@ -107,7 +107,11 @@ impl Screen {
         let output = self.look.output.unwrap_or(default);
         let is_bad = match report.status {
             StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored | StepStatus::AllowedFailure => true,
-            StepStatus::Passed | StepStatus::Flaky | StepStatus::Cancelled | StepStatus::Skipped => false,
+            StepStatus::Passed
+            | StepStatus::Flaky
+            | StepStatus::Cancelled
+            | StepStatus::Skipped
+            | StepStatus::NotRun => false,
         };
         self.quiet = Stopwatch::start();
         let is_wanted = output == OutputOf::All || (output == OutputOf::Failures && is_bad);

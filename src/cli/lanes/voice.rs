@@ -14,6 +14,7 @@ use crate::lane_runner::LaneOutcome;
 use crate::report::lane::{LaneResult, github};
 use crate::verdict::{StepProgress, StepReport};
 use clap::Args;
+use serde_json::Value;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +24,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub(super) struct VoiceArguments {
     /// Never prompt and never draw live lines
-    #[arg(long)]
+    #[arg(long, alias = "non-interactive")]
     ni: bool,
     /// Whose output to show (default: failures; in a job of GitHub's all, in folds)
     #[arg(long, value_name = "WHOSE", value_enum)]
@@ -37,7 +38,7 @@ pub(super) struct VoiceArguments {
         require_equals = true,
         default_missing_value = "object"
     )]
-    json: Option<JsonForm>,
+    pub(super) json: Option<JsonForm>,
     /// Write a JUnit report with a test for each step (`-`: to standard output)
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -113,7 +114,7 @@ impl Voice {
         }
     }
 
-    /// Says how it ended; gives the exit code. `object` is the whole result as JSON.
+    /// Says how it ended; gives the exit code. `object` is the whole result.
     ///
     /// # Errors
     /// When a lane passed, and that could not be told where it should have been.
@@ -122,7 +123,7 @@ impl Voice {
         outcome: &LaneOutcome,
         word: &'static str,
         code: u8,
-        object: String,
+        object: Value,
         stop: &Stop,
     ) -> Result<u8, Failure> {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +131,7 @@ impl Voice {
         let passed = code == 0;
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
-        self.data.ended(&outcome.steps, object);
+        self.data.ended(&outcome.steps, &object);
         let written = self.files.write(&result, |text| self.data.text(text));
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
         self.screen.tell(News::Over(word, passed, duration_ms, commands), false);

@@ -67,7 +67,9 @@ fn outcome(step: &StepReport) -> Option<&'static str> {
         StepStatus::Passed | StepStatus::Flaky => None,
         StepStatus::Failed | StepStatus::TimedOut => Some("failure"),
         StepStatus::Errored => Some("error"),
-        StepStatus::AllowedFailure | StepStatus::Cancelled | StepStatus::Skipped => Some("skipped"),
+        StepStatus::AllowedFailure | StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => {
+            Some("skipped")
+        }
     }
 }
 
@@ -155,7 +157,7 @@ mod tests {
               <skipped message="cancelled" type="cancelled"/>
             </testcase>
             <testcase classname="verify" name="docs" time="0.000">
-              <skipped message="skipped (another step failed before)" type="skipped"/>
+              <skipped message="not run (another step failed before)" type="not_run"/>
             </testcase>
           </testsuite>
         </testsuites>

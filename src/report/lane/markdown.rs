@@ -36,7 +36,7 @@ fn mark_of(step: &StepReport) -> &'static str {
         StepStatus::Passed => "✓",
         StepStatus::Flaky | StepStatus::AllowedFailure => "!",
         StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => "✗",
-        StepStatus::Cancelled | StepStatus::Skipped => "-",
+        StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => "-",
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         insta::assert_snapshot!(page(&failed(&steps, &[])), @r#"
         ## ✗ lane `verify` failed
 
-        1 failed, 1 timed out, 1 could not run, 1 passed, 1 flaky, 1 allowed failure, 1 skipped, 1 cancelled in 4.3s
+        1 failed, 1 timed out, 1 could not run, 1 passed, 1 flaky, 1 allowed failure, 1 not run, 1 cancelled in 4.3s
 
         | | step | result | time | tries |
         |---|---|---|---:|---:|
@@ -104,7 +104,7 @@ mod tests {
         | ✗ | `slow` | `timed out (ran out of its time of 1s)` | 1.2s | 1 |
         | ✗ | `tool` | `could not run (no such program)` | 1.2s | 1 |
         | - | `lint` | `cancelled` | 1.2s | 1 |
-        | - | `docs` | `skipped (another step failed before)` |  | 0 |
+        | - | `docs` | `not run (another step failed before)` |  | 0 |
 
         ### ✗ ``t|e`st <b>``: `exit 1`
 

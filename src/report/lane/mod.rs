@@ -37,6 +37,7 @@ pub(crate) struct StepCounts {
     flaky: u64,
     allowed_failures: u64,
     skipped: u64,
+    not_run: u64,
     cancelled: u64,
 }
 
@@ -52,6 +53,7 @@ impl StepCounts {
                 StepStatus::Flaky => &mut counts.flaky,
                 StepStatus::AllowedFailure => &mut counts.allowed_failures,
                 StepStatus::Skipped => &mut counts.skipped,
+                StepStatus::NotRun => &mut counts.not_run,
                 StepStatus::Cancelled => &mut counts.cancelled,
             } += 1;
         }
@@ -77,6 +79,7 @@ impl StepCounts {
             (self.flaky, "flaky"),
             (self.allowed_failures, allowed),
             (self.skipped, "skipped"),
+            (self.not_run, "not run"),
             (self.cancelled, "cancelled"),
         ];
         let some: Vec<_> = all.iter().filter(|(count, _)| *count > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -92,7 +95,8 @@ pub(crate) fn is_cause(report: &StepReport) -> bool {
         | StepStatus::Flaky
         | StepStatus::AllowedFailure
         | StepStatus::Cancelled
-        | StepStatus::Skipped => false,
+        | StepStatus::Skipped
+        | StepStatus::NotRun => false,
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {
         step: name.into(),
         command: format!("run {name}"),
         status,
-        tries: if status == StepStatus::Skipped { 0 } else { 1 },
+        tries: if status == StepStatus::NotRun { 0 } else { 1 },
         exit_code: if failed { Some(1) } else { None },
         signal: None,
         duration_ms: 1200,
@@ -56,7 +56,7 @@ pub(crate) fn all_kinds() -> Vec<StepReport> {
             note: "another step failed before".into(),
             log: None,
             duration_ms: 0,
-            ..step("docs", StepStatus::Skipped)
+            ..step("docs", StepStatus::NotRun)
         },
     ]
 }
@@ -69,7 +69,7 @@ pub(crate) fn failed<'a>(steps: &'a [StepReport], retried: &'a [StepReport]) -> 
 #[test]
 fn every_way_to_end_is_counted_apart() {
     let steps = all_kinds();
-    let words = "1 failed, 1 timed out, 1 could not run, 1 passed, 1 flaky, 1 allowed failure, 1 skipped, 1 cancelled";
+    let words = "1 failed, 1 timed out, 1 could not run, 1 passed, 1 flaky, 1 allowed failure, 1 not run, 1 cancelled";
     assert_eq!(StepCounts::of(&steps).words(), words);
     assert_eq!(StepCounts::of(&steps[..2]).words(), "1 passed, 1 flaky");
     assert_eq!(StepCounts::default().words(), "no steps");
