@@ -17,3 +17,4 @@ mod output;
 mod providers;
 mod replay;
 mod support;
+mod watch;

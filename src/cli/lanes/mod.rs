@@ -3,6 +3,7 @@
 mod init;
 mod list;
 mod run;
+mod watch;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
