@@ -12,7 +12,7 @@
 //! | 3c | | [`tool`] |
 //! | 3b | | [`provider`] · [`lane_runner`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
-//! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] |
+//! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] · `watch` |
 //! | 1b | [`yaml`] | [`process`] |
 //! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | |
 //!
@@ -42,6 +42,8 @@ pub mod yaml;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
+pub mod watch;
 
 pub use driver::{Agent, RunError, Settings};
 pub use run::{AgentEvent, StateName, TaskResult};

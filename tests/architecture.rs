@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 const FLOORS: &[(&str, &[&str])] = &[
     ("1a", &["duration", "id", "limits", "moment"]),
     ("1b", &["process", "yaml"]),
-    ("2", &["chat", "store", "task", "verdict", "workspace"]),
+    ("2", &["chat", "store", "task", "verdict", "watch", "workspace"]),
     ("3a", &["lane", "run", "spec"]),
     ("3b", &["lane_runner", "provider"]),
     ("3c", &["tool"]),
@@ -28,7 +28,7 @@ const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ ru
     config/model.rs config/url.rs gate/feedback.rs lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
     provider/openai_chat/ tool/arguments.rs tool/bound.rs tool/contract.rs tool/nearest.rs \
-    tool/rules.rs tool/text.rs workspace/pattern.rs workspace/protection.rs";
+    tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.
 const WORLD: &str = "tokio tokio_util std::fs std::net std::process std::env std::thread reqwest rustix tempfile rand Instant::now \
@@ -48,12 +48,13 @@ const DOORS: &[(&str, &[&str])] = &[
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
     ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),
-    ("spawn_blocking", &["cli/run.rs", "driver/perform.rs", "gate/mod.rs", "tool/host.rs"]),
+    ("spawn_blocking", &["cli/run.rs", "driver/perform.rs", "gate/mod.rs", "tool/host.rs", "watch/mod.rs"]),
     ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
     ("SystemTime::now", &[]),
     ("Timestamp::now", &["driver/mod.rs", "provider/transport/"]),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
     ("reqwest", &["provider/"]),
+    ("notify", &["watch/ears.rs"]),
     ("rusqlite", &["store/"]),
     ("println!", &["cli/"]),
     ("eprintln!", &["cli/"]),

@@ -18,6 +18,12 @@ impl Stop {
         Self { token, cause: Arc::default() }
     }
 
+    /// A stop for a part of the work: it follows this one and has its cause, and the part can be cancelled by itself.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        Self { token: self.token.child_token(), cause: Arc::clone(&self.cause) }
+    }
+
     /// Asks for a stop. The first cause counts.
     pub fn ask(&self, cause: StopCause) {
         let number = match cause {
@@ -47,6 +53,16 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_stops_by_itself_or_with_the_whole() {
+        let whole = Stop::default();
+        let (first, second) = (whole.part(), whole.part());
+        first.token().cancel();
+        assert_eq!((first.cause(), whole.token().is_cancelled()), (StopCause::Token, false));
+        whole.ask(StopCause::Terminate);
+        assert_eq!((second.token().is_cancelled(), second.cause()), (true, StopCause::Terminate));
+    }
 
     #[test]
     fn the_first_cause_counts() {

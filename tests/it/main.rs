@@ -22,3 +22,4 @@ mod providers;
 mod replay;
 mod support;
 mod terminal;
+mod watch;

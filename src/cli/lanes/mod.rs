@@ -10,6 +10,7 @@ mod run;
 mod screen;
 mod validate;
 mod voice;
+mod watch;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};

@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::{block_on, no_output, print_data, signals};
 use super::voice::{Voice, VoiceArguments};
-use super::{failed, plan, say};
+use super::{failed, plan, say, watch};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
@@ -35,6 +35,9 @@ pub(in crate::cli) struct RunArguments {
     /// Steps at once
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Run it again whenever files change that no ignore file names; a change while it runs starts it over
+    #[arg(long, conflicts_with = "dry_run")]
+    watch: bool,
     /// Say what would run, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -47,7 +50,13 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
     block_on(async {
         let stop = Stop::default();
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-        let code = once(root, arguments, environment, path, &stop).await;
+        let code = if arguments.watch {
+            let state = environment.state_dir().map_err(Failure::input)?;
+            let once = async |stop: &Stop| once(root, arguments, environment, path, stop).await;
+            watch::watch(root, &state, &stop, once).await
+        } else {
+            once(root, arguments, environment, path, &stop).await
+        };
         drop(listening);
         code
     })?

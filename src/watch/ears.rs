@@ -1,0 +1,177 @@
+//! What the kernel tells: paths at which something has happened, gathered until somebody asks. One kernel tells it for each
+//! folder that it is asked about (inotify), others for a whole tree.
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Whether each folder is asked about by itself.
+const ASKS_EACH: bool = cfg!(any(target_os = "linux", target_os = "android"));
+/// So many paths are gathered; beyond that, everything is looked at.
+const MOST: usize = 4096;
+
+/// What was heard.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// Where something has happened, absolute.
+    pub(super) paths: BTreeSet<PathBuf>,
+    /// Something may have happened anywhere.
+    pub(super) anywhere: bool,
+}
+
+/// What is heard, on its way from the thread of the notifications.
+#[derive(Debug, Default)]
+pub(super) struct Hints {
+    heard: Mutex<Heard>,
+    bell: tokio::sync::Notify,
+}
+
+impl Hints {
+    /// Waits for something to be heard.
+    pub(super) async fn next(&self) -> Heard {
+        self.bell.notified().await;
+        std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn hear(&self, event: notify::Result<Event>) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            // Opened or read. Closing what was open for writing counts: writing through a mapping makes no other sound.
+            Ok(Event { kind: EventKind::Access(kind), .. }) if kind != AccessKind::Close(AccessMode::Write) => return,
+            Ok(event) if !event.need_rescan() && heard.paths.len() < MOST => heard.paths.extend(event.paths),
+            Ok(_) | Err(_) => *heard = Heard { paths: BTreeSet::new(), anywhere: true },
+        }
+        self.bell.notify_one();
+    }
+}
+
+/// Listens while it lives.
+#[derive(Debug)]
+pub(super) struct Ears {
+    watcher: Option<RecommendedWatcher>,
+    /// Why nothing is heard.
+    pub(super) deaf_because: Option<String>,
+}
+
+impl Ears {
+    /// Begins to listen at `root`: there alone, or to all below it.
+    pub(super) fn open(root: &Path, hints: Arc<Hints>) -> Self {
+        let config = Config::default().with_follow_symlinks(false);
+        let mut ears = Self { watcher: None, deaf_because: None };
+        match RecommendedWatcher::new(move |event| hints.hear(event), config) {
+            Ok(watcher) => ears.watcher = Some(watcher),
+            Err(error) => ears.fail(&error),
+        }
+        if !ASKS_EACH {
+            ears.ask(root, RecursiveMode::Recursive);
+        }
+        ears
+    }
+
+    /// Nothing will be heard.
+    pub(super) fn deaf(why: String) -> Self {
+        Self { watcher: None, deaf_because: Some(why) }
+    }
+
+    /// Listens to this folder too.
+    pub(super) fn listen(&mut self, folder: &Path) {
+        if ASKS_EACH {
+            self.ask(folder, RecursiveMode::NonRecursive);
+        }
+    }
+
+    /// Listens no more to this folder, which may be gone.
+    pub(super) fn forget(&mut self, folder: &Path) {
+        if let Some(watcher) = self.watcher.as_mut().filter(|_| ASKS_EACH) {
+            let _it_may_be_gone = watcher.unwatch(folder);
+        }
+    }
+
+    fn ask(&mut self, folder: &Path, mode: RecursiveMode) {
+        let Some(watcher) = &mut self.watcher else { return };
+        match watcher.watch(folder, mode) {
+            Err(error) if !is_harmless(&error) => self.fail(&error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Half a hearing is worse than none: what was not heard would be missed.
+    fn fail(&mut self, error: &notify::Error) {
+        *self = Self::deaf(reason(error));
+    }
+}
+
+/// Whether the folder has gone meanwhile or cannot be entered: there is nothing to be heard from it.
+fn is_harmless(error: &notify::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match &error.kind {
+        ErrorKind::PathNotFound => true,
+        ErrorKind::Io(error) => matches!(error.kind(), NotFound | NotADirectory | PermissionDenied),
+        _ => false,
+    }
+}
+
+/// What to say, and what to do about it.
+fn reason(error: &notify::Error) -> String {
+    const TOO_MANY_OPEN: i32 = 24; // EMFILE: of a user's inotify instances there are few
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => "the kernel watches no more folders for this user (raise it: sysctl \
+            fs.inotify.max_user_watches=524288)"
+            .into(),
+        ErrorKind::Io(error) if error.raw_os_error() == Some(TOO_MANY_OPEN) => {
+            "the kernel lets this user have no more \
+            watchers (raise it: sysctl fs.inotify.max_user_instances=1024)"
+                .into()
+        }
+        _ => format!("the kernel cannot watch files here ({error})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use notify::event::{DataChange, Flag, ModifyKind};
+
+    fn event(kind: EventKind, path: &str) -> notify::Result<Event> {
+        Ok(Event::new(kind).add_path(path.into()))
+    }
+
+    async fn heard(events: impl IntoIterator<Item = notify::Result<Event>>) -> Heard {
+        let hints = Hints::default();
+        events.into_iter().for_each(|event| hints.hear(event));
+        hints.bell.notify_one();
+        hints.next().await
+    }
+
+    #[tokio::test]
+    async fn what_was_only_opened_or_read_is_not_heard() {
+        let events = [
+            event(EventKind::Access(AccessKind::Open(AccessMode::Any)), "/opened"),
+            event(EventKind::Access(AccessKind::Close(AccessMode::Read)), "/read"),
+            event(EventKind::Access(AccessKind::Close(AccessMode::Write)), "/mapped"),
+            event(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "/written"),
+        ];
+        let expected = ["/mapped", "/written"].map(PathBuf::from).into();
+        assert_eq!(heard(events).await, Heard { paths: expected, anywhere: false });
+    }
+
+    #[tokio::test]
+    async fn lost_and_countless_notifications_mean_anywhere() {
+        let anywhere = Heard { paths: BTreeSet::new(), anywhere: true };
+        let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert_eq!(heard([Ok(lost)]).await, anywhere);
+        let countless = (0..=MOST).map(|n| event(EventKind::Modify(ModifyKind::Any), &format!("/{n}")));
+        assert_eq!(heard(countless).await, anywhere);
+    }
+
+    #[test]
+    fn a_limit_of_the_kernel_is_told_with_what_to_do() {
+        let (mut ears, limit) = (Ears::deaf(String::new()), notify::Error::new(ErrorKind::MaxFilesWatch));
+        ears.fail(&limit);
+        assert!(ears.deaf_because.unwrap().contains("sysctl fs.inotify.max_user_watches="));
+        let instances = notify::Error::io(std::io::Error::from_raw_os_error(24));
+        assert!(reason(&instances).contains("sysctl fs.inotify.max_user_instances="));
+    }
+}

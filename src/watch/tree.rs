@@ -1,0 +1,298 @@
+//! The files that count, with a stamp of each, and what differs from one look to the next. Folders are listened to before they
+//! are read, so what changes later is heard of, and what changed before is seen.
+
+use super::ears::{Ears, Heard, Hints};
+use super::rules::{self, Rules};
+use super::{Change, Changes, WatchFault};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs::{Metadata, OpenOptions};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The content of larger files is not compared, in bytes.
+const COMPARED: u64 = 4 * 1024 * 1024;
+
+/// What was there at the latest look. Paths are relative to the root, whose own is empty.
+#[derive(Debug)]
+pub(super) struct Tree {
+    root: PathBuf,
+    apart: Vec<PathBuf>,
+    hints: Arc<Hints>,
+    ears: Ears,
+    rules: Rules,
+    folders: Folders,
+    /// Of the content of files that have changed.
+    digests: HashMap<PathBuf, u64>,
+    stale: Stale,
+    changes: Changes,
+}
+
+type Folders = BTreeMap<PathBuf, Folder>;
+
+/// What is in a folder.
+#[derive(Debug, Default)]
+struct Folder {
+    files: BTreeMap<OsString, Stamp>,
+    folders: BTreeSet<OsString>,
+}
+
+/// What tells one state of a file from another without reading it. Neither owner nor time of access is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    /// Kind and permissions.
+    mode: u32,
+    size: u64,
+    /// Seconds and nanoseconds of the time of the latest change of content.
+    modified: (i64, i64),
+}
+
+/// Where the next look goes.
+#[derive(Debug, Default)]
+struct Stale {
+    everything: bool,
+    folders: BTreeSet<PathBuf>,
+    /// Folders that may be others than they were, of the same name.
+    anew: BTreeSet<PathBuf>,
+}
+
+impl Tree {
+    /// A tree that has not been looked at.
+    pub(super) fn new(root: PathBuf, apart: Vec<PathBuf>, hints: Arc<Hints>) -> Self {
+        Self {
+            ears: Ears::open(&root, Arc::clone(&hints)),
+            rules: Rules::read(&root, &apart),
+            root,
+            apart,
+            hints,
+            folders: Folders::new(),
+            digests: HashMap::new(),
+            stale: Stale::default(),
+            changes: Changes::new(),
+        }
+    }
+
+    /// Why the kernel tells nothing, if it does not: everything is looked at each time.
+    pub(super) fn deaf_because(&self) -> Option<&str> {
+        self.ears.deaf_because.as_deref()
+    }
+
+    /// Whether something was heard, or seen, that nobody has been told of.
+    pub(super) fn is_behind(&self) -> bool {
+        let Stale { everything, folders, anew } = &self.stale;
+        *everything || !folders.is_empty() || !anew.is_empty() || !self.changes.is_empty()
+    }
+
+    /// What differed, at all looks since it was last asked.
+    pub(super) fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Takes note of what was heard. Whether any of it is about what counts.
+    pub(super) fn hear(&mut self, heard: Heard) -> bool {
+        self.stale.everything |= heard.anywhere;
+        let paths: Vec<_> = heard.paths.iter().filter_map(|path| path.strip_prefix(&self.root).ok()).collect();
+        let counts = paths.into_iter().fold(heard.anywhere, |counts, path| self.hear_of(path) || counts);
+        counts || self.stale.everything
+    }
+
+    fn hear_of(&mut self, path: &Path) -> bool {
+        if path.as_os_str().is_empty() || rules::are_made_of(path) {
+            self.stale.everything = true;
+            return true;
+        }
+        let is_known = self.folders.contains_key(path);
+        if self.rules.leave_out(path, is_known) {
+            return false;
+        }
+        if is_known {
+            self.stale.anew.insert(path.to_owned());
+        }
+        let known = path.ancestors().skip(1).find(|folder| self.folders.contains_key(*folder));
+        self.stale.folders.extend(known.map(Path::to_path_buf));
+        true
+    }
+
+    /// Looks where something was heard, at the first time and without ears everywhere.
+    pub(super) fn look(&mut self) -> Result<(), WatchFault> {
+        let stale = std::mem::take(&mut self.stale);
+        let is_first = self.folders.is_empty();
+        let mut old = Folders::new();
+        let entered = if stale.everything || is_first || self.deaf_because().is_some() {
+            old = std::mem::take(&mut self.folders);
+            self.begin(is_first);
+            self.enter([PathBuf::new()].into())
+        } else {
+            let new = self.refresh(stale, &mut old);
+            self.enter(new)
+        };
+        if !self.folders.contains_key(Path::new("")) {
+            self.folders = old; // what was there is known when it comes back
+            self.stale.everything = true;
+            return Err(WatchFault::Gone(self.root.clone()));
+        }
+        if !is_first {
+            let places: BTreeSet<PathBuf> = old.keys().cloned().chain(entered).collect();
+            places.iter().for_each(|place| self.compare(place, old.get(place)));
+        }
+        Ok(())
+    }
+
+    /// Reads the rules, and opens fresh ears: what they missed they need not be told.
+    fn begin(&mut self, is_first: bool) {
+        if !is_first {
+            self.rules = Rules::read(&self.root, &self.apart);
+            if self.deaf_because().is_none() {
+                self.ears = Ears::open(&self.root, Arc::clone(&self.hints));
+            }
+        }
+        if let Some(folder) = self.root.join(rules::EXCLUDE).parent() {
+            self.ears.listen(folder);
+        }
+    }
+
+    /// Reads stale folders again, and puts into `old` what is there no more or may be another. Gives the folders to enter.
+    fn refresh(&mut self, stale: Stale, old: &mut Folders) -> BTreeSet<PathBuf> {
+        let mut new = BTreeSet::new();
+        for place in stale.folders {
+            let Some(before) = self.folders.get(&place) else { continue }; // taken out with one above it
+            let known: Vec<PathBuf> = before.folders.iter().map(|name| place.join(name)).collect();
+            let Some(now) = self.read(&place) else {
+                old.append(&mut self.take_out(&place));
+                continue;
+            };
+            let there: BTreeSet<PathBuf> = now.folders.iter().map(|name| place.join(name)).collect();
+            for folder in known.iter().filter(|folder| !there.contains(*folder) || stale.anew.contains(*folder)) {
+                old.append(&mut self.take_out(folder));
+            }
+            new.extend(there.into_iter().filter(|folder| !self.folders.contains_key(folder)));
+            old.extend(self.folders.insert(place.clone(), now).map(|before| (place, before)));
+        }
+        new
+    }
+
+    /// Takes out a folder with all below it. Its ears go before others come, which may be of the same folder by another name.
+    fn take_out(&mut self, folder: &Path) -> Folders {
+        let below = self.folders.range(folder.to_owned()..).map(|(path, _)| path.clone());
+        let below: Vec<PathBuf> = below.take_while(|path| path.starts_with(folder)).collect();
+        let mut out = Folders::new();
+        for path in below {
+            self.ears.forget(&self.root.join(&path));
+            out.extend(self.folders.remove_entry(&path));
+        }
+        out
+    }
+
+    /// Listens to these folders and all below them, and reads them. Gives all that it entered.
+    fn enter(&mut self, places: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let (mut waiting, mut entered) = (Vec::from_iter(places), Vec::new());
+        while let Some(place) = waiting.pop() {
+            self.ears.listen(&self.root.join(&place));
+            if let Some(folder) = self.read(&place) {
+                waiting.extend(folder.folders.iter().map(|name| place.join(name)));
+                self.folders.insert(place.clone(), folder);
+                entered.push(place);
+            }
+        }
+        entered
+    }
+
+    /// What counts in a folder. `None` when it cannot be read, or is gone.
+    fn read(&mut self, place: &Path) -> Option<Folder> {
+        let mut folder = Folder::default();
+        for entry in self.root.join(place).read_dir().ok()?.flatten() {
+            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
+            let is_file = kind.is_file() || kind.is_symlink();
+            if !(is_file || kind.is_dir()) || self.rules.leave_out(&place.join(&name), kind.is_dir()) {
+                continue;
+            }
+            if kind.is_dir() {
+                folder.folders.insert(name);
+            } else if let Ok(metadata) = entry.metadata() {
+                folder.files.insert(name, Stamp::of(&metadata));
+            }
+        }
+        Some(folder)
+    }
+
+    /// Takes note of the files of a folder that are not as they were.
+    fn compare(&mut self, place: &Path, before: Option<&Folder>) {
+        let none = Folder::default();
+        let (before, now) = (before.unwrap_or(&none), self.folders.get(place).unwrap_or(&none));
+        let names: BTreeSet<&OsString> = before.files.keys().chain(now.files.keys()).collect();
+        for name in names {
+            let (was, is) = (before.files.get(name), now.files.get(name));
+            if was == is {
+                continue;
+            }
+            let path = place.join(name);
+            let place = self.root.join(&path);
+            let digest = match is {
+                Some(stamp) => stamp.digest(&place),
+                None if was.copied() == place.symlink_metadata().ok().as_ref().map(Stamp::of) => continue, // now ignored
+                None => None,
+            };
+            let known = match digest {
+                Some(digest) => self.digests.insert(path.clone(), digest),
+                None => self.digests.remove(&path),
+            };
+            let has_same_mode = was.map(|stamp| stamp.mode) == is.map(|stamp| stamp.mode);
+            let is_same = has_same_mode && digest.is_some() && digest == known;
+            match self.changes.get(&path) {
+                Some(Change::Altered) => {}
+                None | Some(Change::Rewritten) => {
+                    self.changes.insert(path, if is_same { Change::Rewritten } else { Change::Altered });
+                }
+            }
+        }
+    }
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            mode: metadata.mode(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+
+    /// Of the content, or of where a link leads. `None` when it is too large or cannot be read.
+    fn digest(&self, path: &Path) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        match path.read_link() {
+            Ok(target) => hasher.write(target.as_os_str().as_bytes()),
+            Err(_) if self.size > COMPARED => return None,
+            Err(_) => {
+                // Should a pipe have taken its place, opening it does not wait for a writer.
+                let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+                let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+                let mut content = Vec::new();
+                file.take(COMPARED).read_to_end(&mut content).ok()?;
+                hasher.write(&content);
+            }
+        }
+        Some(hasher.finish())
+    }
+}
+
+#[cfg(test)]
+impl Tree {
+    /// As when the kernel loses notifications.
+    pub(super) fn ears_forget_everything(&mut self) {
+        for folder in self.folders.keys() {
+            self.ears.forget(&self.root.join(folder));
+        }
+    }
+
+    /// As when the kernel has no more watches to give.
+    pub(super) fn deafen(&mut self, why: &str) {
+        self.ears = Ears::deaf(why.into());
+    }
+}

@@ -1,0 +1,228 @@
+//! `fledge lanes run --watch`: what starts another run, what does not, and how it ends. That something does not start a run is
+//! shown by a later change that does: the runs are counted.
+
+use crate::support::{Ended, Fledge, Running, must_be_gone, running_with, unique};
+use rustix::process::Signal;
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+const WAITS: &str = "waiting for changes (Ctrl-C to end)";
+/// Counts its runs in a file that is ignored.
+const COUNTS: &str = "steps: [{ name: count, run: echo run >> count }]";
+
+/// A watched lane under way.
+struct Watched {
+    root: PathBuf,
+    run: Running,
+}
+
+impl Watched {
+    fn start(fledge: Fledge) -> Self {
+        Self { root: fledge.workspace(), run: fledge.start() }
+    }
+
+    /// The lane that counts its runs, once it waits.
+    #[track_caller]
+    fn counting() -> Self {
+        Self::start(counting()).waits()
+    }
+
+    #[track_caller]
+    fn waits(mut self) -> Self {
+        self.run.wait_for(WAITS);
+        self
+    }
+
+    /// Writes a file; its folder is made.
+    fn put(&self, path: &str, content: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Waits until these are named as changed, and the run that follows is over.
+    #[track_caller]
+    fn runs_for(mut self, what: &str) -> Self {
+        self.run.wait_for(&format!("── {what} changed ──"));
+        self.waits()
+    }
+
+    /// Ends it while it waits, and gives what it said, with the number of runs that have counted themselves.
+    #[track_caller]
+    fn end(self) -> (Ended, usize) {
+        self.run.signal(Signal::INT);
+        let ended = self.run.end();
+        ended.must_exit(130);
+        let runs = ended.file("count").unwrap_or_default().lines().count();
+        (ended, runs)
+    }
+
+    #[track_caller]
+    fn must_have_run(self, times: usize) {
+        let (ended, runs) = self.end();
+        assert_eq!(runs, times, "{}", ended.story());
+    }
+}
+
+fn watching(lane: &str) -> Fledge {
+    let args = ["lanes", "run", "verify", "--watch"];
+    Fledge::new().lane("verify", lane).file(".gitignore", "count\nout/\n").file("src/a", "1").args(&args)
+}
+
+fn counting() -> Fledge {
+    watching(COUNTS)
+}
+
+fn wait_for_file(path: &Path) {
+    while !path.exists() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_change_starts_another_run() {
+    let watched = Watched::counting();
+    watched.put("src/a", "22");
+    watched.runs_for("src/a").must_have_run(2);
+}
+
+#[test]
+fn what_is_ignored_or_only_read_starts_none() {
+    let watched = Watched::counting();
+    watched.put("out/x", "1");
+    watched.put(".git/index", "1");
+    fs::read(watched.root.join("src/a")).unwrap();
+    watched.put("src/b", "1");
+    watched.runs_for("src/b").must_have_run(2);
+}
+
+#[test]
+fn many_changes_at_once_start_one_run() {
+    let watched = Watched::counting();
+    for number in 10..60 {
+        watched.put(&format!("src/{number}"), "1");
+    }
+    watched.runs_for("src/10 and 49 more").must_have_run(2);
+}
+
+#[test]
+fn new_folders_renames_modes_and_touches_count() {
+    let watched = Watched::counting();
+    watched.put("new/deep/file", "1");
+    let watched = watched.runs_for("new/deep/file");
+    watched.put("new/deep/file", "22");
+    let watched = watched.runs_for("new/deep/file");
+    watched.put("src/.a.swp", "22");
+    fs::rename(watched.root.join("src/.a.swp"), watched.root.join("src/a")).unwrap();
+    let watched = watched.runs_for("src/a");
+    fs::set_permissions(watched.root.join("src/a"), Permissions::from_mode(0o755)).unwrap();
+    let watched = watched.runs_for("src/a");
+    let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+    File::options().write(true).open(watched.root.join("src/a")).unwrap().set_times(times).unwrap();
+    let watched = watched.runs_for("src/a");
+    fs::remove_file(watched.root.join("src/a")).unwrap();
+    watched.runs_for("src/a").must_have_run(7);
+}
+
+#[test]
+fn a_change_during_a_run_cancels_it_with_all_its_processes_and_starts_over_every_time() {
+    let number = unique();
+    let lane = format!(
+        "steps:\n  - name: slow\n    run: |\n      echo run >> count\n      test -f src/done && exit\n      \
+         nap={number}$(wc -l < count)\n      setsid sleep $nap &\n      echo > out/begun\n      sleep $nap\n"
+    );
+    let mut watched = Watched::start(watching(&lane).file("out/x", ""));
+    for (run, file) in [(1, "src/a"), (2, "src/a"), (3, "src/done")] {
+        wait_for_file(&watched.root.join("out/begun"));
+        fs::remove_file(watched.root.join("out/begun")).unwrap();
+        assert_eq!(
+            running_with(&format!("sleep {number}{}", run - 1)),
+            Vec::<String>::new(),
+            "run {run} began too early"
+        );
+        watched.put(file, &"x".repeat(run + 5));
+        watched.run.wait_for(&format!("── {file} changed ──"));
+    }
+    let watched = watched.waits();
+    must_be_gone(&number);
+    watched.must_have_run(4);
+}
+
+#[test]
+fn a_lane_that_formats_its_sources_runs_once_more_and_is_quiet() {
+    let lane = "steps: [{ name: format, run: 'echo run >> count; grep -q formatted src/a || echo formatted > src/a' }]";
+    let mut watched = Watched::start(watching(lane)).runs_for("src/a");
+    watched.put("src/a", "ugly");
+    watched.run.wait_for("── src/a changed ──");
+    watched.runs_for("src/a").must_have_run(4);
+}
+
+#[test]
+fn a_lane_that_writes_something_else_each_time_is_found_out() {
+    let lane = "steps: [{ name: report, run: 'echo run >> count; wc -l < count > report' }]";
+    let mut watched = Watched::start(watching(lane));
+    watched.run.wait_for("this lane changes report itself");
+    let watched = watched.waits();
+    watched.put("src/a", "22");
+    let watched = watched.runs_for("src/a");
+    watched.put("src/a", "333");
+    watched.runs_for("src/a").must_have_run(5);
+}
+
+#[test]
+fn a_lane_that_is_broken_meanwhile_is_shown_and_waited_for() {
+    let watched = Watched::counting();
+    watched.put("lanes/verify.yaml", "steps: [");
+    let mut watched = watched;
+    watched.run.wait_for("error: ");
+    let watched = watched.waits();
+    watched.put("lanes/verify.yaml", &format!("{COUNTS} # mended"));
+    watched.runs_for("lanes/verify.yaml").must_have_run(2);
+}
+
+#[test]
+fn a_lane_that_is_wrong_from_the_start_is_refused() {
+    watching("steps: [").run().must_exit(2);
+    watching(COUNTS).args(&["lanes", "run", "other", "--watch"]).run().must_exit(2);
+}
+
+#[test]
+fn a_failed_lane_is_run_again_and_each_run_prints_its_object() {
+    let fledge = watching("steps: [{ name: there, run: test -f done }]").arg("--json");
+    let watched = Watched::start(fledge).waits();
+    watched.put("done", "");
+    let (ended, _) = watched.runs_for("done").end();
+    let results: Vec<_> = ended.events().into_iter().map(|event| event["result"].clone()).collect();
+    assert_eq!(results, ["failed", "passed"]);
+}
+
+#[test]
+fn a_signal_ends_it_while_it_waits_and_while_it_runs() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let waiting = Watched::start(counting().silent_stdin()).waits();
+        waiting.run.signal(signal);
+        waiting.run.end().must_exit(code);
+        let number = unique();
+        let running =
+            Watched::start(watching(&format!("steps: [{{ name: slow, run: sleep {number} }}]")).arg("--json"));
+        while running_with(&number).is_empty() {
+            std::thread::yield_now();
+        }
+        running.run.signal(signal);
+        let ended = running.run.end();
+        ended.must_exit(code);
+        assert_eq!(ended.events()[0]["exit_code"], code);
+        must_be_gone(&number);
+    }
+}
+
+#[test]
+fn a_project_that_is_removed_is_an_error_that_says_so() {
+    let watched = Watched::counting();
+    fs::remove_dir_all(&watched.root).unwrap();
+    let ended = watched.run.end();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("is gone or cannot be read"), "{}", ended.story());
+}
