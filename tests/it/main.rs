@@ -17,6 +17,7 @@ mod lanes_output;
 mod lanes_toml;
 mod library;
 mod output;
+mod processes;
 mod providers;
 mod replay;
 mod support;

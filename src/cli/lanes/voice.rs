@@ -10,7 +10,7 @@ use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
 use crate::duration::parse_duration;
 use crate::lane::Lane;
-use crate::lane_runner::LaneOutcome;
+use crate::lane_runner::{LaneOutcome, Listen};
 use crate::report::lane::{LaneResult, github};
 use crate::verdict::{StepProgress, StepReport};
 use clap::Args;
@@ -90,6 +90,11 @@ impl Voice {
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
         Ok(Self { lane, live, screen, data, files, retried, in_folds, silence: wanted.silence })
+    }
+
+    /// Which lines it has a use for: programs that read events get all, live lines show the newest.
+    pub(super) fn listens(&self) -> Listen {
+        if self.data.tells_lines() { Listen::Lines } else { Listen::LastLine }
     }
 
     /// Something happened to a step.
