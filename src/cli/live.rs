@@ -5,6 +5,7 @@
 use super::paint::one_line;
 use crate::process::Stopwatch;
 use crate::report::seconds;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,13 +18,15 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const FREE: usize = 3;
 
 /// What goes on. Held for moments only: whoever notes a line must not wait for a terminal that was stopped.
-static WORK: Mutex<Work> = Mutex::new(Work { all: Vec::new(), has_drawer: false });
+static WORK: Mutex<Work> = Mutex::new(Work { all: Vec::new(), early: BTreeMap::new(), has_drawer: false });
 /// What stands at the bottom of the screen. Held while it is written to.
 static SCREEN: Mutex<Screen> = Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0 });
 
 struct Work {
     /// The oldest first.
     all: Vec<Doing>,
+    /// What was noted of something before its begin was heard of: that may come another way.
+    early: BTreeMap<String, String>,
     has_drawer: bool,
 }
 
@@ -62,17 +65,20 @@ impl Live {
     pub(super) fn begin(self, what: &str, said: &str) {
         if self.is_wanted {
             let mut work = lock(&WORK);
-            work.all.push(Doing { what: what.into(), said: said.into(), since: Stopwatch::start() });
+            let said = work.early.remove(what).unwrap_or_else(|| said.into());
+            work.all.push(Doing { what: what.into(), said, since: Stopwatch::start() });
             work.need_drawer();
         }
     }
 
     /// This is new about it.
     pub(super) fn note(self, what: &str, said: impl Into<String>) {
-        if self.is_wanted
-            && let Some(doing) = lock(&WORK).all.iter_mut().find(|doing| doing.what == what)
-        {
-            doing.said = said.into();
+        if self.is_wanted {
+            let mut work = lock(&WORK);
+            match work.all.iter_mut().find(|doing| doing.what == what) {
+                Some(doing) => doing.said = said.into(),
+                None => drop(work.early.insert(what.into(), said.into())),
+            }
         }
     }
 
@@ -86,7 +92,10 @@ impl Live {
     /// Nothing goes on any more.
     pub(super) fn clear(self) {
         if self.is_wanted {
-            lock(&WORK).all.clear();
+            let mut work = lock(&WORK);
+            work.all.clear();
+            work.early.clear();
+            drop(work);
             above("");
         }
     }

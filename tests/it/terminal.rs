@@ -7,8 +7,12 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 const WIDTH: u16 = 48;
+/// How long it may take before it counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program on a terminal of 48 columns and 8 rows, which does what it is told.
 struct Terminal {
@@ -19,6 +23,8 @@ struct Terminal {
     rows: Vec<Vec<char>>,
     at: (usize, usize),
     escape: Option<String>,
+    /// When this is let go, nobody waits for the program to be stuck.
+    _over: Sender<()>,
 }
 
 impl Terminal {
@@ -38,8 +44,15 @@ impl Terminal {
         command.env("HOME", fledge.workspace()).env("FLEDGE_STATE_DIR", fledge.state()).envs(env.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(own);
         let child = command.spawn().unwrap();
+        let (over, heard) = channel();
+        let pid = Pid::from_child(&child);
+        std::thread::spawn(move || {
+            if heard.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _it_is_stuck = kill_process(pid, Signal::KILL);
+            }
+        });
         let (rows, at) = (vec![Vec::new()], (0, 0));
-        Self { _fledge: fledge, child, output: File::from(main), rows, at, escape: None }
+        Self { _fledge: fledge, child, output: File::from(main), rows, at, escape: None, _over: over }
     }
 
     /// Reads on until the screen is as wanted.

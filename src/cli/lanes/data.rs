@@ -56,6 +56,11 @@ impl Data {
         Self { form, printer, begun: Stopwatch::start(), failed }
     }
 
+    /// Whether it tells lines of output.
+    pub(super) fn tells_lines(&self) -> bool {
+        self.form == Some(JsonForm::Events)
+    }
+
     /// The lane starts with these steps.
     pub(super) fn started(&self, lane: &str, steps: &[&str]) {
         self.event(|| json!({ "event": "lane_started", "lane": lane, "steps": steps }));

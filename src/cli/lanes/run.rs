@@ -89,7 +89,7 @@ async fn once(
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let room = Room {
         left_out,
-        listen: arguments.voice.listen(),
+        listen: voice.listens(),
         expected: recall(&lane, &store::durations(&project)),
         ..Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs)
     };

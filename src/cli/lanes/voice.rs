@@ -50,16 +50,6 @@ pub(super) struct VoiceArguments {
     silence: Duration,
 }
 
-impl VoiceArguments {
-    /// How much of what steps print has to be heard.
-    pub(super) fn listen(&self) -> Listen {
-        match self.json {
-            Some(JsonForm::Events) => Listen::Lines,
-            Some(JsonForm::Object) | None => Listen::LastLine,
-        }
-    }
-}
-
 /// The voice of one run.
 #[derive(Debug)]
 pub(super) struct Voice {
@@ -100,6 +90,11 @@ impl Voice {
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
         Ok(Self { lane, live, screen, data, files, retried, in_folds, silence: wanted.silence })
+    }
+
+    /// Which lines it has a use for: programs that read events get all, live lines show the newest.
+    pub(super) fn listens(&self) -> Listen {
+        if self.data.tells_lines() { Listen::Lines } else { Listen::LastLine }
     }
 
     /// Something happened to a step.
