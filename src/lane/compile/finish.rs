@@ -21,6 +21,7 @@ impl Compiler<'_> {
             for wait in pending.waits {
                 match wait {
                     Wait::Step(number) => drop(after.insert(number)),
+                    Wait::Success(number) => drop(needed.insert(number)),
                     Wait::Dependency(number) => drop(deps.insert(number)),
                     Wait::Needs(number) => needed.extend(needs[number].iter().copied()),
                 }

@@ -113,7 +113,7 @@ impl<'b> Compiler<'b> {
             }
             let mut waits = waits.to_vec();
             if of.task.in_order {
-                waits.extend(before.iter().filter_map(Wait::step).map(Wait::Step));
+                waits.extend(before.iter().filter_map(Wait::step).map(Wait::Success));
             }
             let made = self.dependency(dep, path, shared, scope, &waits);
             before.extend(made.into_iter().map(Wait::Dependency));
@@ -151,7 +151,7 @@ impl<'b> Compiler<'b> {
 impl Wait {
     fn step(&self) -> Option<usize> {
         match self {
-            Self::Step(number) | Self::Dependency(number) => Some(*number),
+            Self::Step(number) | Self::Success(number) | Self::Dependency(number) => Some(*number),
             Self::Needs(_) => None,
         }
     }

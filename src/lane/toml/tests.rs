@@ -98,6 +98,18 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
 }
 
 #[test]
+fn dependencies_run_in_their_order_as_long_as_none_fails() {
+    let lane = lane(
+        "tasks = { a = 'a', b = 'b', c = { cmd = 'c', deps = ['a'] }, d = { cmd = 'd', deps = ['b', 'c'] } }\nlanes.ci.steps = ['d']",
+    );
+    let drawn = |step: &Step| (step.name.clone(), step.needs.clone(), step.deps.clone());
+    let expected =
+        [("b", vec![], vec![]), ("a", vec![0], vec![]), ("c", vec![0, 1], vec![1]), ("d", vec![0, 2], vec![0, 2])];
+    let expected: Vec<_> = expected.into_iter().map(|(name, needs, deps)| (name.to_owned(), needs, deps)).collect();
+    assert_eq!(lane.steps.iter().map(drawn).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_step_that_may_stand_there_twice_is_selected_by_its_number() {
     let lane = lane(
         "tasks = { build = 'b', test = { cmd = 't', deps = ['build'] } }\nlanes.ci.steps = ['test', 'build', 'test']",
