@@ -199,7 +199,7 @@ pub(super) fn step_line(report: &StepReport) {
         StepStatus::Passed => (Tone::Good, "  ✓ "),
         StepStatus::Flaky | StepStatus::AllowedFailure => (Tone::Warn, "  ! "),
         StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => (Tone::Bad, "  ✗ "),
-        StepStatus::Cancelled | StepStatus::Skipped => (Tone::Faint, "  - "),
+        StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => (Tone::Faint, "  - "),
     };
     let name = format!("{}/{}", report.lane, report.step);
     let how = match (report.status, report.exit_code, report.signal) {

@@ -85,20 +85,17 @@ impl Environment {
         Some(folder.or_else(|| Some(absolute("HOME")?.join(default)))?.join("fledge"))
     }
 
-    /// The environment of steps and of the shell tool: what programs and toolchains need to run, and nothing that could be a
-    /// secret by its name or by a password in a URL. Colours and pagers are off.
+    /// The environment of a gate's steps and of the shell tool: what programs and toolchains need to run, and nothing that could
+    /// be a secret by its name or by a password in a URL. Colours and pagers are off.
     pub fn child_env(&self) -> BTreeMap<String, String> {
         let kept =
             |(name, value): &(&String, &String)| is_for_children(name) && !is_secret(name) && !has_password(value);
-        let kept = self.vars.iter().filter(kept).map(|(name, value)| (name.clone(), value.clone()));
-        let mut vars: BTreeMap<String, String> = kept.collect();
-        vars.entry("PATH".into()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".into());
-        for (name, value) in
-            [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")]
-        {
-            vars.insert(name.into(), value.into());
-        }
-        vars
+        without_terminal(self.vars.iter().filter(kept))
+    }
+
+    /// The environment of lanes that a person runs by hand: their own, as with any command they type, but for colours and pagers.
+    pub fn hand_env(&self) -> BTreeMap<String, String> {
+        without_terminal(self.vars.iter())
     }
 }
 
@@ -106,6 +103,16 @@ impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.vars.keys().map(|name| (name, "***"))).finish()
     }
+}
+
+/// These variables, a search path in any case, and the ones that tell programs that nobody sits at a terminal.
+fn without_terminal<'v>(vars: impl Iterator<Item = (&'v String, &'v String)>) -> BTreeMap<String, String> {
+    let mut vars: BTreeMap<String, String> = vars.map(|(name, value)| (name.clone(), value.clone())).collect();
+    vars.entry("PATH".into()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let plain =
+        [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
+    vars.extend(plain.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    vars
 }
 
 /// What children get, by name; `*` stands for the rest of it.

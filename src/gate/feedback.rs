@@ -101,7 +101,8 @@ fn others(steps: &[StepReport]) -> String {
     [
         line("passed", StepStatus::Passed),
         line("stopped because of the failure", StepStatus::Cancelled),
-        line("not run", StepStatus::Skipped),
+        line("not run", StepStatus::NotRun),
+        line("left out", StepStatus::Skipped),
     ]
     .concat()
 }
@@ -203,7 +204,8 @@ mod tests {
                 ..step("test", StepStatus::Failed, "assertion failed\n")
             },
             step("slow", StepStatus::Cancelled, "half a line"),
-            step("docs", StepStatus::Skipped, ""),
+            step("docs", StepStatus::NotRun, ""),
+            step("links", StepStatus::Skipped, ""),
         ];
         insta::assert_snapshot!(of(&steps, 4096), @r"
         step `test` of lane `verify` failed (exit 1, after 1.5 s)
@@ -219,6 +221,7 @@ mod tests {
         passed: fmt
         stopped because of the failure: slow
         not run: docs
+        left out: links
         ");
     }
 

@@ -16,8 +16,8 @@ pub enum Order {
     Again(usize, Duration),
     /// Stop this one; its end is to be told like any other.
     Stop(usize),
-    /// This one will not be started, for this reason.
-    Skip(usize, String),
+    /// This one will not be started: what that makes it, and why.
+    Leave(usize, StepStatus, String),
     /// It is over. Always the last order, and given once.
     Done(LaneRuling),
 }
@@ -192,7 +192,7 @@ impl Course {
         let plan = &self.steps[number];
         match plan.left_out.clone() {
             Some(reason) => {
-                orders.push(Order::Skip(number, reason));
+                orders.push(Order::Leave(number, StepStatus::Skipped, reason));
                 self.settle(number, StepStatus::Skipped, orders);
             }
             None => drop(self.ready.insert((std::cmp::Reverse(plan.expected), number))),
@@ -221,8 +221,9 @@ impl Course {
                 }
                 match plan.left_out.clone() {
                     Some(reason) => {
-                        orders.push(Order::Skip(follower, reason));
-                        settled.push((follower, StepStatus::Skipped, plan.falls));
+                        let status = if plan.falls { StepStatus::NotRun } else { StepStatus::Skipped };
+                        orders.push(Order::Leave(follower, status, reason));
+                        settled.push((follower, status, plan.falls));
                     }
                     None => drop(self.ready.insert((std::cmp::Reverse(plan.expected), follower))),
                 }
@@ -240,9 +241,11 @@ impl Course {
         for (number, plan) in self.steps.iter_mut().enumerate() {
             match plan.at {
                 At::Waiting => {
-                    plan.at = At::Ended(StepStatus::Skipped);
+                    let is_left_out = plan.left_out.is_some() && !plan.falls;
+                    let status = if is_left_out { StepStatus::Skipped } else { StepStatus::NotRun };
+                    plan.at = At::Ended(status);
                     self.open -= 1;
-                    orders.push(Order::Skip(number, plan.left_out.clone().unwrap_or_else(|| why.into())));
+                    orders.push(Order::Leave(number, status, plan.left_out.clone().unwrap_or_else(|| why.into())));
                 }
                 At::Running => {
                     plan.at = At::Stopping;
@@ -291,7 +294,8 @@ fn is_failure(status: StepStatus) -> bool {
         | StepStatus::Flaky
         | StepStatus::AllowedFailure
         | StepStatus::Cancelled
-        | StepStatus::Skipped => false,
+        | StepStatus::Skipped
+        | StepStatus::NotRun => false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::lane::parse;
-use Order::{Again, Done, Skip, Start, Stop};
-use StepStatus::{AllowedFailure, Cancelled, Errored, Failed, Flaky, Passed, Skipped, TimedOut};
+use Order::{Again, Done, Leave, Start, Stop};
+use StepStatus::{AllowedFailure, Cancelled, Errored, Failed, Flaky, NotRun, Passed, Skipped, TimedOut};
 use proptest::prelude::*;
 
 /// `a`, then `b`, `c`, `d` at once, then `e`: numbers 0 to 4.
@@ -20,7 +20,7 @@ fn of(lane: &Lane, jobs: usize) -> Course {
 
 /// The orders without those that only say what is left out.
 fn orders(told: (StepStatus, Vec<Order>)) -> Vec<Order> {
-    told.1.into_iter().filter(|order| !matches!(order, Skip(..))).collect()
+    told.1.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
 }
 
 fn course_of(text: &str, jobs: usize) -> Course {
@@ -47,7 +47,7 @@ fn a_failure_stops_its_siblings_and_skips_what_comes_later() {
     assert_eq!(course.status_of_stopped(), Cancelled);
     assert_eq!(orders(course.ended(1, Cancelled)), []);
     assert_eq!(orders(course.ended(3, Passed)), [Done(LaneRuling::Failed)]);
-    assert_eq!(course.steps[4].at, At::Ended(Skipped));
+    assert_eq!(course.steps[4].at, At::Ended(NotRun));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn what_needs_a_step_that_failed_falls_with_it_and_the_rest_goes_on() {
     let text = "fail_fast: false\nsteps: [{name: a, run: x}, {name: b, run: x, needs: [a]}, {name: c, run: x, needs: [b]}, {run: last}]";
     let mut course = course_of(text, 8);
     course.start();
-    let skip = |step, needed: &str| Skip(step, format!("it needs `{needed}`, which did not pass"));
-    assert_eq!(course.ended(0, Failed).1, [skip(1, "a"), skip(2, "b"), Start(3)]);
+    let fallen = |step, needed: &str| Leave(step, NotRun, format!("it needs `{needed}`, which did not pass"));
+    assert_eq!(course.ended(0, Failed).1, [fallen(1, "a"), fallen(2, "b"), Start(3)]);
     assert_eq!(orders(course.ended(3, Passed)), [Done(LaneRuling::Failed)]);
 }
 
@@ -156,7 +156,7 @@ fn a_failure_that_is_allowed_is_said_and_changes_nothing() {
 fn a_lane_in_which_nothing_passed_is_no_pass() {
     let lane = parse("verify", "v.yaml", "steps: [{run: a}, {run: b, allow_failure: true}]").unwrap();
     let mut course = Course::new(&lane, 1, &[Some("why".into()), Some("why".into())], &[]);
-    let skip = |step| Skip(step, "why".into());
+    let skip = |step| Leave(step, Skipped, "why".into());
     assert_eq!(course.start(), [skip(0), skip(1), Done(LaneRuling::NothingRan)]);
     let mut course = Course::new(&lane, 1, &[Some("why".into())], &[]);
     assert_eq!(course.start(), [skip(0), Start(1)]);
@@ -190,7 +190,7 @@ proptest! {
                         running.push(step);
                     }
                     Stop(step) => prop_assert!(running.contains(&step)),
-                    Skip(step, _) => prop_assert!(!started.contains(&step)),
+                    Leave(step, ..) => prop_assert!(!started.contains(&step)),
                     Again(step, _) => running.push(step),
                     Done(_) => done = true,
                 }

@@ -73,6 +73,11 @@ impl Lane {
         }
     }
 
+    /// The number of the entry, from 0, that a selection means by this word, or that has in it what is meant.
+    pub fn entry(&self, wanted: &str) -> Option<usize> {
+        self.find(wanted).ok().map(|choice| choice.entries.start)
+    }
+
     fn choice(&self, selection: &Selection) -> Result<Choice, String> {
         let whole = |steps, entries| Choice { steps, entries, member: None, is_step: false };
         let (steps, entries) = (self.steps.len(), self.entries.len());

@@ -6,6 +6,7 @@ mod junit;
 mod lines;
 mod report;
 mod test_report;
+mod unrun;
 
 pub use crate::lane::LaneRuling;
 pub use junit::{JunitReport, Malformed};
@@ -16,7 +17,7 @@ pub(crate) use excerpt::excerpt;
 use crate::lane::{Course, Lane, Order, Step};
 use crate::limits::{GRACE, LOG_LIMIT};
 use crate::process::{self, Ended, Invocation};
-use crate::verdict::{StepProgress, StepReport};
+use crate::verdict::{StepProgress, StepReport, StepStatus};
 use excerpt::{EXPLAINED, Excerpt};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -59,8 +60,19 @@ pub struct LaneOutcome {
     pub ruling: LaneRuling,
     /// All steps in the order of the lane, with those that were not started.
     pub steps: Vec<StepReport>,
+    /// When each of them ran, in the same order; `None` for those that did not.
+    pub spans: Vec<Option<Span>>,
     /// From the first order to the end of the last step.
     pub duration: Duration,
+}
+
+/// When a step ran, from its first start to its last end, counted from the start of its lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// The start.
+    pub begin: Duration,
+    /// The end; that of the last try when there were more.
+    pub end: Duration,
 }
 
 /// Runs a lane to its end. Needs a tokio runtime with I/O and time.
@@ -72,7 +84,8 @@ pub async fn run_lane(
 ) -> LaneOutcome {
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
-    let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::skipped(lane, step)).collect();
+    let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
+    let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
     let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get);
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let mut running = FuturesUnordered::new();
@@ -85,6 +98,7 @@ pub async fn run_lane(
         for order in orders {
             match order {
                 Order::Start(number) => {
+                    spans[number] = Some(Span { begin: watch.read(), end: watch.read() });
                     running.push(run_step(lane, number, 1, Duration::ZERO, room, &stops[number], on_event));
                 }
                 Order::Again(number, pause) => {
@@ -92,8 +106,8 @@ pub async fn run_lane(
                     running.push(run_step(lane, number, tries, pause, room, &stops[number], on_event));
                 }
                 Order::Stop(number) => stops[number].cancel(),
-                Order::Skip(number, reason) => {
-                    reports[number].note = reason;
+                Order::Leave(number, status, why) => {
+                    (reports[number].status, reports[number].note) = (status, why);
                     on_event(StepProgress::Ended(reports[number].clone()));
                 }
                 Order::Done(ruling) => break 'over ruling,
@@ -111,6 +125,9 @@ pub async fn run_lane(
             }
             Some(tried) = running.next() => {
                 let number = tried.number;
+                if let Some(span) = &mut spans[number] {
+                    span.end = watch.read();
+                }
                 let before = reports[number].duration_ms;
                 let mut report = report::ended(lane, &lane.steps[number], tried, course.status_of_stopped());
                 let (status, orders) = course.ended(number, report.status);
@@ -123,7 +140,7 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, duration: watch.read() }
+    LaneOutcome { ruling, steps: reports, spans, duration: watch.read() }
 }
 
 /// One try of a step, over.
@@ -136,6 +153,8 @@ struct Tried {
     explained: String,
     /// Its own test report, where the step names one, or why there is none.
     tests: Option<Result<JunitReport, String>>,
+    /// What it comes to, and why, where it or something in it could not be started.
+    unrun: Option<(StepStatus, String)>,
 }
 
 async fn run_step(
@@ -173,7 +192,10 @@ async fn run_step(
     let report = step.junit.as_ref().map(|junit| (junit, test_report::place(&room.root, step.dir.as_deref(), junit)));
     let forgotten =
         report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
-    let ended = process::run(invocation(lane, step, room, &log), stop, &on_output).await;
+    let invocation = invocation(lane, step, room, &log);
+    let path = invocation.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let ended = process::run(invocation, stop, &on_output).await;
+    let unrun = unrun::judge(room, step, &path.unwrap_or_default(), &ended);
     let (mut lines, mut excerpt) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(line) = lines.rest() {
         excerpt.line(&line);
@@ -184,7 +206,7 @@ async fn run_step(
             .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
         forgotten.and_then(|()| read_junit(&place)).map_err(|fault| fault.to_string())
     });
-    Tried { number, tries, ended, log, explained: excerpt.finish(), tests }
+    Tried { number, tries, ended, log, explained: excerpt.finish(), tests, unrun }
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {

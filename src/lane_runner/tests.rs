@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::parse;
-use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, Passed, Skipped, TimedOut};
+use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, NotRun, Passed, TimedOut};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -92,29 +92,87 @@ async fn a_failure_ends_running_siblings_and_skips_the_rest() {
     // `slow` is running when `no` fails: each waits for the other's sign.
     let text = "steps: [{parallel: [{run: 'touch here; sleep 60'}, {run: 'until [ -e here ]; do sleep 0.01; done; exit 1'}]}, {run: touch later}]";
     let outcome = run(&place, text).await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, NotRun]));
     assert!(!place.folder.path().join("later").exists() && outcome.duration < Duration::from_secs(30));
 }
 
 #[tokio::test]
 async fn without_fail_fast_all_failures_are_found() {
-    let text =
-        "fail_fast: false\nsteps: [{run: exit 1}, {parallel: [{run: exit 2}, {run: 'true'}]}, {run: no-such-program}]";
+    let text = "fail_fast: false\nsteps: [{run: exit 1}, {parallel: [{run: exit 2}, {run: 'true'}]}, {run: exit 3}]";
     let outcome = run(&place(), text).await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Failed, Failed, Passed, Failed]));
-    assert_eq!(
-        (outcome.steps[3].exit_code, outcome.steps[3].note.as_str()),
-        (Some(127), "the shell could not find or run a program")
-    );
+}
+
+/// A line that no system takes: one argument may have 128 KiB (execve(2), `MAX_ARG_STRLEN`).
+fn too_long() -> String {
+    format!("'true {}'", "x".repeat(200_000))
 }
 
 #[tokio::test]
-async fn a_step_that_cannot_be_started_makes_the_lane_errored() {
+async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
     let place = place();
-    let outcome = run(&place, "steps: [{run: 'true', dir: missing}, {run: 'true'}]").await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Errored, vec![Errored, Skipped]));
-    let why = format!("the directory `{}` does not exist", place.folder.path().join("missing").display());
-    assert_eq!((&outcome.steps[0].note, &outcome.steps[0].log), (&why, &None));
+    let file = |name: &str, mode: u32, content: &str| {
+        let path = place.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    file("plain", 0o644, "echo no");
+    file("lost", 0o755, "#!/nope\n");
+    file("binary", 0o755, "\u{0}\u{1}\u{2}");
+    let missing = place.folder.path().join("sub").display().to_string();
+    let cases = [
+        ("no-such-program", "", Errored, "there is no program `no-such-program` in PATH (/usr/bin:/bin)"),
+        (
+            "no-such-program | cat; exit 127",
+            "",
+            Errored,
+            "there is no program `no-such-program` in PATH (/usr/bin:/bin)",
+        ),
+        ("'echo sh: 1: cat: not found; exit 127'", "", Failed, "the shell found no program `cat`"),
+        ("'true; no-such-program'", "", Failed, "the shell found no program `no-such-program`"),
+        ("./gone.sh", "", Failed, "the shell found no program `./gone.sh`"),
+        ("no-such-program", "env: {PATH: bin:/usr/bin}", Failed, "the shell found no program `no-such-program`"),
+        ("./plain", "", Failed, "the shell may not or cannot run `./plain`"),
+        (
+            "./lost",
+            "",
+            Failed,
+            "the shell could not start `./lost`: it is there, but what it needs to be run by is not",
+        ),
+        ("./binary", "shell: bash -c", Failed, "the shell may not or cannot run `./binary`"),
+        ("exit 127", "", Failed, "127 is also what a shell ends with when it finds no program"),
+        ("exit 126", "", Failed, "126 is also what a shell ends with when it may not run a program"),
+        ("'true'", "dir: sub", Errored, &format!("the directory `{missing}` does not exist")),
+        ("'true'", "shell: ./gone -c", Failed, "there is no program `./gone`"),
+        ("'true'", "shell: no-such-shell -c", Errored, "there is no program `no-such-shell`"),
+        (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` are longer than the system takes"),
+        ("kill -SEGV $$", "", Failed, "ended by signal 11"),
+        ("kill -KILL $$", "", Failed, "killed by signal 9, not by fledge; was memory short?"),
+        (
+            "'sh -c \"kill -9 \\$\\$\"; exit $?'",
+            "",
+            Failed,
+            "137 is what a shell ends with after signal 9; was memory short?",
+        ),
+    ];
+    for (run, more, status, note) in cases {
+        let comma = if more.is_empty() { "" } else { ", " };
+        let outcome = self::run(&place, &format!("steps: [{{name: a, run: {run}{comma}{more}}}]")).await;
+        let step = &outcome.steps[0];
+        assert_eq!((step.status, step.note.as_str()), (status, note), "{run:.80} {more}: {}", step.excerpt);
+        let ruling = if status == Errored { LaneRuling::Errored } else { LaneRuling::Failed };
+        assert_eq!(
+            (outcome.ruling, step.log.is_some()),
+            (ruling, step.exit_code.or(step.signal).is_some()),
+            "{run:.80}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_follows_a_step_that_could_not_be_started_is_not_run() {
+    let outcome = run(&place(), "steps: [{run: 'true', shell: no-such-shell -c}, {run: 'true'}]").await;
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Errored, vec![Errored, NotRun]));
 }
 
 #[tokio::test]
@@ -124,7 +182,7 @@ async fn time_is_limited_for_a_step_and_for_the_lane() {
     assert_eq!(outcome.steps[0].note, "ran out of its time of 200ms");
     let outcome =
         run(&place(), "timeout: 200ms\nsteps: [{parallel: [{run: sleep 60}, {run: sleep 60}]}, {run: 'true'}]").await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![TimedOut, TimedOut, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![TimedOut, TimedOut, NotRun]));
     assert_eq!(outcome.steps[0].note, "the lane ran out of its time of 200ms");
 }
 
@@ -138,11 +196,11 @@ async fn a_stop_cancels_what_runs() {
         }
     };
     let outcome = run_lane(&lane, &place.room, &stop, &on_event).await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Cancelled, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Cancelled, NotRun]));
     let started =
         |event: StepProgress| assert!(matches!(&event, StepProgress::Ended(step) if step.tries == 0), "{event:?}");
     let outcome = run_lane(&lane, &place.room, &stop, &started).await;
-    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![Skipped, Skipped]));
+    assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Cancelled, vec![NotRun, NotRun]));
 }
 
 #[tokio::test]

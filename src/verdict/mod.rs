@@ -154,8 +154,10 @@ pub enum StepStatus {
     Errored,
     /// It was stopped because another step failed, or the run was cancelled.
     Cancelled,
-    /// It was not started.
+    /// It was left out on purpose: its conditions do not hold, or it was not selected.
     Skipped,
+    /// It was to run, but the lane ended before, or what it needs did not pass.
+    NotRun,
 }
 
 impl StepStatus {
@@ -170,6 +172,7 @@ impl StepStatus {
             Self::Errored => "errored",
             Self::Cancelled => "cancelled",
             Self::Skipped => "skipped",
+            Self::NotRun => "not_run",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The gate: frozen before the model is asked, out of the agent's reach, and its word is fed back.
 
-use crate::support::{Fledge, Model, call, needs, say, shell, words, write};
+use crate::support::{Fledge, KEY, Model, call, needs, say, shell, words, write};
 use serde_json::{Value, json};
 
 #[test]
@@ -116,6 +116,16 @@ fn what_a_step_leaves_behind_is_killed_and_said() {
     let note = report["attempts"][0]["verdict"]["steps"][0]["note"].as_str().unwrap();
     assert_eq!(note, "left processes behind, which were killed");
     assert_eq!(crate::support::running_with(&number), Vec::<String>::new());
+}
+
+#[test]
+fn the_steps_of_a_gate_see_no_keys_and_nothing_that_was_not_meant_for_them() {
+    let model = Model::new([say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("verify", "steps: [{ name: env, run: env > seen }]");
+    let run = fledge.env("OTHER", "other").env("LC_ALL", "C").run();
+    run.must_be(0, "verified");
+    let seen = run.file("seen").unwrap();
+    assert!(!seen.contains(KEY) && !seen.contains("OTHER") && seen.contains("LC_ALL=C"), "{seen}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `fledge lanes`: what there is, and one of them by hand.
 
 use crate::support::{Fledge, needs, words};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const CHECKS: &str = "description: What must hold\nsteps:\n  - { name: a, run: 'true' }\n  - parallel:\n      \
     - { name: b, run: 'echo from b' }\n      - { name: c, run: 'true' }\n";
@@ -40,10 +40,10 @@ fn a_lane_that_passes_ends_with_0_and_names_its_steps() {
         (&result["lane"], &result["result"], &result["success"]),
         (&json!("verify"), &json!("passed"), &json!(true))
     );
-    let steps = result["steps"].as_array().unwrap();
-    assert_eq!(words(steps.iter().map(|step| &step["step"])), ["a", "b", "c"]);
-    assert_eq!(words(steps.iter().map(|step| &step["status"])), ["passed"; 3]);
-    let log = std::fs::read_to_string(steps[1]["log"].as_str().unwrap()).unwrap();
+    let commands = result["commands"].as_array().unwrap();
+    assert_eq!(words(commands.iter().map(|step| &step["step"])), ["a", "b", "c"]);
+    assert_eq!(words(commands.iter().map(|step| &step["status"])), ["passed"; 3]);
+    let log = std::fs::read_to_string(commands[1]["log"].as_str().unwrap()).unwrap();
     assert_eq!(log, "from b\n");
     assert!(run.stderr.contains("lane verify passed"), "{}", run.stderr);
 }
@@ -55,8 +55,9 @@ fn a_lane_that_fails_ends_with_1_and_shows_why_and_what_was_not_run() {
     run.must_exit(1);
     let [result] = run.events().try_into().unwrap();
     assert_eq!((&result["result"], &result["exit_code"]), (&json!("failed"), &json!(1)));
-    assert_eq!(words(result["steps"].as_array().unwrap().iter().map(|step| &step["status"])), ["failed", "skipped"]);
-    assert_eq!(result["steps"][0]["exit_code"], 7);
+    assert_eq!(words(result["commands"].as_array().unwrap().iter().map(|step| &step["status"])), ["failed", "not_run"]);
+    assert_eq!((&result["commands"][0]["exit_code"], &result["failures"]), (&json!(7), &json!(["a"])));
+    assert_eq!(result["steps"][0]["error"], "`a` failed with exit code 7");
     assert!(run.stderr.contains("verify/a exit 7") && run.stderr.contains("| what went wrong"), "{}", run.stderr);
     assert_eq!(run.file("b"), None);
 }
@@ -81,7 +82,97 @@ fn a_step_that_takes_too_long_is_a_failure() {
     let lane = "steps: [{ name: slow, run: sleep 60, timeout: 200ms }]";
     let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json"]).run();
     run.must_exit(1);
-    assert_eq!(run.events()[0]["steps"][0]["status"], "timed_out");
+    assert_eq!(run.events()[0]["commands"][0]["status"], "timed_out");
+}
+
+/// Without what differs from run to run.
+fn steady(mut value: Value) -> Value {
+    value.as_object_mut().unwrap().remove("commands");
+    for step in value["steps"].as_array_mut().unwrap() {
+        let step = step.as_object_mut().unwrap();
+        if step.get("duration_ms").is_some_and(|time| !time.is_null()) {
+            step.insert("duration_ms".into(), json!("a time"));
+        }
+    }
+    value.as_object_mut().unwrap().remove("duration_ms");
+    value
+}
+
+#[test]
+fn the_result_numbers_what_is_written_in_the_lane_and_says_what_became_of_each() {
+    let lane = "fail_fast: false\nsteps:\n  - run: exit 7\n  - parallel:\n    - run: 'true'\n    - { name: bad, run: exit 3 }\n  \
+        - { name: off, run: 'true', when: NO_SUCH_VARIABLE }\n  - { name: late, run: 'test -e twice || { touch twice; exit 1; }', retries: 2 }\n  \
+        - { name: fallen, run: 'true', needs: [bad] }\n";
+    let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json"]).run();
+    run.must_exit(1);
+    let [result] = run.events().try_into().unwrap();
+    let (time, none) = (json!("a time"), Value::Null);
+    let step = |number: u32, name: &str, success: Value, error: Value, time: &Value| json!({"step": number, "name": name, "success": success, "error": error, "duration_ms": time});
+    let mut off = step(3, "off", none.clone(), none.clone(), &none);
+    (off["skipped"], off["reason"]) = (json!(true), json!("when: `NO_SUCH_VARIABLE` does not hold"));
+    let mut late = step(4, "late", json!(true), none.clone(), &time);
+    late["attempts"] = json!(2);
+    assert_eq!(
+        steady(result),
+        json!({
+            "schema_version": 1, "lane": "verify", "description": "", "total_steps": 5, "success": false, "fail_fast": false,
+            "result": "failed", "exit_code": 1, "failures": ["exit 7", "parallel(true, bad)", "fallen"],
+            "steps": [
+                step(1, "exit 7", json!(false), json!("`exit 7` failed with exit code 7"), &time),
+                step(2, "parallel(true, bad)", json!(false), json!("`bad` failed with exit code 3"), &time),
+                off,
+                late,
+                step(5, "fallen", json!(false), json!("`fallen` was not run: it needs `bad`, which did not pass"), &time),
+            ],
+        })
+    );
+}
+
+#[test]
+fn a_lane_can_be_begun_in_the_middle_and_what_was_not_reached_is_not_among_the_steps() {
+    let lane = "steps: [{ name: a, run: 'false' }, { name: b, run: 'false' }, { name: c, run: 'true' }]";
+    let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json", "--from", "b"]).run();
+    run.must_exit(1);
+    let result = steady(run.events().remove(0));
+    assert_eq!(
+        (&result["from_step"], &result["failures"], result["steps"].as_array().unwrap().len()),
+        (&json!(2), &json!(["b"]), 2)
+    );
+    assert_eq!(
+        result["steps"][0],
+        json!({"step": 1, "name": "a", "success": null, "duration_ms": null, "error": null, "skipped": true, "reason": "--from"})
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_would_run_and_runs_nothing() {
+    let lane = "description: Checks\nsteps:\n  - { name: a, run: touch a, timeout: 5s, retries: 2, retry_delay: 1500ms }\n  \
+        - parallel: [{ run: touch b }, { run: touch c, when: NO_SUCH_VARIABLE }]\n  - { run: touch d, when: NO_SUCH_VARIABLE }\n";
+    let args = ["lanes", "run", "verify", "--dry-run", "--json", "--from", "touch b"];
+    let run = Fledge::new().lane("verify", lane).args(&args).run();
+    run.must_exit(0);
+    assert_eq!((run.file("a"), run.file("b"), run.stderr.as_str()), (None, None, ""));
+    let [plan] = run.events().try_into().unwrap();
+    let left_out: Vec<&Value> =
+        plan["commands"].as_array().unwrap().iter().map(|command| &command["left_out"]).collect();
+    let off = "when: `NO_SUCH_VARIABLE` does not hold";
+    assert_eq!(left_out, [&json!("not selected"), &json!(null), &json!(off), &json!(off)]);
+    assert_eq!(
+        steady(plan),
+        json!({
+            "schema_version": 1, "lane": "verify", "description": "Checks", "total_steps": 3, "fail_fast": true, "dry_run": true, "from_step": 2,
+            "steps": [
+                {"step": 1, "kind": "inline", "name": "a", "timeout": 5, "retries": 2, "retry_delay": 1.5, "skipped": true, "reason": "--from"},
+                {"step": 2, "kind": "parallel", "items": [{"kind": "inline", "name": "touch b"}, {"kind": "inline", "name": "touch c"}]},
+                {"step": 3, "kind": "inline", "name": "touch d", "when": "NO_SUCH_VARIABLE", "skipped": true, "reason": off},
+            ],
+        })
+    );
+    let people = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--dry-run"]).run();
+    people.must_exit(0);
+    let shown = Fledge::new().lane("verify", lane).args(&["lanes", "show", "verify"]).run();
+    assert!(people.stdout.contains("touch a\n   [at most 5s; 2 more tries after 1s500ms]"), "{}", people.stdout);
+    assert_eq!(people.stdout.replace(&format!("  (left out: {off})"), ""), shown.stdout);
 }
 
 #[test]
@@ -109,12 +200,14 @@ fn a_lane_that_cannot_run_ends_with_5() {
 }
 
 #[test]
-fn a_lane_sees_no_keys() {
-    let lane = "steps: [{ name: env, run: env > seen }]";
+fn a_lane_by_hand_has_the_environment_of_who_runs_it() {
+    let lane = "env: { MINE: lane }\nsteps: [{ name: env, run: env > seen }]";
     let fledge =
-        Fledge::new().lane("verify", lane).env("ANTHROPIC_API_KEY", "sk-1").env("OTHER", "2").env("LC_ALL", "C");
+        Fledge::new().lane("verify", lane).env("DEPLOY_TOKEN", "t-1").env("MINE", "shell").env("TERM", "xterm");
     let run = fledge.args(&["lanes", "run", "verify"]).run();
     run.must_exit(0);
     let seen = run.file("seen").unwrap();
-    assert!(!seen.contains("sk-1") && !seen.contains("OTHER") && seen.contains("LC_ALL=C"), "{seen}");
+    for line in ["DEPLOY_TOKEN=t-1", "MINE=lane", "TERM=dumb", "NO_COLOR=1"] {
+        assert!(seen.lines().any(|seen| seen == line), "{line}: {seen}");
+    }
 }

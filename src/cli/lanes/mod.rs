@@ -2,6 +2,7 @@
 
 mod init;
 mod list;
+mod plan;
 mod run;
 
 use super::failure::Failure;
@@ -19,6 +20,8 @@ pub(super) enum LanesVerb {
     List(list::ListArguments),
     /// Write the lane that the project's files suggest to lanes/verify.yaml, if there is none
     Init(init::InitArguments),
+    /// Show a lane as it is understood: what runs, in which order
+    Show(list::ShowArguments),
     /// Run a lane in place
     Run(run::RunArguments),
 }
@@ -29,10 +32,11 @@ pub(super) enum LanesVerb {
 /// An unknown or wrong lane, or no place for logs.
 pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
     let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
-    let env = environment.child_env();
+    let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),
+        LanesVerb::Show(arguments) => list::show(&root, &arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }

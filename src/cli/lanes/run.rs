@@ -4,13 +4,13 @@ use super::super::display::step_line;
 use super::super::failure::Failure;
 use super::super::paint::{self, LiveLine, Tone};
 use super::super::{block_on, no_output, print_data, signals};
-use super::{failed, say};
+use super::{failed, plan, say};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
-use crate::report::seconds;
+use crate::lane_runner::{LaneRuling, Room, run_lane};
+use crate::report::{lane_data, seconds};
 use crate::store;
 use crate::verdict::{Reason, StepProgress};
 use crate::workspace::changed_paths;
@@ -37,8 +37,11 @@ pub(in crate::cli) struct RunArguments {
     /// Steps at once
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Never prompt and never draw live lines
+    /// Say what would run, and run nothing
     #[arg(long)]
+    dry_run: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long, alias = "non-interactive")]
     ni: bool,
     /// Print the result as JSON to standard output
     #[arg(long)]
@@ -70,6 +73,13 @@ async fn once(
     lane.jobs = arguments.jobs.or(lane.jobs);
     gate::can_run(root, &lane, path).map_err(failed)?;
     let room = room(root, &lane, arguments, environment, stop).await?;
+    let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
+    if arguments.dry_run {
+        let plan = lane_data::planned(&lane, &room.left_out, from).to_string();
+        let plan = if arguments.json { plan } else { plan::text(&lane, &room.left_out) };
+        print_data(plan.trim_end()).map_err(no_output)?;
+        return Ok(0);
+    }
     let live = Mutex::new(LiveLine::new(!arguments.ni));
     let show = |progress: StepProgress| {
         let Ok(live) = live.lock() else { return };
@@ -90,7 +100,8 @@ async fn once(
     let outcome = run_lane(&lane, &room, stop.token(), &show).await;
     let (word, code) = ruling(outcome.ruling, stop.cause());
     if arguments.json {
-        print_data(&as_json(&lane, &outcome, word, code)).map_err(no_output)?;
+        let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
+        print_data(&data.to_string()).map_err(no_output)?;
     }
     let tone = if code == 0 { Tone::Good } else { Tone::Bad };
     let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
@@ -110,7 +121,7 @@ async fn room(
     let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
     store::make_private(&log_dir).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut room = Room::new(root.to_owned(), environment.child_env().into_iter().collect(), log_dir, jobs);
+    let mut room = Room::new(root.to_owned(), environment.hand_env().into_iter().collect(), log_dir, jobs);
     let selection = match (&arguments.from, &arguments.only) {
         (Some(step), _) => Selection::From(step.clone()),
         (None, Some(step)) => Selection::Only(step.clone()),
@@ -131,17 +142,4 @@ fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str
         LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
         LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
     }
-}
-
-fn as_json(lane: &Lane, outcome: &LaneOutcome, word: &str, code: u8) -> String {
-    serde_json::json!({
-        "schema_version": 1,
-        "lane": lane.name,
-        "result": word.replace(' ', "_"),
-        "success": code == 0,
-        "exit_code": code,
-        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
-        "steps": outcome.steps,
-    })
-    .to_string()
 }
