@@ -223,6 +223,18 @@ fn a_chain_of_tasks_without_end_is_refused() {
     assert!(book(&text).lane("ci").unwrap_err().to_string().contains("a chain of more than 500 tasks"));
 }
 
+#[test]
+fn a_lane_as_large_as_one_may_be_is_made_in_no_time() {
+    let many = |item: &str| vec![item; 4000].join(",");
+    let deps: Vec<String> = (0..4000).map(|number| format!("'t{number}'")).collect();
+    let mut text = format!("lanes.ci.steps = ['all', {}]\ntasks.a = 'a'\n", many("'a'"));
+    text += &format!("tasks.all = {{ cmd = 'all', deps = [{}] }}\n", deps.join(","));
+    deps.iter().for_each(|name| text += &format!("tasks.{} = 't'\n", name.trim_matches('\'')));
+    let lane = lane(&text);
+    assert_eq!((lane.steps.len(), lane.steps[8000].name.as_str()), (8001, "a 4000"));
+    assert_eq!((lane.steps[3999].needs.as_slice(), lane.steps[4000].deps.len()), ([3998].as_slice(), 4000));
+}
+
 /// One item of `steps`: what it is, its timeout, its tries with their pause, and its condition.
 type Written = (u8, Option<u64>, Option<(u32, u64)>, Option<&'static str>);
 
