@@ -58,7 +58,10 @@ pub(super) struct Chapter {
     pub(super) path: String,
     /// Where its name stands, in a file with several.
     place: Option<Place>,
-    pub(super) draft: Result<Draft, Problems>,
+    /// What is written, as far as it could be read.
+    pub(super) draft: Option<Draft>,
+    /// What is wrong with it.
+    pub(super) problems: Problems,
 }
 
 /// A task for all lanes, and the file that it stands in.
@@ -71,7 +74,8 @@ pub(super) struct Shared {
 impl Book {
     /// Adds the YAML file of a lane. A later one of the same name takes its place.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
-        let chapter = Chapter { path: path.to_owned(), place: None, draft: file::draft(text) };
+        let (draft, problems) = file::draft(text);
+        let chapter = Chapter { path: path.to_owned(), place: None, draft, problems };
         self.lanes.insert(name.to_owned(), chapter);
     }
 
@@ -108,7 +112,8 @@ impl Book {
                 continue;
             }
             about.merge(&read.warnings);
-            self.tasks.insert(name, Shared { path: path.to_owned(), task: read.what });
+            let task = read.what.filter(|_| read.problems.is_empty()).ok_or(read.problems);
+            self.tasks.insert(name, Shared { path: path.to_owned(), task });
         }
         self.warn(path, None, &about);
         for (name, read) in lanes {
@@ -118,7 +123,8 @@ impl Book {
                 continue;
             }
             self.warn(path, Some(&name), &read.warnings);
-            self.lanes.insert(name, Chapter { path: path.to_owned(), place: Some(read.place), draft: read.what });
+            let (place, problems) = (Some(read.place), read.problems);
+            self.lanes.insert(name, Chapter { path: path.to_owned(), place, draft: read.what, problems });
         }
     }
 
@@ -182,7 +188,7 @@ impl Book {
             merge(&other.files);
         }
         for (name, chapter) in &self.lanes {
-            if let (Some(place), Ok(Draft { description, .. })) = (chapter.place, &chapter.draft)
+            if let (Some(place), Some(Draft { description, .. })) = (chapter.place, &chapter.draft)
                 && description.is_empty()
             {
                 let problem = Problem::at(place, format!("lane `{name}` has no description"));
@@ -213,7 +219,7 @@ impl Book {
         };
         let draft = Draft { form: Form::Toml, items: self.tasks.keys().map(item).collect(), ..Draft::default() };
         let mut book = self.clone();
-        let chapter = Chapter { path: String::new(), place: None, draft: Ok(draft) };
+        let chapter = Chapter { path: String::new(), place: None, draft: Some(draft), problems: Problems::default() };
         book.lanes.insert(String::new(), chapter);
         compile(&book, "").map(drop)
     }

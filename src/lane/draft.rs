@@ -63,6 +63,13 @@ pub(super) enum Kind {
     Group(Vec<Item>),
 }
 
+impl Kind {
+    /// What stands where nothing that can be run is written, so that what is named after it is there for others to name.
+    pub(super) fn unknown() -> Self {
+        Self::Group(Vec::new())
+    }
+}
+
 /// A name, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {

@@ -30,13 +30,12 @@ pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
     book.lane(name)
 }
 
-/// Reads a file with one lane. A problem in it spoils all of it.
-pub(super) fn draft(text: &str) -> Result<Draft, Problems> {
+/// Reads a file with one lane, as far as it can be read, and says what is wrong with it.
+pub(super) fn draft(text: &str) -> (Option<Draft>, Problems) {
     let mut reading = Reading::default();
-    let draft = yaml::parse(text, 1).map_err(Problems::from).map(|node| reading.lane(&node))?;
-    match draft {
-        Some(draft) if reading.problems.is_empty() => Ok(draft),
-        Some(_) | None => Err(reading.problems),
+    match yaml::parse(text, 1) {
+        Ok(node) => (reading.lane(&node), reading.problems),
+        Err(problem) => (None, problem.into()),
     }
 }
 
@@ -113,7 +112,7 @@ impl Reading {
             }
         }
         self.finish(table);
-        Some(Item { place: node.place, name, kind: kind?, needs, options })
+        Some(Item { place: node.place, name, kind: kind.unwrap_or_else(Kind::unknown), needs, options })
     }
 
     /// What kind of step it is: exactly one.

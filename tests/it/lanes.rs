@@ -148,7 +148,7 @@ fn a_lane_can_be_begun_in_the_middle_and_what_was_not_reached_is_not_among_the_s
 fn a_dry_run_says_what_would_run_and_runs_nothing() {
     let lane = "description: Checks\nsteps:\n  - { name: a, run: touch a, timeout: 5s, retries: 2, retry_delay: 1500ms }\n  \
         - parallel: [{ run: touch b }, { run: touch c, when: NO_SUCH_VARIABLE }]\n  - { run: touch d, when: NO_SUCH_VARIABLE }\n";
-    let args = ["lanes", "run", "verify", "--dry-run", "--json", "--from", "touch b"];
+    let args = ["lanes", "run", "verify", "--dry-run", "--json", "--from", "2"];
     let run = Fledge::new().lane("verify", lane).args(&args).run();
     run.must_exit(0);
     assert_eq!((run.file("a"), run.file("b"), run.stderr.as_str()), (None, None, ""));
@@ -210,4 +210,59 @@ fn a_lane_by_hand_has_the_environment_of_who_runs_it() {
     for line in ["DEPLOY_TOKEN=t-1", "MINE=lane", "TERM=dumb", "NO_COLOR=1"] {
         assert!(seen.lines().any(|seen| seen == line), "{line}: {seen}");
     }
+}
+
+#[test]
+fn everything_wrong_or_strange_is_found_at_once_and_nothing_is_run() {
+    let fledge = || {
+        Fledge::new()
+            .lane("verify", "steps:\n  - { run: touch ran, tiemout: 5s }\n  - { task: nope }\n")
+            .lane("good", "steps: [{ name: a, run: no-such-program }]")
+            .file("fledge.toml", "[lanes.ci]\ndescription = \"x\"\nsteps = [{ run = \"true\", timout = 3 }]\n")
+    };
+    let run = fledge().args(&["lanes", "validate", "--json"]).run();
+    run.must_exit(2);
+    let [found] = run.events().try_into().unwrap();
+    assert_eq!((&found["lane_count"], run.file("ran")), (&json!(2), None));
+    let part = |finding: &Value| {
+        let place = format!("{}:{}:{}", finding["file"].as_str().unwrap(), finding["line"], finding["column"]);
+        (finding["severity"].as_str().unwrap().to_owned(), place, finding["message"].as_str().unwrap().to_owned())
+    };
+    let part_of =
+        |severity: &str, place: &str, message: &str| (severity.to_owned(), place.to_owned(), message.to_owned());
+    let search = std::env::var("PATH").unwrap();
+    assert_eq!(
+        found["findings"].as_array().unwrap().iter().map(part).collect::<Vec<_>>(),
+        [
+            part_of("error", "lanes/verify.yaml:2:23", "unknown key `tiemout` in a step"),
+            part_of("error", "lanes/verify.yaml:3:11", "there is no task `nope`"),
+            part_of("warning", "fledge.toml:3:26", "unknown key `timout` in a step"),
+            part_of(
+                "warning",
+                "lanes/good.yaml:null:null",
+                &format!(
+                    "step `a` of lane `good` cannot run here: there is no program `no-such-program` in PATH ({search})"
+                )
+            ),
+        ]
+    );
+    assert!(found["errors"][0].as_str().unwrap().contains("did you mean `timeout`"), "{found}");
+    let people = fledge().args(&["lanes", "validate"]).run();
+    people.must_exit(2);
+    assert!(people.stderr.ends_with("not right: 2 lanes, 2 errors and 2 warnings\n"), "{}", people.stderr);
+}
+
+#[test]
+fn warnings_are_errors_when_strict() {
+    let fledge = || Fledge::new().file("fledge.toml", "[lanes.ci]\nsteps = [{ run = \"true\" }]\n");
+    fledge().args(&["lanes", "validate"]).run().must_exit(0);
+    fledge().args(&["lanes", "validate", "--strict"]).run().must_exit(2);
+    let (none, gone) =
+        (Fledge::new().args(&["lanes", "validate"]).run(), Fledge::new().args(&["lanes", "validate", "gone"]).run());
+    none.must_exit(2);
+    gone.must_exit(2);
+    assert!(
+        none.stderr.contains("there are no lanes") && gone.stderr.contains("no folder `gone`"),
+        "{none:?} {gone:?}"
+    );
 }

@@ -15,7 +15,7 @@ fn ci(fledge: Fledge) -> Ended {
 fn steps(run: &Ended) -> Vec<(String, String)> {
     let [result] = run.events().try_into().unwrap();
     let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-    result["steps"].as_array().unwrap().iter().map(|step| (word(&step["step"]), word(&step["status"]))).collect()
+    result["commands"].as_array().unwrap().iter().map(|step| (word(&step["step"]), word(&step["status"]))).collect()
 }
 
 #[test]

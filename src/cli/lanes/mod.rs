@@ -4,6 +4,7 @@ mod init;
 mod list;
 mod plan;
 mod run;
+mod validate;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
@@ -22,6 +23,8 @@ pub(super) enum LanesVerb {
     Init(init::InitArguments),
     /// Show a lane as it is understood: what runs, in which order
     Show(list::ShowArguments),
+    /// Say everything that is wrong or strange in the lanes, and run nothing
+    Validate(validate::ValidateArguments),
     /// Run a lane in place
     Run(run::RunArguments),
 }
@@ -37,6 +40,7 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),
         LanesVerb::Show(arguments) => list::show(&root, &arguments, path),
+        LanesVerb::Validate(arguments) => validate::validate(&arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }

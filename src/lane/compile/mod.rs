@@ -128,7 +128,7 @@ impl<'b> Compiler<'b> {
         self.book.lanes.get(lane).map(|chapter| chapter.path.clone()).unwrap_or_default()
     }
 
-    /// The draft of a lane, or what is wrong with it; `from` is who asks.
+    /// The draft of a lane, as far as it could be read; what is wrong with it is told. `from` is who asks.
     fn open(&mut self, lane: &str, from: Option<(&str, Place)>) -> Option<&'b Draft> {
         let Some(chapter) = self.book.lanes.get(lane) else {
             if let Some((path, place)) = from {
@@ -139,13 +139,10 @@ impl<'b> Compiler<'b> {
             }
             return None;
         };
-        match &chapter.draft {
-            Ok(draft) => Some(draft),
-            Err(problems) => {
-                self.fault.files.entry(chapter.path.clone()).or_default().merge(problems);
-                None
-            }
+        if !chapter.problems.is_empty() {
+            self.fault.files.entry(chapter.path.clone()).or_default().merge(&chapter.problems);
         }
+        chapter.draft.as_ref()
     }
 
     /// Puts entries in one after the other. What has no `needs` waits for everything before it; gives the last steps.

@@ -32,7 +32,10 @@ pub(super) struct Page {
 pub(super) struct Read<T> {
     /// Where its name stands.
     pub(super) place: Place,
-    pub(super) what: Result<T, Problems>,
+    /// It, as far as it could be read.
+    pub(super) what: Option<T>,
+    /// What is wrong with it.
+    pub(super) problems: Problems,
     pub(super) warnings: Problems,
 }
 
@@ -65,8 +68,8 @@ pub(super) fn read(text: &str) -> Result<Page, Problems> {
 
 fn one<T>(name: &Key, read: impl FnOnce(&mut Reading) -> Option<T>) -> Read<T> {
     let mut reading = Reading { form: Form::Toml, ..Reading::default() };
-    let what = read(&mut reading).filter(|_| reading.problems.is_empty()).ok_or(reading.problems);
-    Read { place: name.place, what, warnings: reading.warnings }
+    let what = read(&mut reading);
+    Read { place: name.place, what, problems: reading.problems, warnings: reading.warnings }
 }
 
 impl Reading {
@@ -127,7 +130,7 @@ impl Reading {
         let options = if in_group { self.no_options(&mut table) } else { self.step_options(&mut table) };
         let kind = self.step_kind(node, &mut table, &options, in_group);
         self.finish(table);
-        Some(item(kind?, options))
+        Some(item(kind.unwrap_or_else(Kind::unknown), options))
     }
 
     /// A step of a group is read without what can be said of others.
