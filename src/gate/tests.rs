@@ -20,7 +20,14 @@ fn frozen(lanes: &[(&str, &str)]) -> (tempfile::TempDir, Result<Gate, GateFault>
 
 async fn judged(home: &Path, gate: &Gate, on_tamper: OnTamper) -> Verdict {
     let env = vec![("PATH".to_owned(), PATH.to_owned())];
-    let site = Site { root: home.join("tree"), env, logs: home.join("logs"), jobs: 1, on_tamper };
+    let site = Site {
+        root: home.join("tree"),
+        env,
+        logs: home.join("logs"),
+        durations: home.join("durations.json"),
+        jobs: 1,
+        on_tamper,
+    };
     gate.judge(&site, 1, &CancellationToken::new(), &|_| {}).await
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::lane::parse;
 use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, NotRun, Passed, TimedOut};
+use std::sync::Mutex;
 
 struct Place {
     folder: tempfile::TempDir,
@@ -76,6 +77,22 @@ async fn what_happens_is_told_as_it_happens() {
     ];
     assert_eq!(*events.lock().unwrap(), told);
     assert_eq!((outcome.ruling, outcome.steps[1].exit_code), (LaneRuling::Failed, Some(3)));
+}
+
+#[tokio::test]
+async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
+    let (mut place, told) = (place(), Mutex::new(Vec::new()));
+    place.room.listen = Listen::LastLine;
+    let lane = parse("verify", "verify.yaml", "steps: [{run: 'seq 300000; echo end; printf rest'}]").unwrap();
+    let on_event = |event| {
+        if let StepProgress::Output { line, .. } = event {
+            told.lock().unwrap().push(line);
+        }
+    };
+    let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
+    let told = told.into_inner().unwrap();
+    assert_eq!(told[told.len() - 2..], ["end", "rest"]);
+    assert!(told.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{told:?}");
 }
 
 #[tokio::test]

@@ -1,9 +1,13 @@
 //! What is kept outside the workspace: a folder for each project, in it one for each run. Takes what it stores already
 //! serialised, and knows nothing of its meaning.
 
+mod durations;
 mod journal;
+mod lane_dir;
 
+pub use durations::Durations;
 pub use journal::Journal;
+pub use lane_dir::LaneDir;
 
 use crate::id::RunId;
 use ring::digest::{SHA256, digest};
@@ -43,7 +47,7 @@ impl RunDir {
     /// # Errors
     /// When a folder cannot be made or is not ours to write.
     pub fn create(state: &Path, workspace: &Path, run: &RunId) -> Result<Self, StoreError> {
-        let path = state.join(project_key(workspace)).join("runs").join(run.as_str());
+        let path = project_dir(state, workspace).join("runs").join(run.as_str());
         let run_dir = Self { path };
         for folder in [run_dir.path.clone(), run_dir.logs(), run_dir.outputs()] {
             make_private(&folder)?;
@@ -71,10 +75,25 @@ impl RunDir {
         self.path.join("logs")
     }
 
+    /// How long the steps of the project's lanes took.
+    pub fn durations(&self) -> PathBuf {
+        durations(self.path.ancestors().nth(2).unwrap_or(&self.path))
+    }
+
     /// The full texts of tool results that were cut.
     pub fn outputs(&self) -> PathBuf {
         self.path.join("outputs")
     }
+}
+
+/// The folder of the project at `workspace`, which must be a canonical path.
+pub fn project_dir(state: &Path, workspace: &Path) -> PathBuf {
+    state.join(project_key(workspace))
+}
+
+/// The file for [`Durations`] in the folder of a project.
+pub fn durations(project: &Path) -> PathBuf {
+    project.join("durations.json")
 }
 
 /// Makes a folder and its parents, for its owner alone.

@@ -1,6 +1,6 @@
 //! `fledge lanes`: what there is, and one of them by hand.
 
-use crate::support::{Fledge, needs, words};
+use crate::support::{Fledge, Model, needs, say, words};
 use serde_json::{Value, json};
 
 const CHECKS: &str = "description: What must hold\nsteps:\n  - { name: a, run: 'true' }\n  - parallel:\n      \
@@ -265,4 +265,18 @@ fn warnings_are_errors_when_strict() {
         none.stderr.contains("there are no lanes") && gone.stderr.contains("no folder `gone`"),
         "{none:?} {gone:?}"
     );
+}
+
+#[test]
+fn of_several_steps_the_one_that_took_longest_before_is_started_first() {
+    let lane = "jobs: 1\nenv: { TO: order }\nsteps: [{ parallel: [{ run: echo a >> $TO }, { run: 'echo b >> $TO; sleep 0.2' }] }]";
+    let first = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify"]).run();
+    assert_eq!(first.file("order").as_deref(), Some("a\nb\n"));
+    let second = first.again(&["lanes", "run", "verify"]).run();
+    assert_eq!(second.file("order").as_deref(), Some("a\nb\nb\na\n"));
+    // The gate remembers for the lane by hand, and the other way round.
+    let model = Model::new([say("Done.")]);
+    let third = second.again(&["run", "task.md"]).task("Nothing.").anthropic(&model).run();
+    third.must_be(0, "verified");
+    assert_eq!(third.file("order").as_deref(), Some("a\nb\nb\na\nb\na\n"));
 }

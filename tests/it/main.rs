@@ -15,6 +15,7 @@ mod lanes;
 mod lanes_toml;
 mod library;
 mod output;
+mod processes;
 mod providers;
 mod replay;
 mod support;
