@@ -146,9 +146,11 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
 /// The names of the project's lanes, sorted.
 ///
 /// # Errors
-/// When a file of theirs cannot be read.
+/// When a file of theirs cannot be read, or does not say which there are.
 pub fn names(root: &Path) -> Result<Vec<String>, GateFault> {
-    Ok(book(root)?.names().map(ToOwned::to_owned).collect())
+    let book = book(root)?;
+    book.is_whole()?;
+    Ok(book.names().map(ToOwned::to_owned).collect())
 }
 
 /// All lanes of a project, and all that there is to say about their files.

@@ -115,3 +115,17 @@ fn what_a_step_lacks_that_runs_only_under_a_condition_stops_no_lane() {
         steps: [{ run: 'true' }, { task: docker, when: DOCKER }]";
     assert!(frozen(&[("verify", lane)]).1.is_ok());
 }
+
+#[test]
+fn a_lane_is_run_with_a_few_remarks_on_its_file_and_not_with_all() {
+    let (home, _) = frozen(&[]);
+    let keys: Vec<String> = (0..9).map(|number| format!("k{number} = 1\n")).collect();
+    let toml = format!(
+        "lanes.a.steps = [{{ run = 'true' }}]\nlanes.b.steps = [{{ run = 'true' }}]\n[tasks.t]\ncmd = 'true'\n{}",
+        keys.concat()
+    );
+    fs::write(home.path().join("tree/fledge.toml"), toml).unwrap();
+    let gate = freeze(&home.path().join("tree"), &["a".into(), "b".into()], &[], &[], PATH).unwrap();
+    assert_eq!(gate.notes.len(), 6, "once for both lanes");
+    assert_eq!(gate.notes[5], "and 4 more: `fledge lanes validate` has them all");
+}

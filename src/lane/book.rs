@@ -153,10 +153,16 @@ impl Book {
     /// # Errors
     /// Every problem of every file that the lane needs.
     pub fn lane(&self, name: &str) -> Result<Lane, LaneFault> {
-        if !self.broken.is_empty() {
-            return Err(LaneFault { files: self.broken.clone() });
-        }
+        self.is_whole()?;
         compile(self, name)
+    }
+
+    /// Whether it is known which lanes there are, and which tasks for all of them.
+    ///
+    /// # Errors
+    /// What is wrong with files that do not say.
+    pub fn is_whole(&self) -> Result<(), LaneFault> {
+        if self.broken.is_empty() { Ok(()) } else { Err(LaneFault { files: self.broken.clone() }) }
     }
 
     /// What is strange about a lane, and about the file that it stands in.

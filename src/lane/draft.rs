@@ -125,7 +125,7 @@ pub(super) struct Task {
     /// `None` for one that only gathers others.
     pub(super) cmd: Option<String>,
     pub(super) deps: Vec<Named>,
-    /// Whether these run one after the other.
+    /// Whether these run one after the other, as long as none fails.
     pub(super) in_order: bool,
     pub(super) env: BTreeMap<String, String>,
     pub(super) dir: Option<String>,

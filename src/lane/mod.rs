@@ -83,7 +83,7 @@ pub struct Step {
     pub junit: Option<String>,
     /// The numbers of the steps that must have ended before it starts.
     pub after: Vec<usize>,
-    /// Those of them without whose success it has no sense, because it names them.
+    /// Those of them without whose success it has no sense, because it names them, or a task wants them in this order.
     pub needs: Vec<usize>,
     /// Those of them that its task depends on.
     pub deps: Vec<usize>,

@@ -2,7 +2,7 @@
 
 use super::Step;
 use super::reading::LONGEST_NAME;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps that wait for each other, the first one again at the end; found in Kahn's way: what can never start is in a circle, or waits
 /// for one.
@@ -33,15 +33,30 @@ pub(super) fn circle(steps: &[Step]) -> Option<Vec<usize>> {
     }
 }
 
-/// A name that no other step has.
-pub(super) fn free_name(base: &str, taken: &BTreeSet<String>) -> String {
-    let mut name = base.to_owned();
-    let mut number = 1;
-    while taken.contains(&name) {
-        number += 1;
-        name = format!("{base} {number}");
+/// Names that no two steps have.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    taken: BTreeSet<String>,
+    /// The last number that a name was given.
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Names {
+    /// With these taken from the start.
+    pub(super) fn new(taken: BTreeSet<String>) -> Self {
+        Self { taken, numbers: BTreeMap::new() }
     }
-    name
+
+    /// Takes this name, or where it is taken this one with a number.
+    pub(super) fn take(&mut self, base: &str) -> String {
+        let mut name = base.to_owned();
+        let number = self.numbers.entry(name.clone()).or_insert(1);
+        while !self.taken.insert(name.clone()) {
+            *number += 1;
+            name = format!("{base} {number}");
+        }
+        name
+    }
 }
 
 /// What a command is called: its words up to the first option or shell sign, three at most.

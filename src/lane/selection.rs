@@ -115,13 +115,14 @@ impl Lane {
                 return Ok(Choice { is_step: true, ..Choice::of(step..step + 1, number) });
             }
         }
-        let number = wanted.parse().ok().and_then(|number: usize| number.checked_sub(1));
-        if let Some(number) = number.filter(|number| *number < self.entries.len()) {
-            return Ok(self.whole(number));
+        let number: Option<usize> = wanted.parse().ok();
+        if let Some(number) = number.filter(|number| (1..=self.entries.len()).contains(number)) {
+            return Ok(self.whole(number - 1));
         }
         let steps = self.steps.iter().map(|step| step.name.as_str());
         let known = self.entries.iter().map(|entry| entry.name.as_str()).chain(steps);
-        let near = nearest(wanted, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+        let near = nearest(wanted, known).filter(|_| number.is_none());
+        let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
         let numbered = |(number, entry): (usize, &Entry)| format!("{} {}", number + 1, excerpt(&entry.name));
         let entries: Vec<String> = self.entries.iter().enumerate().map(numbered).collect();
         let wanted = excerpt(wanted);

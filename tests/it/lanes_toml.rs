@@ -154,6 +154,9 @@ fn a_lane_that_is_wrong_ends_with_2_and_stops_no_other() {
     let broken = ci(project("[lanes.ci]\nsteps = ['a'").file("Cargo.toml", "[package]"));
     broken.must_exit(2);
     assert!(broken.stderr.contains("fledge.toml:2:13: not TOML"), "{}", broken.stderr);
+    let list = broken.again(&["lanes", "list"]).run();
+    list.must_exit(2);
+    assert!(list.stderr.contains("fledge.toml:2:13: not TOML"), "{}", list.stderr);
 }
 
 #[test]

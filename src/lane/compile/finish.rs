@@ -1,6 +1,7 @@
 //! The end of compiling, when every name is known: what steps are called, what they wait for, and whether that goes in circles.
 
 use super::{Compiler, Wait};
+use crate::lane::order::Names;
 use crate::lane::{Step, order};
 use crate::yaml::{Place, Problem, excerpt};
 use std::collections::BTreeSet;
@@ -10,17 +11,17 @@ impl Compiler<'_> {
     pub(super) fn finish(&mut self) -> Vec<Step> {
         let needs = self.resolve_needs();
         let given = self.steps.iter().filter(|pending| !pending.is_made);
-        let mut taken: BTreeSet<String> = given.map(|pending| pending.step.name.clone()).collect();
+        let mut names = Names::new(given.map(|pending| pending.step.name.clone()).collect());
         let mut steps = Vec::new();
         for mut pending in std::mem::take(&mut self.steps) {
             if pending.is_made {
-                pending.step.name = order::free_name(&pending.step.name, &taken);
-                taken.insert(pending.step.name.clone());
+                pending.step.name = names.take(&pending.step.name);
             }
             let (mut after, mut needed, mut deps) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
             for wait in pending.waits {
                 match wait {
                     Wait::Step(number) => drop(after.insert(number)),
+                    Wait::Success(number) => drop(needed.insert(number)),
                     Wait::Dependency(number) => drop(deps.insert(number)),
                     Wait::Needs(number) => needed.extend(needs[number].iter().copied()),
                 }

@@ -48,6 +48,8 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
 enum Wait {
     /// A step that must have ended.
     Step(usize),
+    /// A step that must have succeeded.
+    Success(usize),
     /// A step that its task depends on.
     Dependency(usize),
     /// The names of one `needs`.

@@ -98,7 +98,7 @@ impl<'b> Compiler<'b> {
     fn dependencies(&mut self, of: Found<'b>, shared: &Options, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
         let path = of.path.unwrap_or(&scope.path);
         self.resolving.push(of.name.to_owned());
-        let mut before: BTreeSet<Wait> = BTreeSet::new();
+        let (mut before, mut tail) = (BTreeSet::new(), Vec::new());
         for dep in &of.task.deps {
             if let Some(start) = self.resolving.iter().position(|open| *open == dep.name) {
                 let circle = format!("{} → {}", self.resolving[start..].join(" → "), dep.name);
@@ -111,11 +111,16 @@ impl<'b> Compiler<'b> {
                 self.complain(path, Problem::at(dep.place, message).hint("shorten it"));
                 continue;
             }
-            let mut waits = waits.to_vec();
-            if of.task.in_order {
-                waits.extend(before.iter().filter_map(Wait::step).map(Wait::Step));
-            }
+            let waits: Vec<Wait> = waits.iter().copied().chain(tail.iter().map(|step| Wait::Success(*step))).collect();
+            let start = self.steps.len();
             let made = self.dependency(dep, path, shared, scope, &waits);
+            if of.task.in_order {
+                // What is new waits for all before it; what was there already does not.
+                if self.steps.len() > start {
+                    tail.clear();
+                }
+                tail.extend(&made);
+            }
             before.extend(made.into_iter().map(Wait::Dependency));
         }
         self.resolving.pop();
@@ -151,7 +156,7 @@ impl<'b> Compiler<'b> {
 impl Wait {
     fn step(&self) -> Option<usize> {
         match self {
-            Self::Step(number) | Self::Dependency(number) => Some(*number),
+            Self::Step(number) | Self::Success(number) | Self::Dependency(number) => Some(*number),
             Self::Needs(_) => None,
         }
     }

@@ -98,6 +98,18 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
 }
 
 #[test]
+fn dependencies_run_in_their_order_as_long_as_none_fails() {
+    let lane = lane(
+        "tasks = { a = 'a', b = 'b', c = { cmd = 'c', deps = ['a'] }, d = { cmd = 'd', deps = ['b', 'c'] } }\nlanes.ci.steps = ['d']",
+    );
+    let drawn = |step: &Step| (step.name.clone(), step.needs.clone(), step.deps.clone());
+    let expected =
+        [("b", vec![], vec![]), ("a", vec![0], vec![]), ("c", vec![0, 1], vec![1]), ("d", vec![0, 2], vec![0, 2])];
+    let expected: Vec<_> = expected.into_iter().map(|(name, needs, deps)| (name.to_owned(), needs, deps)).collect();
+    assert_eq!(lane.steps.iter().map(drawn).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_step_that_may_stand_there_twice_is_selected_by_its_number() {
     let lane = lane(
         "tasks = { build = 'b', test = { cmd = 't', deps = ['build'] } }\nlanes.ci.steps = ['test', 'build', 'test']",
@@ -209,6 +221,18 @@ fn a_chain_of_tasks_without_end_is_refused() {
         text += &format!("t{number} = {{ cmd = 'x', deps = ['t{}'] }}\n", number + 1);
     }
     assert!(book(&text).lane("ci").unwrap_err().to_string().contains("a chain of more than 500 tasks"));
+}
+
+#[test]
+fn a_lane_as_large_as_one_may_be_is_made_in_no_time() {
+    let many = |item: &str| vec![item; 4000].join(",");
+    let deps: Vec<String> = (0..4000).map(|number| format!("'t{number}'")).collect();
+    let mut text = format!("lanes.ci.steps = ['all', {}]\ntasks.a = 'a'\n", many("'a'"));
+    text += &format!("tasks.all = {{ cmd = 'all', deps = [{}] }}\n", deps.join(","));
+    deps.iter().for_each(|name| text += &format!("tasks.{} = 't'\n", name.trim_matches('\'')));
+    let lane = lane(&text);
+    assert_eq!((lane.steps.len(), lane.steps[8000].name.as_str()), (8001, "a 4000"));
+    assert_eq!((lane.steps[3999].needs.as_slice(), lane.steps[4000].deps.len()), ([3998].as_slice(), 4000));
 }
 
 /// One item of `steps`: what it is, its timeout, its tries with their pause, and its condition.
