@@ -2,7 +2,7 @@
 
 use super::super::paint;
 use crate::duration::show_duration;
-use crate::lane::{Lane, Step};
+use crate::lane::{EntryKind, Lane, Step};
 
 /// The lane's own settings, then its commands in their order. `left_out` is why commands would not run, by their number.
 pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
@@ -13,19 +13,24 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
     for (name, value) in &lane.env {
         text.push_str(&format!("  {name}={}\n", paint::one_line(value)));
     }
-    let width = lane.steps.len().to_string().len();
-    for (number, step) in lane.steps.iter().enumerate() {
-        text.push_str(&format!("{:>width$}. {}", number + 1, step.name));
-        match left_out.get(number).and_then(Option::as_ref) {
-            Some(why) => text.push_str(&format!("  (left out: {why})\n")),
-            None => text.push('\n'),
+    for (number, entry) in lane.entries.iter().enumerate() {
+        let is_one = entry.steps.len() == 1 && entry.kind != EntryKind::Parallel;
+        let number = format!("{}. ", number + 1);
+        if !is_one {
+            text.push_str(&format!("{number}{}\n", paint::one_line(&entry.name)));
         }
-        for line in step.run.lines() {
-            text.push_str(&format!("{:width$}  {}\n", "", paint::harmless(line)));
-        }
-        let details = details(lane, number, step);
-        if !details.is_empty() {
-            text.push_str(&format!("{:width$}  [{}]\n", "", details.join("; ")));
+        for step in &entry.steps {
+            let (mark, indent) = if is_one { (number.as_str(), "   ") } else { ("   - ", "     ") };
+            text.push_str(&format!("{mark}{}", lane.steps[*step].name));
+            let why = left_out.get(*step).and_then(Option::as_ref);
+            text.push_str(&why.map_or_else(|| "\n".into(), |why| format!("  (left out: {why})\n")));
+            for line in lane.steps[*step].run.lines() {
+                text.push_str(&format!("{indent}{}\n", paint::harmless(line)));
+            }
+            let details = details(lane, *step, &lane.steps[*step]);
+            if !details.is_empty() {
+                text.push_str(&format!("{indent}[{}]\n", details.join("; ")));
+            }
         }
     }
     text
