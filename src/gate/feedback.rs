@@ -100,6 +100,9 @@ fn others(steps: &[StepReport]) -> String {
     };
     [
         line("passed", StepStatus::Passed),
+        line("passed, but not at the first try", StepStatus::Flaky),
+        line("failed, which the lane allows", StepStatus::AllowedFailure),
+        line("could not run", StepStatus::Errored),
         line("stopped because of the failure", StepStatus::Cancelled),
         line("not run", StepStatus::NotRun),
         line("left out", StepStatus::Skipped),

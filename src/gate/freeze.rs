@@ -254,26 +254,13 @@ fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
     if !dir.is_dir() {
         return Some(format!("there is no folder `{}`", step.dir.as_deref().unwrap_or(".")));
     }
-    let program = program(step).filter(|program| program.contains('/') && !dir.join(program).exists())?;
+    let program = step.program().filter(|program| program.contains('/') && !dir.join(program).exists())?;
     Some(format!("there is no program `{program}`"))
 }
 
 fn not_in_path(step: &Step, path: &str) -> Option<String> {
-    let program = program(step).filter(|program| !program.contains('/') && !SHELL_WORDS.contains(program))?;
+    let shell = if step.has_plain_shell() { None } else { step.shell.first().map(String::as_str) };
+    let program = shell.or_else(|| step.program()).filter(|program| !program.contains('/'))?;
     let is_there = std::env::split_paths(path).any(|folder| folder.join(program).is_file());
     (!is_there).then(|| format!("there is no program `{program}` in PATH ({path})"))
 }
-
-/// The program that a command begins with, where that is plain to see.
-fn program(step: &Step) -> Option<&str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    step.run.split_whitespace().next().filter(|word| word.chars().all(plain))
-}
-
-/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14).
-const SHELL_WORDS: [&str; 49] = [
-    ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "elif", "else", "esac", "eval",
-    "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",
-    "newgrp", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap", "true",
-    "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
-];

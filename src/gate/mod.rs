@@ -20,7 +20,6 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Ruling, StepProgress, StepReport, Verdict};
-use crate::workspace::changed_paths;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinError;
@@ -103,7 +102,7 @@ impl Gate {
         for lane in &self.lanes {
             let log_dir = site.logs.join(format!("attempt-{attempt}")).join(&lane.name);
             let mut room = Room::new(site.root.clone(), site.env.clone(), log_dir, site.jobs);
-            let facts = facts(lane, site, stop).await;
+            let facts = facts(site);
             room.left_out = lane.left_out(&Selection::All, &facts).unwrap_or_default();
             room.expected = recall(lane, &site.durations);
             let outcome = run_lane(lane, &room, stop, on_step).await;
@@ -127,12 +126,10 @@ impl Gate {
     }
 }
 
-/// What decides which steps of a lane run: the variables that steps have, and what differs from the last commit, which is more than
-/// what the run has changed, and so leaves out too little rather than too much.
-async fn facts(lane: &Lane, site: &Site, stop: &CancellationToken) -> Facts {
-    let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
-    let changed = if asks { changed_paths(&site.root, &site.env, stop).await } else { None };
-    Facts { variables: site.env.iter().cloned().collect(), changed }
+/// What decides which steps of a lane run: the variables that steps have. Not what has changed: what git says of that is the
+/// agent's to decide, by a commit or an ignore file, so here every step that asks for it runs.
+fn facts(site: &Site) -> Facts {
+    Facts { variables: site.env.iter().cloned().collect(), changed: None }
 }
 
 fn verdict(ruling: Ruling, steps: Vec<StepReport>, started: Stopwatch) -> Verdict {

@@ -13,6 +13,7 @@ mod draft;
 mod entry;
 mod file;
 mod order;
+mod program;
 mod reading;
 mod selection;
 mod toml;

@@ -128,16 +128,20 @@ pub async fn run_lane(
                 is_late = true;
                 course.expire()
             }
-            Some(tried) = running.next() => {
-                let number = tried.number;
+            Some((number, tried)) = running.next() => {
                 if let Some(span) = &mut spans[number] {
                     span.end = watch.read();
                 }
                 let before = reports[number].duration_ms;
-                let mut report = report::ended(lane, &lane.steps[number], tried, course.status_of_stopped());
+                let mut report = match tried {
+                    Some(tried) => report::ended(lane, &lane.steps[number], tried, course.status_of_stopped()),
+                    None => report::not_tried_again(&reports[number]),
+                };
                 let (status, orders) = course.ended(number, report.status);
                 report.status = status;
-                report.duration_ms += before;
+                if report.tries > reports[number].tries {
+                    report.duration_ms += before;
+                }
                 reports[number] = report.clone();
                 let is_tried_again = orders.iter().any(|order| matches!(order, Order::Again(..)));
                 on_event(if is_tried_again { StepProgress::Retried(report) } else { StepProgress::Ended(report) });
@@ -150,7 +154,6 @@ pub async fn run_lane(
 
 /// One try of a step, over.
 struct Tried {
-    number: usize,
     tries: u32,
     ended: Ended,
     log: PathBuf,
@@ -162,6 +165,7 @@ struct Tried {
     unrun: Option<(StepStatus, String)>,
 }
 
+/// Tries a step, after a pause; gives its number, and `None` when it was stopped before it began again.
 async fn run_step(
     lane: &Lane,
     number: usize,
@@ -170,13 +174,13 @@ async fn run_step(
     room: &Room,
     stop: &CancellationToken,
     on_event: &(dyn Fn(StepProgress) + Send + Sync),
-) -> Tried {
+) -> (usize, Option<Tried>) {
     let step = &lane.steps[number];
     if !pause.is_zero() {
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => {}
-        }
+        let _either = tokio::time::timeout(pause, stop.cancelled()).await;
+    }
+    if tries > 1 && stop.is_cancelled() {
+        return (number, None);
     }
     let (lane_name, name) = (&lane.name, &step.name);
     on_event(StepProgress::Started { lane: lane_name.clone(), step: name.clone(), command: step.run.clone() });
@@ -191,10 +195,15 @@ async fn run_step(
     let invocation = invocation(lane, step, room, &log);
     let path = invocation.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
     let on_output = |bytes: &[u8]| teller.take(bytes);
-    let ended = tokio::select! {
-        biased;
-        ended = process::run(invocation, stop, &on_output) => ended,
-        never = teller.run() => match never {},
+    let ended = if unrun::leads_out(room, step) {
+        let why = format!("the directory `{}` leads out of the project", invocation.dir.display());
+        Ended::at_once(End::NotStarted(why), Duration::ZERO)
+    } else {
+        tokio::select! {
+            biased;
+            ended = process::run(invocation, stop, &on_output) => ended,
+            never = teller.run() => match never {},
+        }
     };
     teller.finish();
     let unrun = unrun::judge(room, step, &path.unwrap_or_default(), &ended);
@@ -205,7 +214,7 @@ async fn run_step(
     });
     let has_passed = ended.end == End::Exited(0) && !matches!(tests, Some(Err(_)));
     let explained = if has_passed { String::new() } else { explain::explain(&ended, &log, stop).await };
-    Tried { number, tries, ended, log, explained, tests, unrun }
+    (number, Some(Tried { tries, ended, log, explained, tests, unrun }))
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {

@@ -4,7 +4,7 @@ use super::Tried;
 use crate::duration::show_duration;
 use crate::lane::{Lane, Step};
 use crate::process::End;
-use crate::verdict::{StepReport, StepStatus};
+use crate::verdict::{StepReport, StepStatus, TestCounts};
 
 /// Bytes of an excerpt where nothing has to be explained.
 const BRIEF: usize = 1024;
@@ -25,6 +25,11 @@ pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
         note: String::new(),
         tests: None,
     }
+}
+
+/// The report of a step that failed and was to be tried again when it was stopped.
+pub(super) fn not_tried_again(before: &StepReport) -> StepReport {
+    StepReport { note: also(&before.note, "not tried again, since it was stopped before"), ..before.clone() }
 }
 
 /// The report of a step that is over. `stopped` is what one is that was ended by an order to stop.
@@ -52,8 +57,14 @@ pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus)
         note = also(&note, "left processes behind, which were killed");
     }
     let (status, tests) = match tests {
-        Some(Ok(report)) => (status, Some(Box::new(report.summary()))),
-        // A report that is named is evidence: without it a pass counts for nothing.
+        // A report that is named is evidence: what it does not bear out is no pass.
+        Some(Ok(report)) => {
+            let against = if status == StepStatus::Passed { speaks_against(&report.counts) } else { None };
+            if let Some(why) = &against {
+                note = also(&note, why);
+            }
+            (if against.is_some() { StepStatus::Failed } else { status }, Some(Box::new(report.summary())))
+        }
         Some(Err(why)) => {
             note = also(&note, &why);
             (if status == StepStatus::Passed { StepStatus::Failed } else { status }, None)
@@ -79,6 +90,16 @@ pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus)
         note,
         tests,
         ..not_run(lane, step)
+    }
+}
+
+/// What a test report says against a pass.
+fn speaks_against(counts: &TestCounts) -> Option<String> {
+    match counts.failures + counts.errors {
+        0 if counts.tests == 0 => Some("its test report has no tests in it".into()),
+        0 => None,
+        1 => Some("it exited with 0, but its test report has a failing test".into()),
+        more => Some(format!("it exited with 0, but its test report has {more} failing tests")),
     }
 }
 

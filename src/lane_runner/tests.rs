@@ -137,13 +137,19 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
     file("lost", 0o755, "#!/nope\n");
     file("binary", 0o755, "\u{0}\u{1}\u{2}");
     let missing = place.folder.path().join("sub").display().to_string();
+    let out = place.folder.path().join("out");
+    std::os::unix::fs::symlink("/tmp", &out).unwrap();
     let cases = [
         ("no-such-program", "", Errored, "there is no program `no-such-program` in PATH (/usr/bin:/bin)"),
+        ("no-such-program | cat; exit 127", "", Failed, "the shell found no program `no-such-program`"),
+        // What the project's own programs print makes nothing their innocence, nor fledge's word.
+        ("'set -eu; echo sh: 1: set: not found; exit 127'", "", Failed, "the shell found no program `set`"),
+        ("'A=1 sh -c \"echo A=1: not found; exit 127\"'", "", Failed, "the shell found no program `A=1`"),
         (
-            "no-such-program | cat; exit 127",
+            "'echo sh: 1: the tests are wrong: not found; exit 127'",
             "",
-            Errored,
-            "there is no program `no-such-program` in PATH (/usr/bin:/bin)",
+            Failed,
+            "127 is also what a shell ends with when it finds no program",
         ),
         ("'echo sh: 1: cat: not found; exit 127'", "", Failed, "the shell found no program `cat`"),
         ("'true; no-such-program'", "", Failed, "the shell found no program `no-such-program`"),
@@ -159,7 +165,8 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
         ("./binary", "shell: bash -c", Failed, "the shell may not or cannot run `./binary`"),
         ("exit 127", "", Failed, "127 is also what a shell ends with when it finds no program"),
         ("exit 126", "", Failed, "126 is also what a shell ends with when it may not run a program"),
-        ("'true'", "dir: sub", Errored, &format!("the directory `{missing}` does not exist")),
+        ("'true'", "dir: sub", Failed, &format!("the directory `{missing}` does not exist")),
+        ("'true'", "dir: out", Failed, &format!("the directory `{}` leads out of the project", out.display())),
         ("'true'", "shell: ./gone -c", Failed, "there is no program `./gone`"),
         ("'true'", "shell: no-such-shell -c", Errored, "there is no program `no-such-shell`"),
         (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` are longer than the system takes"),
@@ -272,4 +279,46 @@ async fn a_named_test_report_is_read_and_without_it_a_pass_counts_for_nothing() 
     assert_eq!((tests.counts.tests, tests.counts.failures, tests.failing[0].name.as_str()), (2, 1, "bad"));
     assert_eq!((outcome.steps[1].status, outcome.steps[1].tests.is_none()), (Failed, true), "an old report is none");
     assert!(outcome.steps[1].note.starts_with("the step wrote no test report"), "{}", outcome.steps[1].note);
+}
+
+#[tokio::test]
+async fn what_a_test_report_does_not_bear_out_is_no_pass() {
+    let place = place();
+    for (report, note) in [
+        ("<testsuite><testcase name='a'/></testsuite>", ""),
+        (
+            "<testsuite><testcase name='a'><failure message='x'/></testcase></testsuite>",
+            "it exited with 0, but its test report has a failing test",
+        ),
+        (
+            "<testsuites><testsuite errors='1'><error>boom</error></testsuite></testsuites>",
+            "it exited with 0, but its test report has a failing test",
+        ),
+        ("<testsuite tests='5' failures='5'/>", "it exited with 0, but its test report has 5 failing tests"),
+        ("<testsuite/>", "its test report has no tests in it"),
+    ] {
+        std::fs::write(place.folder.path().join("made.xml"), report).unwrap();
+        let outcome = run(&place, "steps: [{name: a, run: cp made.xml r.xml, junit: r.xml}]").await;
+        let status = if note.is_empty() { StepStatus::Passed } else { Failed };
+        assert_eq!((outcome.steps[0].status, outcome.steps[0].note.as_str()), (status, note), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_whose_other_try_is_called_off_stays_a_failure_with_its_output() {
+    let place = place();
+    let text = "steps: [{parallel: [{name: a, run: 'touch here; echo boom; exit 3', retries: 1, retry_delay: 60s}, {name: b, run: 'until [ -e here ]; do sleep 0.01; done; sleep 0.1; exit 4'}]}]";
+    let lane = parse("verify", "verify.yaml", text).unwrap();
+    let starts = std::sync::Mutex::new(Vec::new());
+    let on_event = |event: StepProgress| {
+        if let StepProgress::Started { step, .. } = event {
+            starts.lock().unwrap().push(step);
+        }
+    };
+    let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
+    let a = &outcome.steps[0];
+    assert_eq!((a.status, a.tries, a.exit_code, a.excerpt.as_str()), (Failed, 1, Some(3), "boom"));
+    assert_eq!(a.note, "not tried again, since it was stopped before");
+    assert!(std::path::Path::new(a.log.as_ref().unwrap()).exists());
+    assert_eq!((statuses(&outcome), starts.into_inner().unwrap().len()), (vec![Failed, Failed], 2));
 }

@@ -19,6 +19,8 @@ const BEHIND: [&str; 8] = [
     ": No such file or directory",
     ": Permission denied",
 ];
+/// The longest name of a program that is taken from what a step prints, in bytes.
+const LONGEST_NAME: usize = 100;
 /// What stands before it, in zsh.
 const BEFORE: [&str; 3] = [": command not found: ", ": no such file or directory: ", ": permission denied: "];
 
@@ -32,8 +34,9 @@ pub(super) fn judge(room: &Room, step: &Step, path: &str, ended: &Ended) -> Opti
         }
         End::Exited(code @ (126 | 127)) => {
             let output = ended.output.text(2048);
-            let name = named(&output);
-            let is_missing = name.is_some_and(|name| begins_with(step, name) && is_nowhere(room, path, name));
+            let name = named(&output).filter(|name| is_name(name));
+            let is_all = |name| step.is_one_program() && step.program() == Some(name);
+            let is_missing = name.is_some_and(|name| is_all(name) && is_nowhere(room, path, name));
             let note = match name {
                 Some(name) if is_missing => format!("there is no program `{name}` in PATH ({path})"),
                 Some(name) => refused(room, step, *code, name),
@@ -46,11 +49,20 @@ pub(super) fn judge(room: &Room, step: &Step, path: &str, ended: &Ended) -> Opti
     }
 }
 
-/// Whether the step's folder is there and its shell is a file of the project, where those who work on it can lose it.
+/// Whether links lead a step's folder out of the project.
+pub(super) fn leads_out(room: &Room, step: &Step) -> bool {
+    let inside =
+        |dir: &String| Some(room.root.join(dir).canonicalize().ok()?.starts_with(room.root.canonicalize().ok()?));
+    step.dir.as_ref().and_then(inside) == Some(false)
+}
+
+/// Whether what a step lacks may be its folder, or its shell is a file of the project: those who work on it can lose these.
 fn lacks_its_own(room: &Room, step: &Step) -> bool {
     let dir = room.root.join(step.dir.as_deref().unwrap_or("."));
     let shell = step.shell.first().filter(|shell| shell.contains('/')).map(|shell| dir.join(shell));
-    dir.is_dir() && shell.is_some_and(|shell| shell.starts_with(&room.root) && !shell.exists())
+    leads_out(room, step)
+        || room.root.is_dir() && !dir.is_dir()
+        || shell.is_some_and(|shell| shell.starts_with(&room.root))
 }
 
 /// The program that a shell names in its last words.
@@ -61,16 +73,18 @@ fn named(output: &str) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-fn begins_with(step: &Step, name: &str) -> bool {
-    !name.contains('/') && step.run.split_whitespace().next() == Some(name)
+/// Whether a text that a step has printed can be the name of a program, rather than words to whoever reads the note.
+fn is_name(text: &str) -> bool {
+    text.len() <= LONGEST_NAME && !text.chars().any(|char| char.is_whitespace() || char.is_control())
 }
 
-/// Whether no folder of the search path has this program, and none of them is one that the project could have taken it from.
+/// Whether it is looked for in the search path, and no folder of that has this program, and none of them is one that the project could have taken it from.
 fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
     let is_program =
         |file: &Path| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(path)
-        .all(|folder| folder.is_absolute() && !folder.starts_with(&room.root) && !is_program(&folder.join(name)))
+    !name.contains('/')
+        && std::env::split_paths(path)
+            .all(|folder| folder.is_absolute() && !folder.starts_with(&room.root) && !is_program(&folder.join(name)))
 }
 
 /// Why the shell could not run this program, as far as can be seen.

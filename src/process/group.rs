@@ -106,6 +106,7 @@ impl Group {
 
     /// Remembers who is there, so that who strays later is known, and reaps orphans that have ended.
     pub(super) fn tend(&self) {
+        forest().guard.post(); // a step may have killed it
         for orphan in self.find().iter().filter(|process| !process.alive && process.pid != self.leader.as_raw_pid()) {
             census::reap(orphan);
         }

@@ -137,7 +137,7 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
 
 impl Ended {
     /// What came of a program that was never started.
-    fn at_once(end: End, duration: Duration) -> Self {
+    pub(crate) fn at_once(end: End, duration: Duration) -> Self {
         Self { end, duration, output: Captured::default(), leaked: false, is_logged: false }
     }
 }

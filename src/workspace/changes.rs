@@ -18,17 +18,22 @@ pub async fn changed_paths(
     env: &[(String, String)],
     stop: &CancellationToken,
 ) -> Option<BTreeSet<String>> {
+    let prefix = answer(root, env, &["rev-parse", "--show-prefix"], stop).await?;
+    let prefix = prefix.strip_suffix(b"\n").unwrap_or(&prefix).to_vec();
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", "."];
-    let args: Vec<&str> = NO_PROGRAMS.iter().chain(&status).copied().collect();
+    let bytes = answer(root, env, &status, stop).await?;
+    // Each is two letters and a blank, then the path from the top of the repository.
+    let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..)?.strip_prefix(prefix.as_slice()));
+    Some(entries.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+}
+
+/// What git prints; `None` when it fails, or prints more than is kept.
+async fn answer(root: &Path, env: &[(String, String)], args: &[&str], stop: &CancellationToken) -> Option<Vec<u8>> {
+    let args: Vec<&str> = NO_PROGRAMS.iter().chain(args).copied().collect();
     let ended = process::run(git(root, env, &args), stop, &|_| {}).await;
     let output = ended.output;
     let is_whole = output.total == (output.head.len() + output.tail.len()) as u64;
-    if ended.end != End::Exited(0) || !is_whole {
-        return None;
-    }
-    let bytes = [output.head, output.tail].concat();
-    let entries = bytes.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
-    Some(entries.map(|entry| String::from_utf8_lossy(&entry[3..]).into_owned()).collect())
+    (ended.end == End::Exited(0) && is_whole).then(|| [output.head, output.tail].concat())
 }
 
 fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
@@ -81,5 +86,7 @@ mod tests {
         std::fs::remove_file(root.join("a")).unwrap();
         let expected = ["a", "src/c d", "src/new"].map(str::to_owned).into();
         assert_eq!(changed_paths(root, &env, &stop).await, Some(expected));
+        let below = ["c d", "new"].map(str::to_owned).into();
+        assert_eq!(changed_paths(&root.join("src"), &env, &stop).await, Some(below), "a project below the top");
     }
 }

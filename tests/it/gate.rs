@@ -129,6 +129,16 @@ fn the_steps_of_a_gate_see_no_keys_and_nothing_that_was_not_meant_for_them() {
 }
 
 #[test]
+fn an_agent_cannot_have_a_step_left_out_by_what_git_takes_for_changed() {
+    let commit = "git init -q . && git add -A && git -c user.name=a -c user.email=a@localhost commit -qm x";
+    let model = Model::new([write("src/a", "bad\n"), shell(commit), say("Nothing has changed.")]);
+    let lane = "steps: [{ name: check, run: '! grep bad src/a', changed: ['src/**'] }, { name: other, run: 'true' }]";
+    let run = Fledge::simple(&model).task("---\nmax_retries: 0\n---\nDo it.").lane("verify", lane).run();
+    let report = run.must_be(1, "gate_failed");
+    assert_eq!(report["attempts"][0]["verdict"]["steps"][0]["status"], "failed");
+}
+
+#[test]
 fn only_the_paths_that_a_task_names_can_be_written() {
     let model =
         Model::new([write("src/a", "1\n").also("files-write", json!({"path": "b", "content": ""})), say("Done.")]);

@@ -27,7 +27,7 @@ const NAME: usize = 400;
 /// The tests of a report, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JunitReport {
-    /// How many ended how: counted here, whatever the report claims.
+    /// How many ended how, counted here. Of failures that a suite claims beyond those that are named, each counts as an error.
     pub counts: TestCounts,
     /// All of them.
     pub cases: Vec<TestCase>,
@@ -80,6 +80,8 @@ struct Tree {
     open: Vec<Element>,
     /// Whether a suite was there.
     has_suite: bool,
+    /// The most failures and errors together that a suite claims to have.
+    claimed: u64,
     /// The test that is open, and the text inside of what befell it.
     case: Option<(TestCase, String)>,
 }
@@ -90,6 +92,8 @@ enum Element {
     Case,
     /// What befell a test.
     Outcome,
+    /// What befell a suite as a whole: it counts like a test.
+    Alone,
     Other,
 }
 
@@ -115,7 +119,13 @@ impl Tree {
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             Event::Eof if !self.open.is_empty() => return Err("the report ends before its elements do".into()),
             Event::Eof if !self.has_suite => return Err("there is no test suite in it".into()),
-            Event::Eof => return Ok(false),
+            Event::Eof => {
+                let counts = &mut self.report.counts;
+                let unnamed = self.claimed.saturating_sub(counts.failures + counts.errors);
+                counts.errors += unnamed;
+                counts.tests += unnamed;
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -127,11 +137,18 @@ impl Tree {
         let element = match (start.local_name().into_inner(), self.case.is_some()) {
             ("testsuites" | "testsuite", false) => {
                 self.has_suite = true;
+                let claim = |name| Ok::<u64, String>(attribute(start, name)?.parse().unwrap_or(0));
+                self.claimed = self.claimed.max(claim("failures")?.saturating_add(claim("errors")?));
                 Element::Suite(attribute(start, "name")?)
             }
             ("testcase", false) if self.has_suite => {
                 self.case = Some((self.case_of(start)?, String::new()));
                 Element::Case
+            }
+            (name @ ("failure" | "error"), false) if self.has_suite => {
+                self.case = Some((TestCase { name: "the suite itself".into(), ..self.case_of(start)? }, String::new()));
+                self.befall(name, start)?;
+                Element::Alone
             }
             (name @ ("failure" | "error" | "skipped"), true) => {
                 self.befall(name, start)?;
@@ -145,7 +162,7 @@ impl Tree {
     }
 
     fn end(&mut self) {
-        if !matches!(self.open.pop(), Some(Element::Case)) {
+        if !matches!(self.open.pop(), Some(Element::Case | Element::Alone)) {
             return;
         }
         let Some((mut case, text)) = self.case.take() else { return };
@@ -162,7 +179,7 @@ impl Tree {
     }
 
     fn add(&mut self, piece: &str) {
-        if let (Some(Element::Outcome), Some((_, text))) = (self.open.last(), &mut self.case) {
+        if let (Some(Element::Outcome | Element::Alone), Some((_, text))) = (self.open.last(), &mut self.case) {
             let room = LOOKED_AT.saturating_sub(text.len());
             text.push_str(&piece[..piece.floor_char_boundary(room)]);
         }
