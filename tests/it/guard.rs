@@ -107,6 +107,17 @@ fn in_a_container_whose_session_was_begun_outside_nothing_is_left_either() {
 }
 
 #[test]
+fn a_guard_that_is_killed_in_the_middle_of_a_step_is_replaced_while_that_runs() {
+    let number = unique();
+    let run = fled(Fledge::new(), &number);
+    let (first, _) = guard(&run);
+    kill_process(Pid::from_raw(first).unwrap(), Signal::KILL).unwrap();
+    wait(&run, || (guard(&run).0 != first).then_some(()));
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+}
+
+#[test]
 fn the_processes_of_another_program_live_on() {
     let (number, others) = (unique(), unique());
     let other = fled(Fledge::new(), &others);
