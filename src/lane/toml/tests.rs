@@ -17,7 +17,7 @@ fn lane(text: &str) -> Lane {
 /// One line a step: its name, command, what it waits for, and what its task depends on.
 fn drawn(lane: &Lane) -> String {
     let line = |(number, step): (usize, &Step)| {
-        format!("{number} {} [{}] after {:?} deps {:?}\n", step.name, step.run, step.after, step.deps)
+        format!("{number} {} [{}] after {:?} deps {:?}\n", step.name, step.run, lane.before(number), step.deps)
     };
     lane.steps.iter().enumerate().map(line).collect()
 }
