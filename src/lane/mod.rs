@@ -12,6 +12,7 @@ pub mod detect;
 mod draft;
 mod entry;
 mod file;
+mod inclusion;
 mod order;
 mod reading;
 mod selection;

@@ -12,6 +12,7 @@ use crate::limits::LANE_TIMEOUT;
 use crate::yaml::{Place, Problem, excerpt};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// The most steps of a lane: what includes and tasks can grow to.
@@ -69,12 +70,14 @@ struct Scope<'b> {
     form: Form,
     prefix: String,
     env: BTreeMap<String, String>,
+    /// The most time that a step gets, where an included lane says so.
+    timeout: Option<Duration>,
     tasks: &'b BTreeMap<String, Task>,
 }
 
 impl<'b> Scope<'b> {
     fn of(draft: &'b Draft, path: String, prefix: String, env: BTreeMap<String, String>) -> Self {
-        Self { path, form: draft.form, prefix, env, tasks: &draft.tasks }
+        Self { path, form: draft.form, prefix, env, timeout: None, tasks: &draft.tasks }
     }
 }
 
@@ -121,6 +124,8 @@ struct Compiler<'b> {
     tasks: BTreeMap<String, Vec<usize>>,
     including: Vec<String>,
     resolving: Vec<String>,
+    /// The test reports of steps, and whose they are.
+    reports: BTreeMap<PathBuf, String>,
     /// Items and mentions of tasks so far, and what all steps wait for.
     items: usize,
     waits: usize,
@@ -144,6 +149,7 @@ impl<'b> Compiler<'b> {
             tasks: BTreeMap::new(),
             including: Vec::new(),
             resolving: Vec::new(),
+            reports: BTreeMap::new(),
             items: 0,
             waits: 0,
             is_full: false,
@@ -250,7 +256,22 @@ impl<'b> Compiler<'b> {
         if let Some(label) = label {
             self.label(&label, &made, item, scope);
         }
+        if item.options.junit.is_some() && !self.is_full {
+            self.refuse_shared_report(item, scope);
+        }
         made
+    }
+
+    /// Refuses a test report that another step writes too: it would count as evidence for both.
+    fn refuse_shared_report(&mut self, item: &Item, scope: &Scope<'b>) {
+        let Some(Step { dir, junit: Some(junit), name, .. }) = self.steps.last().map(|last| &last.step) else { return };
+        let path = Path::new(dir.as_deref().unwrap_or(".")).join(junit);
+        let path: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let (report, name) = (excerpt(&path.display().to_string()), name.clone());
+        if let Some(first) = self.reports.insert(path, name) {
+            let message = format!("the test report `{report}` is that of the step `{}` too", excerpt(&first));
+            self.complain(&scope.path, Problem::at(item.place, message).hint("let each step write its own"));
+        }
     }
 
     fn label(&mut self, label: &str, made: &[Wait], item: &Item, scope: &Scope<'b>) {
@@ -306,6 +327,7 @@ impl<'b> Compiler<'b> {
         let outer = scope.env.iter().chain(&item.options.env);
         let env = draft.env.iter().chain(outer).map(|(name, value)| (name.clone(), value.clone())).collect();
         let inner = Scope::of(draft, self.path_of(&named.name), format!("{}{label}/", scope.prefix), env);
+        let inner = Scope { timeout: lesser(draft.timeout, scope.timeout), ..inner };
         self.including.push(named.name.clone());
         let made = self.items(&draft.items, &inner, waits);
         self.including.pop();
@@ -327,7 +349,7 @@ impl<'b> Compiler<'b> {
             ),
             dir: options.dir.clone(),
             env,
-            timeout: options.timeout,
+            timeout: lesser(options.timeout, scope.timeout),
             retries: options.retries.unwrap_or(0),
             retry_delay: options.retry_delay.unwrap_or(pause),
             when: options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
@@ -364,6 +386,10 @@ impl<'b> Compiler<'b> {
     fn complain(&mut self, path: &str, problem: Problem) {
         self.fault.files.entry(path.to_owned()).or_default().push(problem);
     }
+}
+
+fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
 }
 
 /// What people call an item, and what it is.

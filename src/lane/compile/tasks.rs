@@ -73,6 +73,7 @@ impl<'b> Compiler<'b> {
             steps: steps.collect(),
             when: item.options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
             changed: item.options.changed.clone(),
+            env: scope.env.clone(),
         });
         let ended = |wait| if let Wait::Dependency(step) = wait { Wait::Step(step) } else { wait };
         before.into_iter().map(ended).collect()

@@ -193,7 +193,7 @@ fn tower(steps: &str, last: &str) -> Result<Lane, LaneFault> {
 #[test]
 fn what_doubles_without_making_steps_is_refused_as_well() {
     let twice = "steps: [{ name: a, lane: NEXT }, { name: b, lane: NEXT }]";
-    for last in ["steps: [{ name: x }]", "tasks: { a: { deps: [b] }, b: { deps: [c] } }\nsteps: [{ task: a }]"] {
+    for last in ["steps: [{ name: x }]", "tasks: { a: { deps: [b] }, b: { deps: [c] }, c: x }\nsteps: [{ task: a }]"] {
         let told = tower(twice, last).unwrap_err().to_string();
         assert_eq!(told.matches("a lane has at most").count(), 1, "{told}");
     }
@@ -260,4 +260,47 @@ steps:
     2 last [y] after [0, 1] needs []
     3 named [y] after [0, 1] needs [0, 1]
     ");
+}
+
+#[test]
+fn a_step_has_no_more_time_than_the_included_lane_that_it_stands_in() {
+    let files = [
+        ("a", "timeout: 1m\nsteps: [{ run: x }, { lane: b }]"),
+        ("b", "timeout: 10s\nsteps: [{ run: x }, { run: x, timeout: 5s }, { run: x, timeout: 20s }, { lane: c }]"),
+        ("c", "timeout: 1h\nsteps: [{ run: x }]"),
+    ];
+    let lane = lane(&files).unwrap();
+    let times: Vec<Option<u64>> = lane.steps.iter().map(|step| step.timeout.map(|time| time.as_secs())).collect();
+    assert_eq!((lane.timeout.as_secs(), times), (60, vec![None, Some(10), Some(5), Some(10), Some(10)]));
+}
+
+#[test]
+fn a_test_report_belongs_to_one_step() {
+    let text = "tasks: { t: { cmd: x, dir: sub } }
+steps:
+  - { name: one, run: x, dir: ./sub, junit: out/j.xml }
+  - { name: two, run: x, junit: out/j.xml }
+  - { name: three, task: t, junit: ./out//j.xml }
+";
+    let told = lane(&[("v", text)]).unwrap_err().to_string();
+    let why = "the test report `sub/out/j.xml` is that of the step `one` too (let each step write its own)";
+    assert_eq!(told, format!("lanes/v.yaml:5:5: {why}"));
+}
+
+#[test]
+fn what_an_included_lane_says_for_itself_and_cannot_hold_is_said_where_it_is_included() {
+    let mut book = Book::default();
+    book.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
+    book.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");
+    book.add_lane("c", "lanes/c.yaml", "jobs: 2\nfail_fast: true\nsteps: [{ run: x }]");
+    let of_a: Vec<String> = book.warnings_of("a").iter().map(ToString::to_string).collect();
+    let expected = [
+        "lanes/a.yaml:2:17: `fail_fast: false` of lane `b` means nothing here: that of lane `a` counts (write it there, or run `b` by itself)",
+        "lanes/a.yaml:2:17: `jobs: 3` of lane `b` means nothing here: that of lane `a` counts (write it there, or run `b` by itself)",
+        "lanes/b.yaml:3:17: `fail_fast: true` of lane `c` means nothing here: that of lane `b` counts (write it there, or run `c` by itself)",
+        "lanes/b.yaml:3:17: `jobs: 2` of lane `c` means nothing here: that of lane `b` counts (write it there, or run `c` by itself)",
+    ];
+    assert_eq!(of_a, expected);
+    let all: Vec<String> = book.check().2.iter().map(ToString::to_string).collect();
+    assert_eq!(all, expected);
 }
