@@ -123,7 +123,7 @@ pub struct Loaded {
 pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let book = book(root)?;
     if book.has(name) {
-        let mut notes: Vec<String> = book.warnings_of(name).map(ToString::to_string).collect();
+        let mut notes: Vec<String> = book.warnings_of(name).iter().map(ToString::to_string).collect();
         let more = notes.len().saturating_sub(MOST_NOTES);
         notes.truncate(MOST_NOTES);
         notes.extend((more > 0).then(|| format!("and {more} more: `fledge lanes validate` has them all")));

@@ -3,7 +3,7 @@
 use super::compile::compile;
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
 use super::toml::{self, Page};
-use super::{Lane, file};
+use super::{Lane, file, inclusion};
 use crate::yaml::{Place, Problem, Problems};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,13 +165,15 @@ impl Book {
         if self.broken.is_empty() { Ok(()) } else { Err(LaneFault { files: self.broken.clone() }) }
     }
 
-    /// What is strange about a lane, and about the file that it stands in.
-    pub fn warnings_of(&self, lane: &str) -> impl Iterator<Item = &Remark> {
+    /// What is strange about a lane, about the file that it stands in, and about how it includes others.
+    pub fn warnings_of(&self, lane: &str) -> Vec<Remark> {
         let path = self.path_of(lane);
-        self.warnings.iter().filter(move |warning| match &warning.lane {
+        let is_about = |warning: &&Remark| match &warning.lane {
             Some(name) => name == lane,
             None => Some(warning.path.as_str()) == path,
-        })
+        };
+        let own = self.warnings.iter().filter(is_about).cloned();
+        own.chain(inclusion::without_effect(self, lane)).collect()
     }
 
     /// All lanes that are right; everything that is wrong, also with tasks that no lane has; everything that is strange.
@@ -196,6 +198,7 @@ impl Book {
                 warnings.push(Remark { path: chapter.path.clone(), lane: Some(name.clone()), problem });
             }
         }
+        warnings.extend(self.lanes.keys().flat_map(|lane| inclusion::in_one(self, lane)));
         warnings.sort_by(|a, b| (&a.path, a.problem.place).cmp(&(&b.path, b.problem.place)));
         let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
         let problems = |(path, problems): (&String, &Problems)| -> Vec<Remark> {

@@ -36,8 +36,9 @@ impl Condition {
     }
 
     /// Whether it holds. `VAR` wants a variable that is set and not empty, `VAR=value` one that is set to exactly that.
-    pub fn holds(&self, variables: &BTreeMap<String, String>) -> bool {
-        let is = variables.get(&self.variable);
+    /// Of several sources the first that has the variable counts.
+    pub fn holds(&self, sources: &[&BTreeMap<String, String>]) -> bool {
+        let is = sources.iter().find_map(|source| source.get(&self.variable));
         let holds = self.value.as_ref().map_or(is.is_some_and(|is| !is.is_empty()), |value| is == Some(value));
         holds != self.negated
     }
@@ -90,7 +91,7 @@ mod tests {
             ("CI,NONE", false),
         ] {
             let conditions = Condition::parse_all(text.split(',')).unwrap();
-            assert_eq!(conditions.iter().all(|condition| condition.holds(&variables)), holds, "{text}");
+            assert_eq!(conditions.iter().all(|condition| condition.holds(&[&variables])), holds, "{text}");
         }
     }
 

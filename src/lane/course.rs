@@ -1,6 +1,6 @@
 //! A lane being run, as a machine: it is told what ended and says what to do next. Pure; whoever drives it starts the processes.
 
-use super::{Lane, Step};
+use super::{Joint, Lane, Step};
 use crate::verdict::StepStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -42,6 +42,7 @@ pub enum LaneRuling {
 #[derive(Debug, Clone)]
 pub struct Course {
     steps: Vec<Plan>,
+    joints: Vec<Knot>,
     /// Steps that may start, the longest first, then in the order of the file.
     ready: BTreeSet<(std::cmp::Reverse<Duration>, usize)>,
     jobs: usize,
@@ -59,6 +60,8 @@ struct Plan {
     missing: usize,
     /// The steps that wait for this one, and whether they need its success.
     followers: Vec<(usize, bool)>,
+    /// The joints that it is a part of.
+    joints: Vec<usize>,
     retries_left: u32,
     retry_delay: Duration,
     tries: u32,
@@ -69,6 +72,14 @@ struct Plan {
     /// Whether that is because of a step that it needs.
     falls: bool,
     at: At,
+}
+
+/// A joint: how many of its parts must still end, and who waits for all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Knot {
+    missing: usize,
+    steps: Vec<usize>,
+    joints: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,8 +104,9 @@ impl Course {
     pub fn new(lane: &Lane, jobs: usize, left_out: &[Option<String>], expected: &[Duration]) -> Self {
         let plan = |(number, step): (usize, &Step)| Plan {
             name: step.name.clone(),
-            missing: step.after.len(),
+            missing: step.after.len() + step.joints.len(),
             followers: Vec::new(),
+            joints: Vec::new(),
             retries_left: step.retries,
             retry_delay: step.retry_delay,
             tries: 0,
@@ -107,12 +119,13 @@ impl Course {
         let mut steps: Vec<Plan> = lane.steps.iter().enumerate().map(plan).collect();
         for (number, step) in lane.steps.iter().enumerate() {
             for earlier in &step.after {
-                steps[*earlier].followers.push((number, step.needs.contains(earlier)));
+                steps[*earlier].followers.push((number, step.needs.binary_search(earlier).is_ok())); // both are sorted
             }
         }
+        let joints = joints(lane, &mut steps);
         let open = steps.len();
         let (ready, fail_fast) = (BTreeSet::new(), lane.fail_fast);
-        Self { steps, ready, jobs: jobs.max(1), fail_fast, halt: None, busy: 0, open, done: false }
+        Self { steps, joints, ready, jobs: jobs.max(1), fail_fast, halt: None, busy: 0, open, done: false }
     }
 
     /// The first orders.
@@ -209,7 +222,9 @@ impl Course {
                 continue; // nothing more is started, and what waits is wound down
             }
             let name = self.steps[number].name.clone();
-            for (follower, needs) in self.steps[number].followers.clone() {
+            let direct = std::mem::take(&mut self.steps[number].followers); // it ends once
+            let through_joints = self.let_go(number).into_iter().map(|follower| (follower, false));
+            for (follower, needs) in direct.into_iter().chain(through_joints) {
                 let plan = &mut self.steps[follower];
                 plan.missing -= 1;
                 if falls && needs && !plan.falls {
@@ -229,6 +244,20 @@ impl Course {
                 }
             }
         }
+    }
+
+    /// The steps that waited for joints of which this step was the last.
+    fn let_go(&mut self, step: usize) -> Vec<usize> {
+        let (mut steps, mut open) = (Vec::new(), std::mem::take(&mut self.steps[step].joints));
+        while let Some(joint) = open.pop() {
+            let knot = &mut self.joints[joint];
+            knot.missing -= 1;
+            if knot.missing == 0 {
+                steps.append(&mut knot.steps);
+                open.append(&mut knot.joints);
+            }
+        }
+        steps
     }
 
     fn wind_down(&mut self, halt: Halt, orders: &mut Vec<Order>) {
@@ -284,6 +313,21 @@ impl Course {
             LaneRuling::NothingRan
         }
     }
+}
+
+/// The joints of a lane, each known to its parts.
+fn joints(lane: &Lane, steps: &mut [Plan]) -> Vec<Knot> {
+    let missing = |joint: &Joint| joint.steps.len() + joint.joints.len();
+    let mut joints: Vec<Knot> =
+        lane.joints.iter().map(|joint| Knot { missing: missing(joint), ..Knot::default() }).collect();
+    for (number, joint) in lane.joints.iter().enumerate() {
+        joint.steps.iter().for_each(|step| steps[*step].joints.push(number));
+        joint.joints.iter().for_each(|part| joints[*part].joints.push(number));
+    }
+    for (number, step) in lane.steps.iter().enumerate() {
+        step.joints.iter().for_each(|joint| joints[*joint].steps.push(number));
+    }
+    joints
 }
 
 /// Whether this status ends a lane that ends at the first failure.

@@ -2,6 +2,7 @@
 
 use super::Condition;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One item of a lane's `steps`, as it is written.
@@ -66,4 +67,7 @@ pub struct Gather {
     pub when: Vec<Condition>,
     /// It runs only if one of these globs fits a changed path; empty: always.
     pub changed: Vec<String>,
+    /// The variables that its conditions see before those of the lane.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
 }

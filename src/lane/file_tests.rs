@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::Condition;
-use crate::lane::{Entry, EntryKind, Member, Step};
+use crate::lane::{Entry, EntryKind, Joint, Member, Step};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ fn step(name: &str, run: &str) -> Step {
         allow_failure: false,
         junit: None,
         after: Vec::new(),
+        joints: Vec::new(),
         needs: Vec::new(),
         deps: Vec::new(),
         on_demand: false,
@@ -83,8 +84,9 @@ fn a_lane_is_read_with_everything_in_it() {
                 after: vec![0],
                 ..step("test", "cargo test")
             },
-            Step { after: vec![1, 2], ..step("set", "set -e\n./check.sh") },
+            Step { joints: vec![0], ..step("set", "set -e\n./check.sh") },
         ],
+        joints: vec![Joint { steps: vec![1, 2], joints: Vec::new() }],
         entries: vec![
             entry("fmt", EntryKind::Inline, &[0]),
             Entry {

@@ -12,6 +12,7 @@ pub mod detect;
 mod draft;
 mod entry;
 mod file;
+mod inclusion;
 mod order;
 mod program;
 mod reading;
@@ -27,7 +28,7 @@ pub use file::parse;
 pub use selection::{Facts, Selection};
 
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub struct Lane {
     pub jobs: Option<NonZeroUsize>,
     /// What is run, in the order of the file; never empty. A step's number is its place here, from 0.
     pub steps: Vec<Step>,
+    /// What several steps wait for together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub joints: Vec<Joint>,
     /// What is written in `steps`, item by item.
     pub entries: Vec<Entry>,
     /// The tasks among them that have no command of their own.
@@ -82,12 +86,42 @@ pub struct Step {
     pub allow_failure: bool,
     /// The machine report that it writes, relative to its directory.
     pub junit: Option<String>,
-    /// The numbers of the steps that must have ended before it starts.
+    /// The numbers of the steps that must have ended before it starts, beside those of its joints.
     pub after: Vec<usize>,
+    /// The numbers of the joints that must have ended before it starts, see [`Lane::joints`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub joints: Vec<usize>,
     /// Those of them without whose success it has no sense, because it names them, or a task wants them in this order.
     pub needs: Vec<usize>,
     /// Those of them that its task depends on.
     pub deps: Vec<usize>,
     /// Whether it is there only because tasks depend on it: it runs when one of these does.
     pub on_demand: bool,
+}
+
+/// Several steps as one thing to wait for: what comes after a group waits for one joint rather than for each of its steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Joint {
+    /// The numbers of steps that it is made of.
+    pub steps: Vec<usize>,
+    /// The numbers of joints that it is made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub joints: Vec<usize>,
+}
+
+impl Lane {
+    /// The numbers of all steps that must have ended before this one starts, in order.
+    pub fn before(&self, step: usize) -> Vec<usize> {
+        let Step { after, joints, .. } = &self.steps[step];
+        let (mut steps, mut seen): (BTreeSet<usize>, BTreeSet<usize>) =
+            (after.iter().copied().collect(), BTreeSet::new());
+        let mut open = joints.clone();
+        while let Some(joint) = open.pop() {
+            if seen.insert(joint) {
+                steps.extend(&self.joints[joint].steps);
+                open.extend(&self.joints[joint].joints);
+            }
+        }
+        steps.into_iter().collect()
+    }
 }

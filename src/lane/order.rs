@@ -1,34 +1,42 @@
 //! What steps are called when nobody names them, and whether their order has a circle in it.
 
-use super::Step;
 use super::reading::LONGEST_NAME;
+use super::{Joint, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps that wait for each other, the first one again at the end; found in Kahn's way: what can never start is in a circle, or waits
-/// for one.
-pub(super) fn circle(steps: &[Step]) -> Option<Vec<usize>> {
-    let mut missing: Vec<usize> = steps.iter().map(|step| step.after.len()).collect();
-    let mut followers: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
-    for (number, step) in steps.iter().enumerate() {
-        step.after.iter().for_each(|earlier| followers[*earlier].push(number));
+/// for one. Joints are numbered behind the steps, and left out of what is found.
+pub(super) fn circle(steps: &[Step], joints: &[Joint]) -> Option<Vec<usize>> {
+    let count = steps.len();
+    let of_steps = steps.iter().map(|step| (&step.after, &step.joints));
+    let before: Vec<(&Vec<usize>, &Vec<usize>)> =
+        of_steps.chain(joints.iter().map(|joint| (&joint.steps, &joint.joints))).collect();
+    let all = |node: usize| before[node].0.iter().copied().chain(before[node].1.iter().map(move |joint| joint + count));
+    let mut missing: Vec<usize> = (0..before.len()).map(|node| all(node).count()).collect();
+    let mut followers: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
+    for node in 0..before.len() {
+        all(node).for_each(|earlier| followers[earlier].push(node));
     }
-    let mut ready: Vec<usize> = (0..steps.len()).filter(|number| missing[*number] == 0).collect();
-    while let Some(number) = ready.pop() {
-        for follower in &followers[number] {
+    let mut ready: Vec<usize> = (0..before.len()).filter(|node| missing[*node] == 0).collect();
+    while let Some(node) = ready.pop() {
+        for follower in &followers[node] {
             missing[*follower] -= 1;
             if missing[*follower] == 0 {
                 ready.push(*follower);
             }
         }
     }
-    let mut walk = vec![(0..steps.len()).find(|number| missing[*number] > 0)?];
+    let mut walk = vec![(0..before.len()).find(|node| missing[*node] > 0)?];
+    let mut seen = BTreeMap::from([(walk[0], 0)]);
     loop {
-        let stuck = |earlier: &&usize| missing[**earlier] > 0;
-        let next = *walk.last().and_then(|last| steps[*last].after.iter().find(stuck))?;
-        let seen = walk.iter().position(|number| *number == next);
+        let next = all(*walk.last()?).find(|earlier| missing[*earlier] > 0)?;
         walk.push(next);
-        if let Some(seen) = seen {
-            return Some(walk.split_off(seen));
+        if let Some(start) = seen.insert(next, walk.len() - 1) {
+            let mut circle: Vec<usize> = walk.split_off(start).into_iter().filter(|node| *node < count).collect();
+            if circle.first() != circle.last() || circle.len() == 1 {
+                circle.extend(circle.first().copied());
+            }
+            return Some(circle);
         }
     }
 }

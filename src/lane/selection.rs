@@ -20,7 +20,7 @@ pub enum Selection {
 /// What is known of the world when a lane starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The variables that `when` asks for.
+    /// The variables that `when` asks for where neither the step nor its lane has them.
     pub variables: BTreeMap<String, String>,
     /// The paths that have changed, relative to the root; `None` when that is not known, and then every step runs.
     pub changed: Option<BTreeSet<String>>,
@@ -38,14 +38,16 @@ impl Lane {
             if step.on_demand && !choice.is_step {
                 Some("nothing that needs it runs".to_owned())
             } else if choice.steps.contains(&number) {
-                refusal(&step.when, &step.changed, facts)
+                refusal(&step.when, &step.changed, [&step.env, &self.env], facts)
             } else {
                 Some("not selected".to_owned())
             }
         };
         let mut reasons: Vec<Option<String>> = self.steps.iter().enumerate().map(reason).collect();
         let chosen = self.gathers.iter().filter(|gather| choice.has(gather));
-        for gather in chosen.filter(|gather| refusal(&gather.when, &gather.changed, facts).is_none()) {
+        for gather in
+            chosen.filter(|gather| refusal(&gather.when, &gather.changed, [&gather.env, &self.env], facts).is_none())
+        {
             gather.steps.iter().for_each(|step| reasons[*step] = None);
         }
         self.bring(&mut reasons);
@@ -159,9 +161,14 @@ impl Choice {
     }
 }
 
-/// Why something does not run here that has these conditions and is about these paths, if it does not.
-fn refusal(when: &[Condition], about: &[String], facts: &Facts) -> Option<String> {
-    if let Some(condition) = when.iter().find(|condition| !condition.holds(&facts.variables)) {
+type Variables = BTreeMap<String, String>;
+
+/// Why something does not run here that has these conditions and is about these paths, if it does not. Its own
+/// variables and then its lane's win over those of the run, as they do where it runs.
+fn refusal(when: &[Condition], about: &[String], own: [&Variables; 2], facts: &Facts) -> Option<String> {
+    let [step, lane] = own;
+    let sources = [step, lane, &facts.variables];
+    if let Some(condition) = when.iter().find(|condition| !condition.holds(&sources)) {
         return Some(format!("when: `{condition}` does not hold"));
     }
     let changed = facts.changed.as_ref()?;
@@ -218,6 +225,24 @@ steps:
         let told: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
         let (not, needless) = ("not selected", "nothing that needs it runs");
         assert_eq!(told, ["runs", needless, not, not, needless, not, not]);
+    }
+
+    #[test]
+    fn conditions_see_the_variables_of_the_step_and_its_lane() {
+        let text = "env: { DEPLOY: '1', OFF: '1' }
+tasks: { t: x, all: { deps: [t] } }
+steps:
+  - { name: one, run: x, when: DEPLOY }
+  - { name: two, run: x, when: '!OFF', env: { OFF: '' } }
+  - { name: three, run: x, when: DEPLOY=1, env: { DEPLOY: '2' } }
+  - { task: all, when: 'DEPLOY, CI=run' }
+";
+        let lane = parse("verify", "verify.yaml", text).unwrap();
+        let variables = [("DEPLOY", ""), ("CI", "run")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let facts = Facts { variables: variables.into(), changed: None };
+        let runs = |reason: &Option<String>| reason.is_none();
+        let left_out = lane.left_out(&Selection::All, &facts).unwrap();
+        assert_eq!(left_out.iter().map(runs).collect::<Vec<_>>(), [true, true, false, true]);
     }
 
     #[test]

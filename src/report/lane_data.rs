@@ -1,7 +1,7 @@
 //! Lanes as data: what there is, what would run, and what came of it. The outer keys are those that scripts for projects with a
 //! `fledge.toml` have always read; what these do not know stands beside them.
 
-use crate::lane::{Entry, EntryKind, Lane, Member, Step};
+use crate::lane::{Entry, EntryKind, Lane, Member};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::verdict::{StepReport, StepStatus};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub fn listed(lane: &Lane, is_detected: bool) -> Value {
         "timeout": seconds(lane.timeout),
         "jobs": lane.jobs,
         "env": lane.env,
-        "commands": lane.steps.iter().map(|step| command(lane, step)).collect::<Vec<_>>(),
+        "commands": (0..lane.steps.len()).map(|number| command(lane, number)).collect::<Vec<_>>(),
     })
 }
 
@@ -60,8 +60,8 @@ pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) ->
         }
         value
     });
-    let commands = lane.steps.iter().enumerate().map(|(number, step)| {
-        let mut value = command(lane, step);
+    let commands = (0..lane.steps.len()).map(|number| {
+        let mut value = command(lane, number);
         value["left_out"] = json!(why(&number));
         value
     });
@@ -178,7 +178,8 @@ fn why(report: &StepReport) -> String {
     }
 }
 
-fn command(lane: &Lane, step: &Step) -> Value {
+fn command(lane: &Lane, number: usize) -> Value {
+    let step = &lane.steps[number];
     let names = |numbers: &[usize]| numbers.iter().map(|number| lane.steps[*number].name.as_str()).collect::<Vec<_>>();
     json!({
         "name": step.name,
@@ -193,7 +194,7 @@ fn command(lane: &Lane, step: &Step) -> Value {
         "changed": step.changed,
         "allow_failure": step.allow_failure,
         "junit": step.junit,
-        "after": names(&step.after),
+        "after": names(&lane.before(number)),
         "needs": names(&step.needs),
     })
 }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// How deep lists and maps may nest.
 const MAX_DEPTH: usize = 48;
 /// How many values a document may have with its aliases expanded.
-const MAX_VALUES: usize = 100_000;
+pub(crate) const MAX_VALUES: usize = 100_000;
 
 /// A value's place and shape.
 #[derive(Debug, Clone)]

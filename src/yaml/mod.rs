@@ -10,6 +10,7 @@ mod problem;
 mod table;
 
 pub use front::{Document, document};
+pub(crate) use marks::MAX_VALUES;
 pub(crate) use problem::excerpt;
 pub use problem::{Place, Problem, Problems, nearest};
 pub use table::Table;

@@ -1,5 +1,6 @@
 //! What is wrong with a text that a person wrote, and where: messages that name the thing and say what to do.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// A place in a file.
@@ -18,7 +19,7 @@ impl fmt::Display for Place {
 }
 
 /// One thing that is wrong. Shown as ``4:7: unknown key `tiemout` (did you mean `timeout`?)``.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// Where; `None` when it is about the whole file.
     pub place: Option<Place>,
@@ -61,39 +62,51 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Everything that is wrong with one file.
+/// The most problems of one file that are kept.
+const MOST: usize = 200;
+
+/// Everything that is wrong with one file: the first problems, and how many more there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    first: Vec<Problem>,
+    more: usize,
+}
 
 impl Problems {
     /// Adds one.
     pub fn push(&mut self, problem: Problem) {
-        self.0.push(problem);
+        if self.first.len() < MOST {
+            self.first.push(problem);
+        } else {
+            self.more += 1;
+        }
     }
 
     /// Adds those of another that are not there yet.
     pub fn merge(&mut self, other: &Self) {
-        for problem in &other.0 {
-            if !self.0.contains(problem) {
-                self.0.push(problem.clone());
-            }
-        }
+        let known: HashSet<&Problem> = self.first.iter().collect();
+        let new: Vec<Problem> = other.first.iter().filter(|problem| !known.contains(problem)).cloned().collect();
+        // The same ones again have no more than are known of.
+        self.more = if new.is_empty() { self.more.max(other.more) } else { self.more + other.more };
+        new.into_iter().for_each(|problem| self.push(problem));
     }
 
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.first.is_empty()
     }
 
     /// How many things are wrong.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.first.len() + self.more
     }
 
-    /// All of them, by place.
+    /// All that are kept, by place, and last how many more there are.
     pub fn sorted(&self) -> Vec<Problem> {
-        let mut all = self.0.clone();
+        let mut all = self.first.clone();
         all.sort_by_key(|problem| problem.place);
+        let more = || Problem { place: None, message: format!("and {} more", self.more), hint: None };
+        all.extend((self.more > 0).then(more));
         all
     }
 
@@ -109,7 +122,7 @@ impl Problems {
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
-        Self(vec![problem])
+        Self { first: vec![problem], more: 0 }
     }
 }
 

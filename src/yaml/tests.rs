@@ -218,3 +218,12 @@ proptest! {
         prop_assert_eq!(parse(&source, 1).map(|node| node.value), Ok(Value::List(vec![node(1, 3, text(&value))])));
     }
 }
+
+#[test]
+fn of_very_many_problems_the_first_are_kept_and_the_rest_is_counted() {
+    let mut problems = Problems::default();
+    (1..=60_000).for_each(|line| problems.push(Problem::at(place(line, 1), "strange")));
+    problems.merge(&problems.clone());
+    let told = problems.within("x");
+    assert_eq!((told.lines().count(), told.lines().last()), (201, Some("x: and 59800 more")));
+}

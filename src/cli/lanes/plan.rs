@@ -40,7 +40,8 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
 fn details(lane: &Lane, number: usize, step: &Step) -> Vec<String> {
     let name = |step: &usize| lane.steps[*step].name.as_str();
     let names = |steps: &[usize]| steps.iter().map(name).collect::<Vec<_>>().join(", ");
-    let is_next = number.checked_sub(1).is_some_and(|before| step.after == [before]) || number == 0;
+    let after = lane.before(number);
+    let is_next = number.checked_sub(1).is_some_and(|before| after == [before]) || number == 0;
     let retries = match step.retries {
         0 => None,
         1 => Some("1 more try".to_owned()),
@@ -53,8 +54,8 @@ fn details(lane: &Lane, number: usize, step: &Step) -> Vec<String> {
     let shell = step.shell.join(" ");
     [
         (!step.needs.is_empty()).then(|| format!("needs {}", names(&step.needs))),
-        (step.needs.is_empty() && !step.after.is_empty() && !is_next).then(|| format!("after {}", names(&step.after))),
-        (step.after.is_empty() && number > 0).then(|| "at once".into()),
+        (step.needs.is_empty() && !after.is_empty() && !is_next).then(|| format!("after {}", names(&after))),
+        (after.is_empty() && number > 0).then(|| "at once".into()),
         (!conditions.is_empty()).then(|| format!("when {}", conditions.join(", "))),
         (!step.changed.is_empty()).then(|| format!("if {} changed", step.changed.join(" or "))),
         step.dir.as_ref().map(|dir| format!("in {dir}")),

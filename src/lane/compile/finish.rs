@@ -1,14 +1,27 @@
 //! The end of compiling, when every name is known: what steps are called, what they wait for, and whether that goes in circles.
 
 use super::{Compiler, Wait};
+use crate::lane::draft::Named;
 use crate::lane::order::Names;
-use crate::lane::{Step, order};
+use crate::lane::{Joint, Step, order};
 use crate::yaml::{Place, Problem, excerpt};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is waited for, with every name known.
+#[derive(Default)]
+struct Settled {
+    after: BTreeSet<usize>,
+    needs: BTreeSet<usize>,
+    deps: BTreeSet<usize>,
+    joints: BTreeSet<usize>,
+}
 
 impl Compiler<'_> {
     /// Settles names and what is waited for.
-    pub(super) fn finish(&mut self) -> Vec<Step> {
+    pub(super) fn finish(&mut self) -> (Vec<Step>, Vec<Joint>) {
+        if self.is_full {
+            return (Vec::new(), Vec::new());
+        }
         let needs = self.resolve_needs();
         let given = self.steps.iter().filter(|pending| !pending.is_made);
         let mut names = Names::new(given.map(|pending| pending.step.name.clone()).collect());
@@ -17,51 +30,92 @@ impl Compiler<'_> {
             if pending.is_made {
                 pending.step.name = names.take(&pending.step.name);
             }
-            let (mut after, mut needed, mut deps) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-            for wait in pending.waits {
-                match wait {
-                    Wait::Step(number) => drop(after.insert(number)),
-                    Wait::Success(number) => drop(needed.insert(number)),
-                    Wait::Dependency(number) => drop(deps.insert(number)),
-                    Wait::Needs(number) => needed.extend(needs[number].iter().copied()),
-                }
-            }
-            needed.extend(&deps);
-            after.extend(&needed);
-            let [after, needs, deps] = [after, needed, deps].map(|numbers| numbers.into_iter().collect());
-            steps.push(Step { after, needs, deps, ..pending.step });
+            let Settled { after, needs, deps, joints } = self.settle(pending.waits, &needs);
+            let [after, needs, deps, joints] =
+                [after, needs, deps, joints].map(|numbers| numbers.into_iter().collect());
+            steps.push(Step { after, needs, deps, joints, ..pending.step });
         }
-        self.refuse_circles(&steps);
+        let mut settled = Vec::new();
+        for waits in std::mem::take(&mut self.joints) {
+            let Settled { after, joints, .. } = self.settle(waits, &needs);
+            settled.push(Joint { steps: after.into_iter().collect(), joints: joints.into_iter().collect() });
+        }
+        self.refuse_circles(&steps, &settled);
         self.settle_entries(&steps);
-        steps
+        (steps, settled)
     }
 
+    fn settle(&mut self, waits: Vec<Wait>, needs: &[Vec<usize>]) -> Settled {
+        let mut settled = Settled::default();
+        for wait in waits {
+            match wait {
+                Wait::Step(number) => drop(settled.after.insert(number)),
+                Wait::Success(number) => drop(settled.needs.insert(number)),
+                Wait::Dependency(number) => drop(settled.deps.insert(number)),
+                Wait::Joint(number) => drop(settled.joints.insert(number)),
+                Wait::Needs(number) => {
+                    if !self.has_grown_at_the_end(needs[number].len()) {
+                        settled.needs.extend(&needs[number]);
+                    }
+                }
+            }
+        }
+        settled.needs.extend(&settled.deps);
+        settled.after.extend(&settled.needs);
+        settled
+    }
+
+    fn has_grown_at_the_end(&mut self, waits: usize) -> bool {
+        let path = self.path_of(&self.including[0]);
+        self.has_grown(0, waits, &path, Place { line: 1, column: 1 })
+    }
+
+    /// The steps that each `needs` names.
     fn resolve_needs(&mut self) -> Vec<Vec<usize>> {
-        let mut resolved = Vec::new();
-        for (names, path, prefix) in std::mem::take(&mut self.needs) {
-            let mut steps = Vec::new();
+        let all = std::mem::take(&mut self.needs);
+        for (names, path, prefix) in &all {
             for named in names {
-                if let Some((made, _)) = self.labels.get(&format!("{prefix}{}", named.name)) {
-                    steps.extend(made.iter().copied());
+                if self.labels.contains_key(&format!("{prefix}{}", named.name)) {
                     continue;
                 }
-                let inside = |label: &&String| label.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/'));
+                let inside = |label: &&String| label.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/'));
                 let known: Vec<String> =
                     self.labels.keys().filter(inside).map(|l| l[prefix.len()..].to_owned()).collect();
                 let problem = Problem::at(named.place, format!("there is no step `{}`", excerpt(&named.name)));
                 let hint = format!("steps with a name: {}", known.join(", "));
-                self.complain(&path, problem.hint(hint).near(&named.name, known.iter().map(String::as_str)));
+                self.complain(path, problem.hint(hint).near(&named.name, known.iter().map(String::as_str)));
             }
-            resolved.push(steps);
+        }
+        let mut resolved = Vec::new();
+        for (names, _, prefix) in &all {
+            let mut open: Vec<Wait> = Vec::new();
+            let (mut steps, mut seen) = (BTreeSet::new(), BTreeSet::new());
+            let made = |named: &Named, prefix: &str| self.labels.get(&format!("{prefix}{}", named.name));
+            open.extend(names.iter().filter_map(|named| made(named, prefix)).flat_map(|label| &label.made));
+            while let Some(wait) = open.pop() {
+                match wait {
+                    Wait::Step(number) | Wait::Success(number) | Wait::Dependency(number) => drop(steps.insert(number)),
+                    Wait::Joint(number) if seen.insert(wait) => open.extend(&self.joints[number]),
+                    Wait::Needs(number) if seen.insert(wait) => {
+                        let (names, _, prefix) = &all[number];
+                        open.extend(names.iter().filter_map(|named| made(named, prefix)).flat_map(|label| &label.made));
+                    }
+                    Wait::Joint(_) | Wait::Needs(_) => {}
+                }
+            }
+            if self.has_grown_at_the_end(steps.len()) {
+                steps.clear();
+            }
+            resolved.push(steps.into_iter().collect());
         }
         resolved
     }
 
-    fn refuse_circles(&mut self, steps: &[Step]) {
-        let Some(circle) = order::circle(steps) else { return };
+    fn refuse_circles(&mut self, steps: &[Step], joints: &[Joint]) {
+        let Some(circle) = order::circle(steps, joints) else { return };
         let names: Vec<&str> = circle.iter().map(|number| steps[*number].name.as_str()).collect();
         let place = names.iter().find_map(|name| self.labels.get(*name));
-        let place = place.map_or(Place { line: 1, column: 1 }, |label| label.1);
+        let place = place.map_or(Place { line: 1, column: 1 }, |label| label.place);
         let problem = Problem::at(place, format!("steps wait for each other: {}", names.join(" → ")));
         let hint = "a step without `needs` waits for all before it; give it `needs: []` if it should not";
         self.complain(&self.path_of(&self.including[0]), problem.hint(hint));
@@ -69,15 +123,23 @@ impl Compiler<'_> {
 
     /// Finds what each entry depends on and an earlier one has put in.
     fn settle_entries(&mut self, steps: &[Step]) {
-        for (number, entry) in self.entries.iter_mut().enumerate() {
-            let gathered = self.gathers.iter().filter(|gather| gather.entry == number).flat_map(|gather| &gather.steps);
-            let mut needed: BTreeSet<usize> = gathered.copied().collect();
+        let mut gathered: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for gather in &self.gathers {
+            gathered.entry(gather.entry).or_default().extend(&gather.steps);
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        for (number, entry) in entries.iter_mut().enumerate() {
+            let mut needed: BTreeSet<usize> = gathered.remove(&number).into_iter().flatten().collect();
             let mut open: Vec<usize> = entry.steps.iter().chain(&needed).copied().collect();
             while let Some(step) = open.pop() {
                 open.extend(steps[step].deps.iter().filter(|dep| needed.insert(**dep)));
             }
+            if self.has_grown_at_the_end(needed.len()) {
+                break;
+            }
             let is_own = |step: &usize| entry.steps.first().is_some_and(|first| step >= first);
             entry.needed = needed.into_iter().filter(|step| !is_own(step)).collect();
         }
+        self.entries = entries;
     }
 }

@@ -12,10 +12,15 @@ use crate::limits::LANE_TIMEOUT;
 use crate::yaml::{Place, Problem, excerpt};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// The most steps of a lane: what includes and tasks can grow to.
 const MOST_STEPS: usize = 10_000;
+/// The most items and mentions of tasks that are put in to make them, whether they make steps or not.
+const MOST_ITEMS: usize = 30_000;
+/// The most that all steps together wait for, where each says so for itself.
+const MOST_WAITS: usize = 1_000_000;
 /// The deepest that lanes include each other.
 const DEEPEST: usize = 32;
 
@@ -26,7 +31,7 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
     let scope = Scope::of(draft, compiler.path_of(name), String::new(), BTreeMap::new());
     compiler.including.push(name.to_owned());
     compiler.items(&draft.items, &scope, &[]);
-    let steps = compiler.finish();
+    let (steps, joints) = compiler.finish();
     if !compiler.fault.files.is_empty() {
         return Err(compiler.fault);
     }
@@ -38,6 +43,7 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
         env: draft.env.clone(),
         jobs: draft.jobs,
         steps,
+        joints,
         entries: compiler.entries,
         gathers: compiler.gathers,
     })
@@ -54,6 +60,8 @@ enum Wait {
     Dependency(usize),
     /// The names of one `needs`.
     Needs(usize),
+    /// All of a joint, which must have ended.
+    Joint(usize),
 }
 
 /// The file that is being put in, and what holds in it.
@@ -62,12 +70,14 @@ struct Scope<'b> {
     form: Form,
     prefix: String,
     env: BTreeMap<String, String>,
+    /// The most time that a step gets, where an included lane says so.
+    timeout: Option<Duration>,
     tasks: &'b BTreeMap<String, Task>,
 }
 
 impl<'b> Scope<'b> {
     fn of(draft: &'b Draft, path: String, prefix: String, env: BTreeMap<String, String>) -> Self {
-        Self { path, form: draft.form, prefix, env, tasks: &draft.tasks }
+        Self { path, form: draft.form, prefix, env, timeout: None, tasks: &draft.tasks }
     }
 }
 
@@ -87,6 +97,15 @@ enum Name {
     Made(String),
 }
 
+/// What needs can name.
+struct Label {
+    /// Its last steps.
+    made: Vec<Wait>,
+    place: Place,
+    /// Whether it is a dependency, which gives its name to a step.
+    is_dependency: bool,
+}
+
 struct Compiler<'b> {
     book: &'b Book,
     steps: Vec<Pending>,
@@ -96,13 +115,22 @@ struct Compiler<'b> {
     members: Vec<Range<usize>>,
     /// The number of the member that is being put in, in a group of the lane itself.
     member: Option<usize>,
-    /// By whole name: the last steps of what is called so, and the line where it stands.
-    labels: BTreeMap<String, (Vec<usize>, Place)>,
+    /// By whole name: what is called so.
+    labels: BTreeMap<String, Label>,
     needs: Vec<(Vec<Named>, String, String)>,
+    /// What several wait for together.
+    joints: Vec<Vec<Wait>>,
     /// Tasks that are in the lane, by file and name.
     tasks: BTreeMap<String, Vec<usize>>,
     including: Vec<String>,
     resolving: Vec<String>,
+    /// The test reports of steps, and whose they are.
+    reports: BTreeMap<PathBuf, String>,
+    /// Items and mentions of tasks so far, and what all steps wait for.
+    items: usize,
+    waits: usize,
+    /// Whether it has grown too large, which is said once and ends it.
+    is_full: bool,
     fault: LaneFault,
 }
 
@@ -117,9 +145,14 @@ impl<'b> Compiler<'b> {
             member: None,
             labels: BTreeMap::new(),
             needs: Vec::new(),
+            joints: Vec::new(),
             tasks: BTreeMap::new(),
             including: Vec::new(),
             resolving: Vec::new(),
+            reports: BTreeMap::new(),
+            items: 0,
+            waits: 0,
+            is_full: false,
             fault: LaneFault::default(),
         }
     }
@@ -146,47 +179,55 @@ impl<'b> Compiler<'b> {
     }
 
     /// Puts entries in one after the other. What has no `needs` waits for everything before it; gives the last steps.
-    fn items(&mut self, items: &[Item], scope: &Scope<'b>, first: &[Wait]) -> Vec<usize> {
-        let mut before: Vec<Wait> = first.to_vec();
-        let mut last: Vec<usize> = Vec::new();
+    fn items(&mut self, items: &[Item], scope: &Scope<'b>, first: &[Wait]) -> Vec<Wait> {
+        let mut last: Vec<Wait> = Vec::new();
         for item in items {
-            let waits = self.waits(item, scope, &before);
+            let waits = match &item.needs {
+                Some(names) => self.named_waits(names, scope),
+                None => self.all_of(std::mem::take(&mut last), first),
+            };
             let start = self.steps.len();
             let made = self.item(item, scope, &waits);
+            if self.is_full {
+                break;
+            }
             if self.including.len() == 1 {
                 self.entry(item, start);
             }
-            if item.needs.is_none() {
-                last.clear();
-            }
             last.extend(made);
-            before = last.iter().map(|step| Wait::Step(*step)).collect();
-            if before.is_empty() {
-                before = first.to_vec();
+            if last.is_empty() && item.needs.is_none() {
+                last = waits;
             }
         }
         last
     }
 
-    fn waits(&mut self, item: &Item, scope: &Scope<'b>, otherwise: &[Wait]) -> Vec<Wait> {
-        match &item.needs {
-            None => otherwise.to_vec(),
-            Some(names) => {
-                self.needs.push((names.clone(), scope.path.clone(), scope.prefix.clone()));
-                vec![Wait::Needs(self.needs.len() - 1)]
+    /// What waits for all of these, or where there are none for the others.
+    fn all_of(&mut self, last: Vec<Wait>, otherwise: &[Wait]) -> Vec<Wait> {
+        match last.as_slice() {
+            [] => otherwise.to_vec(),
+            [Wait::Step(_) | Wait::Joint(_)] => last,
+            [_, ..] => {
+                self.joints.push(last);
+                vec![Wait::Joint(self.joints.len() - 1)]
             }
         }
     }
 
-    fn item(&mut self, item: &Item, scope: &Scope<'b>, waits: &[Wait]) -> Vec<usize> {
-        if self.is_full(&scope.path, item.place) {
+    fn named_waits(&mut self, names: &[Named], scope: &Scope<'b>) -> Vec<Wait> {
+        self.needs.push((names.to_vec(), scope.path.clone(), scope.prefix.clone()));
+        vec![Wait::Needs(self.needs.len() - 1)]
+    }
+
+    fn item(&mut self, item: &Item, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
+        if self.has_grown(1, 0, &scope.path, item.place) {
             return Vec::new();
         }
         let made = match &item.kind {
             Kind::Run(run) => {
                 let given = item.name.as_ref().map(|name| Name::Given(format!("{}{name}", scope.prefix)));
                 let made = || Name::Made(format!("{}{}", scope.prefix, order::first_words(run)));
-                vec![self.step(given.unwrap_or_else(made), run, &item.options, scope, waits)]
+                vec![Wait::Step(self.step(given.unwrap_or_else(made), run, &item.options, scope, waits))]
             }
             Kind::Task(named) => self.task_step(item, named, scope, waits),
             Kind::Lane(named) => self.include(item, named, scope, waits),
@@ -195,8 +236,12 @@ impl<'b> Compiler<'b> {
                 let is_own = self.including.len() == 1;
                 for (number, member) in members.iter().enumerate() {
                     self.member = if is_own { Some(number) } else { self.member };
-                    let (waits, start) = (self.waits(member, scope, waits), self.steps.len());
-                    made.extend(self.item(member, scope, &waits));
+                    let own = member.needs.as_ref().map(|names| self.named_waits(names, scope));
+                    let start = self.steps.len();
+                    made.extend(self.item(member, scope, own.as_deref().unwrap_or(waits)));
+                    if self.is_full {
+                        break;
+                    }
                     ranges.push(start..self.steps.len());
                 }
                 self.member = if is_own { None } else { self.member };
@@ -211,17 +256,33 @@ impl<'b> Compiler<'b> {
         if let Some(label) = label {
             self.label(&label, &made, item, scope);
         }
+        if item.options.junit.is_some() && !self.is_full {
+            self.refuse_shared_report(item, scope);
+        }
         made
     }
 
-    fn label(&mut self, label: &str, made: &[usize], item: &Item, scope: &Scope<'b>) {
+    /// Refuses a test report that another step writes too: it would count as evidence for both.
+    fn refuse_shared_report(&mut self, item: &Item, scope: &Scope<'b>) {
+        let Some(Step { dir, junit: Some(junit), name, .. }) = self.steps.last().map(|last| &last.step) else { return };
+        let path = Path::new(dir.as_deref().unwrap_or(".")).join(junit);
+        let path: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let (report, name) = (excerpt(&path.display().to_string()), name.clone());
+        if let Some(first) = self.reports.insert(path, name) {
+            let message = format!("the test report `{report}` is that of the step `{}` too", excerpt(&first));
+            self.complain(&scope.path, Problem::at(item.place, message).hint("let each step write its own"));
+        }
+    }
+
+    fn label(&mut self, label: &str, made: &[Wait], item: &Item, scope: &Scope<'b>) {
         let whole = format!("{}{label}", scope.prefix);
+        let new = Label { made: made.to_vec(), place: item.place, is_dependency: false };
         if scope.form == Form::Toml {
-            self.labels.entry(whole).or_insert_with(|| (made.to_vec(), item.place));
+            self.labels.entry(whole).or_insert(new);
             return; // nothing can be named there, and nothing needs to be
         }
-        if let Some((_, first)) = self.labels.insert(whole, (made.to_vec(), item.place)) {
-            let message = format!("a second step is named `{}`; the first is in line {}", excerpt(label), first.line);
+        if let Some(Label { place, is_dependency: false, .. }) = self.labels.insert(whole, new) {
+            let message = format!("a second step is named `{}`; the first is in line {}", excerpt(label), place.line);
             self.complain(&scope.path, Problem::at(item.place, message).hint("give one of them another name"));
         }
     }
@@ -254,7 +315,7 @@ impl<'b> Compiler<'b> {
     }
 
     /// Puts another lane in: its steps get its label before their names.
-    fn include(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<usize> {
+    fn include(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
         if self.including.contains(&named.name) || self.including.len() >= DEEPEST {
             let circle = format!("{} → {}", self.including.join(" → "), named.name);
             let problem = Problem::at(named.place, format!("a lane includes itself: {circle}"));
@@ -266,6 +327,7 @@ impl<'b> Compiler<'b> {
         let outer = scope.env.iter().chain(&item.options.env);
         let env = draft.env.iter().chain(outer).map(|(name, value)| (name.clone(), value.clone())).collect();
         let inner = Scope::of(draft, self.path_of(&named.name), format!("{}{label}/", scope.prefix), env);
+        let inner = Scope { timeout: lesser(draft.timeout, scope.timeout), ..inner };
         self.including.push(named.name.clone());
         let made = self.items(&draft.items, &inner, waits);
         self.including.pop();
@@ -287,7 +349,7 @@ impl<'b> Compiler<'b> {
             ),
             dir: options.dir.clone(),
             env,
-            timeout: options.timeout,
+            timeout: lesser(options.timeout, scope.timeout),
             retries: options.retries.unwrap_or(0),
             retry_delay: options.retry_delay.unwrap_or(pause),
             when: options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
@@ -295,6 +357,7 @@ impl<'b> Compiler<'b> {
             allow_failure: options.allow_failure,
             junit: options.junit.clone(),
             after: Vec::new(),
+            joints: Vec::new(),
             needs: Vec::new(),
             deps: Vec::new(),
             on_demand: false,
@@ -303,17 +366,30 @@ impl<'b> Compiler<'b> {
         self.steps.len() - 1
     }
 
-    fn is_full(&mut self, path: &str, place: Place) -> bool {
-        let is_full = self.steps.len() >= MOST_STEPS;
-        if is_full {
-            self.complain(path, Problem::at(place, format!("a lane has at most {MOST_STEPS} steps")));
+    /// Counts what is about to be put in, and says once when that is too much.
+    fn has_grown(&mut self, items: usize, waits: usize, path: &str, place: Place) -> bool {
+        (self.items, self.waits) = (self.items + items, self.waits + waits);
+        let most = match self {
+            Self { is_full: true, .. } => None,
+            Self { steps, .. } if steps.len() >= MOST_STEPS => Some(format!("at most {MOST_STEPS} steps")),
+            Self { items: MOST_ITEMS.., .. } => Some(format!("at most {MOST_ITEMS} items in all that it includes")),
+            Self { waits: MOST_WAITS.., .. } => Some(format!("at most {MOST_WAITS} pairs of steps of which one waits")),
+            Self { .. } => None,
+        };
+        if let Some(most) = most {
+            self.is_full = true;
+            self.complain(path, Problem::at(place, format!("a lane has {most}")).hint("make several lanes of it"));
         }
-        is_full
+        self.is_full
     }
 
     fn complain(&mut self, path: &str, problem: Problem) {
         self.fault.files.entry(path.to_owned()).or_default().push(problem);
     }
+}
+
+fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
 }
 
 /// What people call an item, and what it is.

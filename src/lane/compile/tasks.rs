@@ -1,6 +1,6 @@
 //! Tasks: the command of a step that names one, with what it depends on before it, each once in a lane.
 
-use super::{Compiler, Name, Scope, Wait};
+use super::{Compiler, Label, Name, Scope, Wait};
 use crate::lane::book::Shared;
 use crate::lane::draft::{Form, Item, Named, Options, Task};
 use crate::lane::entry::Gather;
@@ -19,19 +19,23 @@ struct Found<'b> {
 }
 
 impl<'b> Compiler<'b> {
-    /// A step that is a task: the task's dependencies, then its command. Of a task that only gathers others, these are the step.
-    pub(super) fn task_step(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<usize> {
+    /// A step that is a task: the task's dependencies, then its command. Of a task that only gathers others, these are the step;
+    /// so it is with one that is there already because others depend on it, of which nothing more is said.
+    pub(super) fn task_step(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
         let Some(found) = self.find_task(named, &scope.path, scope) else { return Vec::new() };
         let task = found.task;
+        if let Some(there) = self.made_for_others(item, named, scope) {
+            return self.gather(item, there.into_iter().chain(waits.iter().copied()).collect(), scope);
+        }
         let shared = match (scope.form, &task.cmd) {
             (Form::Yaml, Some(_)) => Options::default(),
             (Form::Toml, _) | (Form::Yaml, None) => item.options.of_each_command(),
         };
         let before = self.dependencies(found, &shared, scope, waits);
-        let Some(cmd) = &task.cmd else {
-            self.gather(item, &before, scope);
-            return before.iter().filter_map(Wait::step).collect();
-        };
+        if self.has_grown(0, before.len(), &scope.path, item.place) {
+            return Vec::new();
+        }
+        let Some(cmd) = &task.cmd else { return self.gather(item, before, scope) };
         let mut options = item.options.clone();
         options.dir = options.dir.or_else(|| task.dir.clone());
         let own = std::mem::take(&mut options.env);
@@ -41,25 +45,38 @@ impl<'b> Compiler<'b> {
             Form::Yaml => Name::Given(name),
             Form::Toml => Name::Made(name), // a task may stand there twice, and nothing can tell the two apart
         };
-        let made = vec![self.step(name, cmd, &options, scope, &before)];
-        self.tasks.insert(format!("{}\0{}", scope.prefix, named.name), made.clone());
-        made
+        let made = self.step(name, cmd, &options, scope, &before);
+        self.tasks.insert(format!("{}\0{}", scope.prefix, named.name), vec![made]);
+        vec![Wait::Step(made)]
     }
 
-    fn gather(&mut self, item: &Item, before: &[Wait], scope: &Scope<'b>) {
+    /// The step of a task that an earlier one depends on, where this item asks for nothing else.
+    fn made_for_others(&self, item: &Item, named: &Named, scope: &Scope<'b>) -> Option<Vec<Wait>> {
+        let is_bare = item.name.is_none() && item.needs.is_none() && item.options == Options::default();
+        let made = self.tasks.get(&format!("{}\0{}", scope.prefix, named.name))?;
+        let is_dependency = !made.is_empty() && made.iter().all(|step| self.steps[*step].step.on_demand);
+        let is_reused = scope.form == Form::Yaml && is_bare && is_dependency;
+        is_reused.then(|| made.iter().map(|step| Wait::Dependency(*step)).collect())
+    }
+
+    /// Notes what a step stands for that has no command; gives what those wait for that come after it.
+    fn gather(&mut self, item: &Item, before: Vec<Wait>, scope: &Scope<'b>) -> Vec<Wait> {
         if let Some(key) = item.options.of_one_command() {
             let problem =
                 Problem::at(item.place, format!("`{key}` goes with a command, and this task only gathers others"));
             self.complain(&scope.path, problem.hint("give it to the tasks that it depends on"));
         }
-        let steps = before.iter().filter_map(|wait| if let Wait::Dependency(step) = wait { Some(*step) } else { None });
+        let steps = before.iter().filter_map(Wait::dependency);
         self.gathers.push(Gather {
             entry: self.entries.len(),
             member: self.member,
             steps: steps.collect(),
             when: item.options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
             changed: item.options.changed.clone(),
+            env: scope.env.clone(),
         });
+        let ended = |wait| if let Wait::Dependency(step) = wait { Wait::Step(step) } else { wait };
+        before.into_iter().map(ended).collect()
     }
 
     /// The last steps of a task that others depend on; put in at its first mention.
@@ -77,17 +94,18 @@ impl<'b> Compiler<'b> {
         }
         let Some(found) = self.find_task(named, path, scope) else { return Vec::new() };
         let before = self.dependencies(found, shared, scope, waits);
-        if self.is_full(path, named.place) {
+        if self.has_grown(0, before.len(), path, named.place) {
             return Vec::new();
         }
         let made = match &found.task.cmd {
-            None => before.iter().filter_map(Wait::step).collect(),
+            None => before.iter().filter_map(Wait::dependency).collect(),
             Some(cmd) => {
                 let options = Options { dir: found.task.dir.clone(), env: found.task.env.clone(), ..shared.clone() };
                 let name = format!("{}{}", scope.prefix, named.name);
                 let number = self.step(Name::Made(name.clone()), cmd, &options, scope, &before);
                 self.steps[number].step.on_demand = true;
-                self.labels.entry(name).or_insert_with(|| (vec![number], named.place));
+                let made = vec![Wait::Step(number)];
+                self.labels.entry(name).or_insert(Label { made, place: named.place, is_dependency: true });
                 vec![number]
             }
         };
@@ -100,6 +118,9 @@ impl<'b> Compiler<'b> {
         self.resolving.push(of.name.to_owned());
         let (mut before, mut tail) = (BTreeSet::new(), Vec::new());
         for dep in &of.task.deps {
+            if self.has_grown(1, 0, path, dep.place) {
+                break;
+            }
             if let Some(start) = self.resolving.iter().position(|open| *open == dep.name) {
                 let circle = format!("{} → {}", self.resolving[start..].join(" → "), dep.name);
                 let problem = Problem::at(dep.place, format!("a task depends on itself: {circle}"));
@@ -154,10 +175,10 @@ impl<'b> Compiler<'b> {
 }
 
 impl Wait {
-    fn step(&self) -> Option<usize> {
+    fn dependency(&self) -> Option<usize> {
         match self {
-            Self::Step(number) | Self::Success(number) | Self::Dependency(number) => Some(*number),
-            Self::Needs(_) => None,
+            Self::Dependency(number) => Some(*number),
+            Self::Step(_) | Self::Success(_) | Self::Needs(_) | Self::Joint(_) => None,
         }
     }
 }

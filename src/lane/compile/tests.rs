@@ -18,7 +18,7 @@ fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneFault> {
 fn drawn(files: &[(&str, &str)]) -> String {
     let lane = lane(files).unwrap_or_else(|fault| panic!("{fault}"));
     let line = |(number, step): (usize, &crate::lane::Step)| {
-        format!("{number} {} [{}] after {:?} needs {:?}\n", step.name, step.run, step.after, step.needs)
+        format!("{number} {} [{}] after {:?} needs {:?}\n", step.name, step.run, lane.before(number), step.needs)
     };
     lane.steps.iter().enumerate().map(line).collect()
 }
@@ -180,4 +180,127 @@ fn a_graph_of_a_thousand_steps_is_made_in_no_time() {
     }
     let lane = lane(&[("verify", &text)]).unwrap();
     assert_eq!((lane.steps.len(), lane.steps[999].needs.as_slice()), (1000, [949, 950].as_slice()));
+}
+
+/// Lanes `l0` to `l23`, each with these steps, the name of the next one in it for `NEXT`; the last one with others.
+fn tower(steps: &str, last: &str) -> Result<Lane, LaneFault> {
+    let name = |depth: usize| format!("l{depth}");
+    let text = |depth| if depth == 23 { last.to_owned() } else { steps.replace("NEXT", &name(depth + 1)) };
+    let files: Vec<(String, String)> = (0..24).map(|depth| (name(depth), text(depth))).collect();
+    lane(&files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect::<Vec<_>>())
+}
+
+#[test]
+fn what_doubles_without_making_steps_is_refused_as_well() {
+    let twice = "steps: [{ name: a, lane: NEXT }, { name: b, lane: NEXT }]";
+    for last in ["steps: [{ name: x }]", "tasks: { a: { deps: [b] }, b: { deps: [c] }, c: x }\nsteps: [{ task: a }]"] {
+        let told = tower(twice, last).unwrap_err().to_string();
+        assert_eq!(told.matches("a lane has at most").count(), 1, "{told}");
+    }
+}
+
+#[test]
+fn a_full_lane_is_said_once_however_its_tasks_depend_on_each_other() {
+    let mut text = String::from("tasks:\n");
+    for layer in 0..40 {
+        let deps = if layer == 39 { String::new() } else { format!(", deps: [a{0}, b{0}]", layer + 1) };
+        text.push_str(&format!("  a{layer}: {{ cmd: x{deps} }}\n  b{layer}: {{ cmd: x{deps} }}\n"));
+    }
+    text.push_str("steps:\n");
+    text.push_str(&"  - run: x\n".repeat(9_999));
+    text.push_str("  - task: a0\n");
+    let told = lane(&[("verify", &text)]).unwrap_err().to_string();
+    assert_eq!((told.matches("a lane has at most 10000 steps").count(), told.lines().count()), (1, 1), "{told}");
+}
+
+#[test]
+fn group_after_group_costs_what_the_groups_cost() {
+    let group = |name: &str| format!("  - name: {name}\n    parallel:\n{}", "    - run: x\n".repeat(4_999));
+    let lane = lane(&[("verify", &format!("steps:\n{}{}", group("one"), group("two")))]).unwrap();
+    assert_eq!((lane.steps.len(), lane.before(9_997), lane.joints.len()), (9_998, (0..4_999).collect(), 1));
+    assert_eq!((&lane.steps[9_997].after, &lane.steps[9_997].joints), (&vec![], &vec![0]));
+}
+
+#[test]
+fn a_task_that_is_there_for_others_is_the_step_that_names_it_later() {
+    let tasks = "tasks: { build: make, test: { cmd: x, deps: [build] } }\n";
+    let both = format!("{tasks}steps: [{{ task: test }}, {{ task: build }}, {{ run: y }}]");
+    insta::assert_snapshot!(drawn(&[("v", &both)]), @r"
+    0 build [make] after [] needs []
+    1 test [x] after [0] needs [0]
+    2 y [y] after [0, 1] needs []
+    ");
+    let lane = lane(&[("v", &both)]).unwrap();
+    assert_eq!((&lane.entries[1].steps, &lane.entries[1].needed), (&vec![], &vec![0]));
+    let again = format!(
+        "{tasks}steps: [{{ task: test }}, {{ task: build, retries: 1 }}, {{ run: y, name: z, needs: [build] }}]"
+    );
+    insta::assert_snapshot!(drawn(&[("v", &again)]), @r"
+    0 build 2 [make] after [] needs []
+    1 test [x] after [0] needs [0]
+    2 build [make] after [1] needs []
+    3 z [y] after [2] needs [2]
+    ");
+}
+
+#[test]
+fn what_a_gathering_task_needs_is_kept_for_what_comes_after_it() {
+    let text = "
+tasks: { a: x, all: { deps: [a] } }
+steps:
+  - { name: first, run: x, needs: [] }
+  - { name: early, task: a, needs: [] }
+  - { task: all, needs: [first] }
+  - { name: last, run: y }
+  - { name: named, run: y, needs: [all] }
+";
+    insta::assert_snapshot!(drawn(&[("v", text)]), @r"
+    0 first [x] after [] needs []
+    1 early [x] after [] needs []
+    2 last [y] after [0, 1] needs []
+    3 named [y] after [0, 1] needs [0, 1]
+    ");
+}
+
+#[test]
+fn a_step_has_no_more_time_than_the_included_lane_that_it_stands_in() {
+    let files = [
+        ("a", "timeout: 1m\nsteps: [{ run: x }, { lane: b }]"),
+        ("b", "timeout: 10s\nsteps: [{ run: x }, { run: x, timeout: 5s }, { run: x, timeout: 20s }, { lane: c }]"),
+        ("c", "timeout: 1h\nsteps: [{ run: x }]"),
+    ];
+    let lane = lane(&files).unwrap();
+    let times: Vec<Option<u64>> = lane.steps.iter().map(|step| step.timeout.map(|time| time.as_secs())).collect();
+    assert_eq!((lane.timeout.as_secs(), times), (60, vec![None, Some(10), Some(5), Some(10), Some(10)]));
+}
+
+#[test]
+fn a_test_report_belongs_to_one_step() {
+    let text = "tasks: { t: { cmd: x, dir: sub } }
+steps:
+  - { name: one, run: x, dir: ./sub, junit: out/j.xml }
+  - { name: two, run: x, junit: out/j.xml }
+  - { name: three, task: t, junit: ./out//j.xml }
+";
+    let told = lane(&[("v", text)]).unwrap_err().to_string();
+    let why = "the test report `sub/out/j.xml` is that of the step `one` too (let each step write its own)";
+    assert_eq!(told, format!("lanes/v.yaml:5:5: {why}"));
+}
+
+#[test]
+fn what_an_included_lane_says_for_itself_and_cannot_hold_is_said_where_it_is_included() {
+    let mut book = Book::default();
+    book.add_lane("a", "lanes/a.yaml", "jobs: 2\nsteps: [{ lane: b }, { parallel: [{ run: x }, { lane: c }] }]");
+    book.add_lane("b", "lanes/b.yaml", "jobs: 3\nfail_fast: false\nsteps: [{ lane: c }]");
+    book.add_lane("c", "lanes/c.yaml", "jobs: 2\nfail_fast: true\nsteps: [{ run: x }]");
+    let of_a: Vec<String> = book.warnings_of("a").iter().map(ToString::to_string).collect();
+    let expected = [
+        "lanes/a.yaml:2:17: `fail_fast: false` of lane `b` means nothing here: that of lane `a` counts (write it there, or run `b` by itself)",
+        "lanes/a.yaml:2:17: `jobs: 3` of lane `b` means nothing here: that of lane `a` counts (write it there, or run `b` by itself)",
+        "lanes/b.yaml:3:17: `fail_fast: true` of lane `c` means nothing here: that of lane `b` counts (write it there, or run `c` by itself)",
+        "lanes/b.yaml:3:17: `jobs: 2` of lane `c` means nothing here: that of lane `b` counts (write it there, or run `c` by itself)",
+    ];
+    assert_eq!(of_a, expected);
+    let all: Vec<String> = book.check().2.iter().map(ToString::to_string).collect();
+    assert_eq!(all, expected);
 }

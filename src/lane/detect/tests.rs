@@ -22,7 +22,9 @@ fn project(files: &[(&str, &str)], programs: &str) -> Facts {
 /// What was detected, a line each; steps that run at once have a `|` before them.
 fn told(detected: &Detected) -> String {
     let Ok(lane) = detected.lane() else { return format!("nothing\n{}", lines("  # ", &detected.remarks)) };
-    let is_beside = |step: &Step| lane.steps.iter().filter(|other| other.after == step.after).count() > 1;
+    let is_beside = |step: &Step| {
+        lane.steps.iter().filter(|other| (&other.after, &other.joints) == (&step.after, &step.joints)).count() > 1
+    };
     let mark = |step: &Step| if is_beside(step) { "|" } else { "-" };
     let steps: String =
         lane.steps.iter().map(|step| format!("  {} {}: {}\n", mark(step), step.name, step.run)).collect();

@@ -24,7 +24,8 @@ pub(super) fn go(facts: &Facts) -> Option<Findings> {
         found.lacks("Go", "go");
         return Some(found);
     }
-    let fmt = "! gofmt -l . | grep -v '^vendor/'"; // gofmt itself is content with whatever it finds
+    // gofmt itself is content with whatever it finds, but not with what it cannot read.
+    let fmt = "out=$(gofmt -l .) && ! printf '%s\\n' \"$out\" | grep -v -e '^vendor/' -e '^$'";
     found.check_by(facts, "gofmt", Effect::Reads, "fmt", fmt);
     if facts.has_prefix(".golangci.") {
         found.check_by(facts, "golangci-lint", Effect::Reads, "lint", "golangci-lint run");

@@ -1,8 +1,11 @@
 //! TOML as nodes with places, as the readers of YAML files take them.
 
-use crate::yaml::{Key, Node, Place, Problem, Problems, Value, excerpt};
+use crate::yaml::{Key, MAX_VALUES, Node, Place, Problem, Problems, Value, excerpt};
 use ::toml::Spanned;
 use ::toml::de::{DeString, DeTable, DeValue, Error};
+
+/// The bytes of a piece of text whose characters are counted once.
+const PIECE: usize = 256;
 
 /// What stands at the top of a file.
 #[derive(Debug, Default)]
@@ -17,7 +20,7 @@ pub(super) struct Top {
 pub(super) fn top(text: &str, wanted: &[&str]) -> Result<Top, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
-    let mut reader = Reader { text, lines, problems: Problems::default() };
+    let mut reader = Reader { text, lines, chars: chars(text), values: 0, problems: Problems::default() };
     let (document, errors) = DeTable::parse_recoverable(text);
     errors.iter().for_each(|error| reader.not_toml(error));
     if !reader.problems.is_empty() {
@@ -41,13 +44,21 @@ struct Reader<'t> {
     text: &'t str,
     /// Where each line begins.
     lines: Vec<usize>,
+    /// How many characters begin before each piece of the text.
+    chars: Vec<usize>,
+    values: usize,
     problems: Problems,
 }
 
 impl Reader<'_> {
     fn node(&mut self, value: &Spanned<DeValue<'_>>) -> Node {
         let place = self.place(value.span().start);
+        self.values += 1;
+        if self.values == MAX_VALUES + 1 {
+            self.problems.push(Problem::at(place, format!("more than {MAX_VALUES} values")).hint("split the file"));
+        }
         let value = match value.get_ref() {
+            _ if self.values > MAX_VALUES => Value::Null,
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Boolean(flag) => Value::Bool(*flag),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
@@ -89,7 +100,24 @@ impl Reader<'_> {
 
     fn place(&self, offset: usize) -> Place {
         let line = self.lines.partition_point(|start| *start <= offset).max(1);
-        let before = self.text.get(self.lines[line - 1]..offset).unwrap_or_default();
-        Place { line, column: before.chars().count() + 1 }
+        Place { line, column: self.chars_before(offset) - self.chars_before(self.lines[line - 1]) + 1 }
     }
+
+    fn chars_before(&self, offset: usize) -> usize {
+        let offset = offset.min(self.text.len());
+        let piece = offset / PIECE;
+        self.chars[piece] + begun(&self.text.as_bytes()[piece * PIECE..offset])
+    }
+}
+
+/// How many characters begin before each piece of a text, so that a place in a long line is not counted from its start.
+fn chars(text: &str) -> Vec<usize> {
+    let sum = |sum: &mut usize, piece: &[u8]| Some(std::mem::replace(sum, *sum + begun(piece)));
+    let pieces = text.as_bytes().chunks(PIECE).chain([&[][..]]);
+    pieces.scan(0, sum).collect()
+}
+
+/// How many characters begin in these bytes of UTF-8.
+fn begun(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

@@ -17,7 +17,7 @@ fn lane(text: &str) -> Lane {
 /// One line a step: its name, command, what it waits for, and what its task depends on.
 fn drawn(lane: &Lane) -> String {
     let line = |(number, step): (usize, &Step)| {
-        format!("{number} {} [{}] after {:?} deps {:?}\n", step.name, step.run, step.after, step.deps)
+        format!("{number} {} [{}] after {:?} deps {:?}\n", step.name, step.run, lane.before(number), step.deps)
     };
     lane.steps.iter().enumerate().map(line).collect()
 }
@@ -94,7 +94,7 @@ fn a_file_of_an_existing_project_is_read_as_it_is() {
     let said = (group.when.as_deref(), group.timeout, group.retries, group.retry_delay, group.needed.as_slice());
     let three = Some(Duration::from_secs(3));
     assert_eq!(said, (Some("X=1"), Some(Duration::from_secs(5)), Some(1), three, [0, 2].as_slice()));
-    assert_eq!(book(FULL).warnings_of("ci").count(), 0);
+    assert_eq!(book(FULL).warnings_of("ci").len(), 0);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
         book.lane("odd").unwrap_err().to_string(),
         ".fledge/lanes/a.toml:1:59: there is no task `gone` (there are: fmt, test, x, y)"
     );
-    let warnings = |name: &str| book.warnings_of(name).map(ToString::to_string).collect::<Vec<_>>();
+    let warnings = |name: &str| book.warnings_of(name).iter().map(ToString::to_string).collect::<Vec<_>>();
     let task = "fledge.toml:1:11: task `fmt` is also in fledge.yaml, and that one is used (remove one of them)";
     assert_eq!(
         warnings("ci"),
@@ -314,4 +314,16 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn one_long_line_is_read_as_fast_as_many_short_ones_and_no_further_than_others() {
+    let text = |count: usize| format!("lanes.ci.steps = [{}5]", "'é',".repeat(count));
+    let told = |count: usize| book(&text(count)).lane("ci").unwrap_err().to_string();
+    assert!(told(150_000).contains(": more than 100000 values (split the file)"), "{}", told(150_000));
+    assert!(
+        told(90_000).contains("fledge.toml:1:360019: expected a step, found the number 5"),
+        "{}",
+        &told(90_000)[..500]
+    );
 }

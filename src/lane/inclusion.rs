@@ -1,0 +1,55 @@
+//! What an included lane says about itself that cannot hold inside of another: how many steps run at once, and what a failure ends.
+
+use super::book::{Book, Remark};
+use super::draft::{Item, Kind, Named};
+use crate::yaml::Problem;
+use std::collections::BTreeSet;
+
+/// The warnings for a lane and for all that it includes, each where the other is included.
+pub(super) fn without_effect(book: &Book, lane: &str) -> Vec<Remark> {
+    let (mut seen, mut open, mut remarks) = (BTreeSet::new(), vec![lane.to_owned()], Vec::new());
+    while let Some(lane) = open.pop() {
+        if seen.insert(lane.clone()) {
+            remarks.extend(in_one(book, &lane));
+            open.extend(includes(book, &lane).into_iter().map(|named| named.name.clone()));
+        }
+    }
+    remarks
+}
+
+/// The warnings for what a lane itself includes.
+pub(super) fn in_one(book: &Book, lane: &str) -> Vec<Remark> {
+    let Some((chapter, outer)) = book.lanes.get(lane).and_then(|chapter| Some((chapter, chapter.draft.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let mut remarks = Vec::new();
+    for named in includes(book, lane) {
+        let Some(inner) = book.lanes.get(&named.name).and_then(|chapter| chapter.draft.as_ref()) else { continue };
+        let fail_fast = inner.fail_fast.filter(|is| *is != outer.fail_fast.unwrap_or(true));
+        let jobs = inner.jobs.filter(|jobs| Some(*jobs) != outer.jobs);
+        let said = [fail_fast.map(|is| format!("fail_fast: {is}")), jobs.map(|jobs| format!("jobs: {jobs}"))];
+        for said in said.into_iter().flatten() {
+            let message = format!("`{said}` of lane `{}` means nothing here: that of lane `{lane}` counts", named.name);
+            let problem = Problem::at(named.place, message);
+            let problem = problem.hint(format!("write it there, or run `{}` by itself", named.name));
+            remarks.push(Remark { path: chapter.path.clone(), lane: Some(lane.to_owned()), problem });
+        }
+    }
+    remarks
+}
+
+/// The lanes that a lane includes, where they are named.
+fn includes<'b>(book: &'b Book, lane: &str) -> Vec<&'b Named> {
+    let draft = book.lanes.get(lane).and_then(|chapter| chapter.draft.as_ref());
+    let (mut named, mut open): (Vec<&Named>, Vec<&Item>) = (Vec::new(), Vec::new());
+    open.extend(draft.iter().flat_map(|draft| &draft.items).rev());
+    while let Some(item) = open.pop() {
+        match &item.kind {
+            Kind::Lane(lane) => named.push(lane),
+            Kind::Group(members) => open.extend(members.iter().rev()),
+            Kind::Run(_) | Kind::Task(_) => {}
+        }
+    }
+    named
+}
