@@ -3,7 +3,7 @@
 use super::display::Display;
 use super::failure::Failure;
 use super::outlet::has_place;
-use super::{LAST_WORDS, block_on, hear_out, no_output, paint, print_data, signals};
+use super::{block_on, hear_out, no_output, paint, print_data, signals};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
 use crate::limits::{Limits, MAX_SOURCE};
@@ -107,9 +107,7 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
         agent.on_record(move |record| display.show(&record.event));
     }
     let ended = agent.run_task(task).await;
-    // Events on standard output are data: their reader may be as slow as it likes. Words for people are not waited for as long.
-    let patience = if arguments.json { Duration::MAX } else { LAST_WORDS };
-    hear_out(&stop, agent.settle(patience)).await;
+    let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
         Ok(result) => result.clone(),
         Err(error) => match error.result() {
@@ -117,10 +115,13 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
             None => return Err(begin_failure(ended)),
         },
     };
-    let code = result.exit_code;
+    let mut code = result.exit_code;
     let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
     let closing = tokio::task::spawn_blocking(move || close(&result, &arguments));
-    hear_out(&stop, async { drop(closing.await) }).await;
+    was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
+    if !was_heard && code == 0 {
+        code = Reason::Cancelled.exit_code(Some(stop.cause()));
+    }
     drop(listening);
     unwritten.map_or(Ok(code), |error| Err(no_output(error)))
 }

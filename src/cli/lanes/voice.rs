@@ -12,7 +12,7 @@ use crate::duration::parse_duration;
 use crate::lane::Lane;
 use crate::lane_runner::{LaneOutcome, Listen};
 use crate::report::lane::{LaneResult, github};
-use crate::verdict::{StepProgress, StepReport};
+use crate::verdict::{Reason, StepProgress, StepReport};
 use clap::Args;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -140,7 +140,7 @@ impl Voice {
         let written = self.files.write(&result, |text| self.data.text(text));
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
         self.screen.tell(News::Over(word, passed, duration_ms, commands), false);
-        hear_out(stop, async {
+        let was_heard = hear_out(stop, async {
             self.screen.settled().await;
             self.data.settled().await;
         })
@@ -152,6 +152,7 @@ impl Voice {
                 failure.show();
                 Ok(code)
             }
+            None if passed && !was_heard => Ok(Reason::Cancelled.exit_code(Some(stop.cause()))),
             None => Ok(code),
         }
     }
