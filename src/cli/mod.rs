@@ -11,16 +11,14 @@ mod signals;
 mod steps;
 
 use crate::driver::Stop;
+use crate::report::lane::github;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
-/// How long the end of the process waits for a reader that takes nothing of its output.
-const LAST_WORDS: Duration = Duration::from_secs(10);
-/// The same when it was asked to stop.
+/// How long the end of the process waits for the readers of its output when it was asked to stop.
 const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
 
 /// Runs a written task with a language-model agent, and believes only the project's own checks.
@@ -94,44 +92,43 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-/// What was written to standard output or standard error, in pieces.
-static TAKEN: AtomicU64 = AtomicU64::new(0);
-
-/// A reader has taken a piece of what was written.
-fn was_taken() {
-    TAKEN.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Waits for what is still being printed as long as somebody takes it, and only briefly when the run was asked to stop: a reader
-/// that is stuck must not keep the process alive.
-async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
-    let stuck = async {
-        let mut taken = None;
-        while taken != Some(TAKEN.load(Ordering::Relaxed)) {
-            taken = Some(TAKEN.load(Ordering::Relaxed));
-            tokio::time::sleep(LAST_WORDS).await;
-        }
-    };
+/// Waits until all words are printed, however slow their reader is: a person may read page by page. `false` when the process was
+/// asked to stop and they were not printed soon after.
+async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) -> bool {
     let in_haste = async {
         stop.token().cancelled().await;
         tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
     };
     tokio::select! {
-        () = words => {}
-        () = in_haste => {}
-        () = stuck => {}
+        biased;
+        () = words => true,
+        () = in_haste => false,
     }
 }
 
-/// Prints a line of data. A reader that has gone away is no failure of ours; anything else that keeps data from it is.
+/// Prints a line of data, or a text; where GitHub's runner reads it, without what it would take for its commands. A reader that has
+/// gone away is no failure of ours; anything else that keeps data from it is.
 ///
 /// # Errors
 /// When it could not be written, and not because its reader has gone.
 fn print_data(line: &str) -> std::io::Result<()> {
+    if paint::speaks_to_runner() { print_raw(&github::inert(line)) } else { print_raw(line) }
+}
+
+/// The same for JSON, which stays the same JSON.
+fn print_json(json: &str) -> std::io::Result<()> {
+    if paint::speaks_to_runner() { print_raw(&inert_json(json)) } else { print_raw(json) }
+}
+
+/// In JSON `##[` only stands inside strings, and `::` never begins a line.
+fn inert_json(json: &str) -> String {
+    json.replace("##[", "##\\u005b")
+}
+
+fn print_raw(line: &str) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     let done = writeln!(out, "{line}").and_then(|()| out.flush());
-    was_taken();
     match done {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
@@ -151,5 +148,27 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_a_runner_reads_is_the_same_json_without_commands() {
+        let object = serde_json::json!({ "line": "x ##[group]y" });
+        let said = inert_json(&object.to_string());
+        assert!(!said.contains("##["), "{said}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), object);
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_is_waited_for_until_the_process_is_asked_to_stop() {
+        let stop = Stop::default();
+        let (taken, reader) = tokio::sync::oneshot::channel();
+        let (was_heard, ()) = tokio::join!(hear_out(&stop, async { drop(reader.await) }), async {
+            tokio::task::yield_now().await;
+            taken.send(()).unwrap();
+        });
+        assert!(was_heard);
+        stop.ask(crate::verdict::StopCause::Interrupt);
+        assert!(!hear_out(&stop, std::future::pending()).await);
+        assert!(hear_out(&stop, std::future::ready(())).await);
     }
 }

@@ -3,7 +3,7 @@
 use super::display::Display;
 use super::failure::Failure;
 use super::outlet::has_place;
-use super::{LAST_WORDS, block_on, hear_out, no_output, paint, print_data, signals};
+use super::{block_on, hear_out, no_output, paint, print_data, print_json, signals};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
 use crate::limits::{Limits, MAX_SOURCE};
@@ -97,7 +97,7 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
     if arguments.json {
         let unwritten = unwritten.clone();
         agent.on_record(move |record| {
-            if let Err(error) = print_data(&serde_json::to_string(record).unwrap_or_default()) {
+            if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
                 unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         });
@@ -107,9 +107,7 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
         agent.on_record(move |record| display.show(&record.event));
     }
     let ended = agent.run_task(task).await;
-    // Events on standard output are data: their reader may be as slow as it likes. Words for people are not waited for as long.
-    let patience = if arguments.json { Duration::MAX } else { LAST_WORDS };
-    hear_out(&stop, agent.settle(patience)).await;
+    let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
         Ok(result) => result.clone(),
         Err(error) => match error.result() {
@@ -117,10 +115,13 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
             None => return Err(begin_failure(ended)),
         },
     };
-    let code = result.exit_code;
+    let mut code = result.exit_code;
     let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
     let closing = tokio::task::spawn_blocking(move || close(&result, &arguments));
-    hear_out(&stop, async { drop(closing.await) }).await;
+    was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
+    if !was_heard && code == 0 {
+        code = Reason::Cancelled.exit_code(Some(stop.cause()));
+    }
     drop(listening);
     unwritten.map_or(Ok(code), |error| Err(no_output(error)))
 }
@@ -275,7 +276,7 @@ fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<
         "warnings": briefing.plan.notes,
     });
     if arguments.json {
-        print_data(&plan.to_string()).map_err(no_output)?;
+        print_json(&plan.to_string()).map_err(no_output)?;
     } else {
         print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())
             .map_err(no_output)?;

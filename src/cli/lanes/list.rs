@@ -2,8 +2,8 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
-use super::{failed, plan, say};
+use super::super::{no_output, print_data, print_json};
+use super::{Unasked, failed, plan, say};
 use crate::gate::{self, GateFault, Loaded};
 use crate::lane::Lane;
 use crate::report::lane_data;
@@ -16,6 +16,8 @@ pub(in crate::cli) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Lists the lanes; gives the exit code.
@@ -36,7 +38,7 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
     }
     if arguments.json {
         let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, detected.is_some())).collect();
-        print_data(
+        print_json(
             &serde_json::json!({ "schema_version": lane_data::LANE_SCHEMA_VERSION, "lanes": lanes }).to_string(),
         )
         .map_err(no_output)?;
@@ -47,14 +49,21 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
     }
     for lane in &lanes {
         let mark = if detected.is_some() { " (detected)" } else { "" };
-        let line = format!("{}{mark}  {}", lane.name, paint::harmless(&lane.description));
+        let line = format!("{}{mark}  {}", paint::one_line(&lane.name), paint::one_line(&lane.description));
         print_data(line.trim_end()).map_err(no_output)?;
         for step in &lane.steps {
-            print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run))).map_err(no_output)?;
+            print_data(&format!("  {}: {}", paint::one_line(&step.name), first_line(&step.run))).map_err(no_output)?;
         }
     }
     say(detected.iter().flat_map(|detected| &detected.remarks));
     Ok(code)
+}
+
+/// The first line of a command, and whether there are more.
+fn first_line(run: &str) -> String {
+    let mut lines = run.trim().lines();
+    let first = paint::one_line(lines.next().unwrap_or_default());
+    if lines.next().is_some() { first + " …" } else { first }
 }
 
 /// Arguments of `fledge lanes show`.
@@ -65,13 +74,32 @@ pub(in crate::cli) struct ShowArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Shows one lane; gives the exit code.
 pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result<u8, Failure> {
     let Loaded { lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
-    let text = if arguments.json { lane_data::listed(&lane, false).to_string() } else { plan::text(&lane, &[]) };
-    print_data(text.trim_end()).map_err(no_output)?;
+    let printed = if arguments.json {
+        let is_detected = gate::look_if_no_lanes(root, path).map_err(GateFault::from).map_err(failed)?.is_some();
+        let mut data = lane_data::listed(&lane, is_detected);
+        data["schema_version"] = lane_data::LANE_SCHEMA_VERSION.into();
+        print_json(&data.to_string())
+    } else {
+        print_data(plan::text(&lane, &[]).trim_end())
+    };
+    printed.map_err(no_output)?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_command_of_several_lines_the_first_is_listed() {
+        assert_eq!(["a\n", "\na \u{1b}[2Jb\nc\n"].map(first_line), ["a", "a [2Jb …"]);
+    }
 }

@@ -1,7 +1,7 @@
 //! `fledge lanes run`: one lane, in place.
 
 use super::super::failure::Failure;
-use super::super::{block_on, no_output, print_data, signals};
+use super::super::{block_on, no_output, print_data, print_json, signals};
 use super::voice::{Voice, VoiceArguments};
 use super::{failed, plan, say, watch};
 use crate::config::Environment;
@@ -39,7 +39,7 @@ pub(in crate::cli) struct RunArguments {
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
     /// Say what would run, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["junit", "summary", "output"])]
     dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,
@@ -53,7 +53,8 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
         let code = if arguments.watch {
             let state = environment.state_dir().map_err(Failure::input)?;
             let once = async |stop: &Stop| once(root, arguments, environment, path, stop).await;
-            watch::watch(root, &state, &stop, once).await
+            let apart = [vec![state], arguments.voice.files(environment, root)].concat();
+            watch::watch(root, apart, &stop, once).await
         } else {
             once(root, arguments, environment, path, &stop).await
         };
@@ -78,9 +79,12 @@ async fn once(
     let left_out = left_out(root, &lane, arguments, environment, stop).await?;
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
-        let plan = lane_data::planned(&lane, &left_out, from).to_string();
-        let plan = if arguments.voice.json.is_some() { plan } else { plan::text(&lane, &left_out) };
-        print_data(plan.trim_end()).map_err(no_output)?;
+        let printed = if arguments.voice.json.is_some() {
+            print_json(&lane_data::planned(&lane, &left_out, from).to_string())
+        } else {
+            print_data(plan::text(&lane, &left_out).trim_end())
+        };
+        printed.map_err(no_output)?;
         return Ok(0);
     }
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
@@ -99,8 +103,8 @@ async fn once(
         never = voice.tick() => match never {},
     };
     remember(&lane, &outcome, &store::durations(&project));
-    let (word, code) = ruling(outcome.ruling, stop.cause());
-    let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
+    let (word, data_word, code) = ruling(outcome.ruling, stop.cause());
+    let data = lane_data::ended(&lane, &outcome, data_word, code, from);
     voice.close(&outcome, word, code, data, stop).await
 }
 
@@ -127,12 +131,13 @@ fn child_env(environment: &Environment) -> Vec<(String, String)> {
     environment.hand_env().into_iter().collect()
 }
 
-fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, u8) {
+/// The word for people, the one for programs, and the exit code.
+fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, &'static str, u8) {
     match ruling {
-        LaneRuling::Passed => ("passed", 0),
-        LaneRuling::Failed => ("failed", 1),
-        LaneRuling::NothingRan => ("ran nothing", 1),
-        LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
-        LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
+        LaneRuling::Passed => ("passed", "passed", 0),
+        LaneRuling::Failed => ("failed", "failed", 1),
+        LaneRuling::NothingRan => ("ran nothing", "nothing_ran", 1),
+        LaneRuling::Errored => ("could not run", "could_not_run", Reason::GateErrored.row().exit_code),
+        LaneRuling::Cancelled => ("cancelled", "cancelled", Reason::Cancelled.exit_code(Some(cause))),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
-use super::failed;
+use super::super::{no_output, print_json};
+use super::{Unasked, failed};
 use crate::gate::{self, Checked, GateFault};
 use crate::lane::Remark;
 use crate::report::lane_data::LANE_SCHEMA_VERSION;
@@ -25,6 +25,8 @@ pub(in crate::cli) struct ValidateArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Checks the lanes; gives the exit code: 2 when one is wrong. `search` is the search path that steps will have.
@@ -44,7 +46,7 @@ pub(super) fn validate(arguments: &ValidateArguments, search: &str) -> Result<u8
     }
     let is_right = errors.is_empty() && (strange.is_empty() || !arguments.strict);
     if arguments.json {
-        print_data(&as_json(&root, lanes.len(), [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
+        print_json(&as_json(&root, lanes.len(), [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
     } else {
         errors.iter().for_each(|error| paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, error)]));
         strange.iter().for_each(|warning| paint::line(&[(Tone::Warn, "warning: "), (Tone::Plain, warning)]));

@@ -4,19 +4,19 @@ use super::super::failure::Failure;
 use super::super::live::Live;
 use super::super::{hear_out, no_output, paint};
 use super::data::{Data, JsonForm};
-use super::files::Files;
-use super::screen::{Look, News, OutputOf, Screen};
+use super::files::{Files, in_place};
+use super::screen::{Ending, Look, News, OutputOf, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
 use crate::duration::parse_duration;
 use crate::lane::Lane;
-use crate::lane_runner::{LaneOutcome, Listen};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Listen};
 use crate::report::lane::{LaneResult, github};
-use crate::verdict::{StepProgress, StepReport};
+use crate::verdict::{Reason, StepProgress, StepReport};
 use clap::Args;
 use serde_json::Value;
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +50,18 @@ pub(super) struct VoiceArguments {
     silence: Duration,
 }
 
+impl VoiceArguments {
+    /// The files that are written, as they stand below `root`, which is the current folder.
+    pub(super) fn files(&self, environment: &Environment, root: &Path) -> Vec<PathBuf> {
+        let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
+        [&self.junit, &self.summary, &job_summary]
+            .into_iter()
+            .flatten()
+            .map(|path| in_place(&root.join(path)))
+            .collect()
+    }
+}
+
 /// The voice of one run.
 #[derive(Debug)]
 pub(super) struct Voice {
@@ -76,7 +88,7 @@ impl Voice {
         let job_summary = if in_folds { environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from) } else { None };
         let files = Files { junit: wanted.junit.clone(), summary: wanted.summary.clone(), job_summary };
         files.check(wanted.json.is_some())?;
-        let data = Data::new(wanted.json, files.need_stdout(), in_folds);
+        let data = Data::new(wanted.json, files.need_stdout());
         let look = Look {
             lane: lane.name.clone(),
             live: Live::new(!is_quiet && paint::can_draw(environment)),
@@ -139,8 +151,9 @@ impl Voice {
         self.data.ended(&outcome.steps, &object);
         let written = self.files.write(&result, |text| self.data.text(text));
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
-        self.screen.tell(News::Over(word, passed, duration_ms, commands), false);
-        hear_out(stop, async {
+        let was_stopped = outcome.ruling == LaneRuling::Cancelled;
+        self.screen.tell(News::Over(Ending { word, passed, was_stopped, ms: duration_ms, commands }), false);
+        let was_heard = hear_out(stop, async {
             self.screen.settled().await;
             self.data.settled().await;
         })
@@ -152,6 +165,7 @@ impl Voice {
                 failure.show();
                 Ok(code)
             }
+            None if passed && !was_heard => Ok(Reason::Cancelled.exit_code(Some(stop.cause()))),
             None => Ok(code),
         }
     }
