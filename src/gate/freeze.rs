@@ -13,6 +13,7 @@ use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
 use crate::yaml::Problem;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -190,19 +191,11 @@ fn book(root: &Path) -> Result<Book, GateFault> {
     if let Some(text) = read("fledge.yaml")? {
         book.add_tasks("fledge.yaml", &text);
     }
-    for file in files(&root.join("lanes")).iter().rev() {
-        // In this order, so that of two files of one name `.yaml` is the later one and counts.
-        let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
-        let Some(name) = name.filter(|name| is_plain(name)) else { continue };
-        let path = format!("lanes/{file}");
-        if let Some(text) = read(&path)? {
-            book.add_lane(name, &path, &text);
-        }
-    }
+    add_lanes(root, &mut book)?;
     if let Some(text) = read(TOML)? {
         book.add_toml(TOML, &text);
     }
-    for file in files(&root.join(IMPORTED)).iter().filter(|file| file.ends_with(".toml") && !file.starts_with('.')) {
+    for file in files(&root.join(IMPORTED))?.iter().filter(|file| file.ends_with(".toml") && !file.starts_with('.')) {
         let path = format!("{IMPORTED}/{file}");
         if let Some(text) = read(&path)? {
             book.add_imported(&path, &text);
@@ -211,12 +204,66 @@ fn book(root: &Path) -> Result<Book, GateFault> {
     Ok(book)
 }
 
-/// The names in a folder, sorted.
-fn files(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+/// Adds the lanes of the folder `lanes`. A file that cannot be read is a problem of its lane; what only looks like one is said.
+fn add_lanes(root: &Path, book: &mut Book) -> Result<(), GateFault> {
+    let files = files(&root.join("lanes"))?;
+    // In this order, so that of two files of one name `.yaml` is the later one and counts.
+    for file in files.iter().rev() {
+        let path = format!("lanes/{file}");
+        let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
+        let Some(name) = name.filter(|name| is_plain(name)) else {
+            if let Some((why, hint)) = stray(&root.join(&path)) {
+                book.add_stray(&path, why, hint);
+            }
+            continue;
+        };
+        if file.ends_with(".yml") && files.contains(&format!("{name}.yaml")) {
+            book.add_stray(
+                &path,
+                &format!("lane `{name}` is also in lanes/{name}.yaml, and that one is used"),
+                "remove one of them",
+            );
+            continue;
+        }
+        match store::read_text(&root.join(&path), MAX_SOURCE) {
+            Ok(Some(text)) => book.add_lane(name, &path, &text),
+            Ok(None) => book.add_unreadable(name, &path, "it is a link that leads nowhere"),
+            Err(error) => book.add_unreadable(name, &path, &error.source.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Why something in the folder of lanes is no lane although it looks like one, and what to do.
+fn stray(path: &Path) -> Option<(&'static str, &'static str)> {
+    let is_yaml = |path: &Path| {
+        let ending = path.extension().unwrap_or_default();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && (ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml"))
+    };
+    if is_yaml(path) {
+        let hint = "a lane is `<name>.yaml`, its name made of letters, digits, `-`, `_` and `.`";
+        return Some(("this file is not read", hint));
+    }
+    let inside = || std::fs::read_dir(path).into_iter().flatten().flatten().any(|entry| is_yaml(&entry.path()));
+    (path.is_dir() && inside()).then_some(("files in this folder are not read", "put lanes into `lanes` itself"))
+}
+
+/// The names in a folder, sorted; none where there is no folder.
+fn files(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let fail = |error| StoreError::new("read", folder, error);
+    let is_none = |error: &io::Error| match error.kind() {
+        io::ErrorKind::NotFound => folder.symlink_metadata().is_err(), // else a link that leads nowhere
+        kind => kind == io::ErrorKind::NotADirectory,
+    };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>().map_err(fail)?,
+        Err(error) if is_none(&error) => Vec::new(),
+        Err(error) => return Err(fail(error)),
+    };
+    let mut files: Vec<String> = entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     files.sort();
-    files
+    Ok(files)
 }
 
 /// Whether a text can name a lane: the name of a file without its ending, neither hidden nor leading elsewhere.

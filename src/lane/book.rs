@@ -79,6 +79,18 @@ impl Book {
         self.lanes.insert(name.to_owned(), chapter);
     }
 
+    /// Adds a lane whose file cannot be read, and why: a problem for those that need it.
+    pub fn add_unreadable(&mut self, name: &str, path: &str, why: &str) {
+        let problems = Problem { place: None, message: format!("cannot be read: {why}"), hint: None }.into();
+        self.lanes.insert(name.to_owned(), Chapter { path: path.to_owned(), place: None, draft: None, problems });
+    }
+
+    /// Adds that something which looks like a file of lanes is not read as one.
+    pub fn add_stray(&mut self, path: &str, why: &str, hint: &str) {
+        let problem = Problem { place: None, message: why.to_owned(), hint: Some(hint.to_owned()) };
+        self.warnings.push(Remark { path: path.to_owned(), lane: None, problem });
+    }
+
     /// Adds the `tasks:` of a YAML file that has other things too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
         match file::tasks(text) {

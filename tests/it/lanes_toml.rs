@@ -177,3 +177,29 @@ fn a_lane_of_an_existing_project_is_the_gate_of_a_run_and_cannot_be_changed() {
     let warning = "fledge.toml:2:37: unknown key `step` in a lane (did you mean `steps`?)";
     assert!(run.stderr.contains(warning), "{}", run.stderr);
 }
+
+#[test]
+fn what_only_looks_like_a_lane_is_a_warning_and_what_cannot_be_read_is_its_own_problem() {
+    let fledge = Fledge::new()
+        .lane("ci", "steps: [{ run: 'true' }]")
+        .file("lanes/ci.yml", "steps: [{ run: 'false' }]")
+        .file("lanes/My Lane.yaml", "")
+        .file("lanes/ok.YAML", "")
+        .file("lanes/sub/x.yaml", "")
+        .file("lanes/README.md", "")
+        .file("lanes/dir.yaml/x", "");
+    let run = ci(fledge);
+    run.must_exit(0);
+    let checked = run.again(&["lanes", "validate"]).run();
+    checked.must_exit(2);
+    for said in [
+        "warning: lanes/My Lane.yaml: this file is not read (a lane is `<name>.yaml`, its name",
+        "warning: lanes/ci.yml: lane `ci` is also in lanes/ci.yaml, and that one is used (remove one of them)",
+        "warning: lanes/ok.YAML: this file is not read",
+        "warning: lanes/sub: files in this folder are not read (put lanes into `lanes` itself)",
+        "error: lanes/dir.yaml: cannot be read: not a regular file",
+        "1 lane, 1 error and 4 warnings",
+    ] {
+        assert!(checked.stderr.contains(said), "{said}: {}", checked.stderr);
+    }
+}

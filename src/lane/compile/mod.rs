@@ -1,6 +1,7 @@
 //! Makes a lane of what is written: tasks and included lanes are put in their place, every step gets a name and the steps that
 //! it waits for. Nothing is left that could be unknown, ambiguous, or wait for itself.
 
+mod evidence;
 mod finish;
 mod tasks;
 
@@ -12,7 +13,7 @@ use crate::limits::LANE_TIMEOUT;
 use crate::yaml::{Place, Problem, excerpt};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The most steps of a lane: what includes and tasks can grow to.
@@ -260,18 +261,6 @@ impl<'b> Compiler<'b> {
             self.refuse_shared_report(item, scope);
         }
         made
-    }
-
-    /// Refuses a test report that another step writes too: it would count as evidence for both.
-    fn refuse_shared_report(&mut self, item: &Item, scope: &Scope<'b>) {
-        let Some(Step { dir, junit: Some(junit), name, .. }) = self.steps.last().map(|last| &last.step) else { return };
-        let path = Path::new(dir.as_deref().unwrap_or(".")).join(junit);
-        let path: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        let (report, name) = (excerpt(&path.display().to_string()), name.clone());
-        if let Some(first) = self.reports.insert(path, name) {
-            let message = format!("the test report `{report}` is that of the step `{}` too", excerpt(&first));
-            self.complain(&scope.path, Problem::at(item.place, message).hint("let each step write its own"));
-        }
     }
 
     fn label(&mut self, label: &str, made: &[Wait], item: &Item, scope: &Scope<'b>) {
