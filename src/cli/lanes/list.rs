@@ -47,14 +47,21 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
     }
     for lane in &lanes {
         let mark = if detected.is_some() { " (detected)" } else { "" };
-        let line = format!("{}{mark}  {}", lane.name, paint::harmless(&lane.description));
+        let line = format!("{}{mark}  {}", paint::one_line(&lane.name), paint::one_line(&lane.description));
         print_data(line.trim_end()).map_err(no_output)?;
         for step in &lane.steps {
-            print_data(&format!("  {}: {}", step.name, paint::harmless(&step.run))).map_err(no_output)?;
+            print_data(&format!("  {}: {}", paint::one_line(&step.name), first_line(&step.run))).map_err(no_output)?;
         }
     }
     say(detected.iter().flat_map(|detected| &detected.remarks));
     Ok(code)
+}
+
+/// The first line of a command, and whether there are more.
+fn first_line(run: &str) -> String {
+    let mut lines = run.trim().lines();
+    let first = paint::one_line(lines.next().unwrap_or_default());
+    if lines.next().is_some() { first + " …" } else { first }
 }
 
 /// Arguments of `fledge lanes show`.
@@ -74,4 +81,14 @@ pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result
     let text = if arguments.json { lane_data::listed(&lane, false).to_string() } else { plan::text(&lane, &[]) };
     print_data(text.trim_end()).map_err(no_output)?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_command_of_several_lines_the_first_is_listed() {
+        assert_eq!(["a\n", "\na \u{1b}[2Jb\nc\n"].map(first_line), ["a", "a [2Jb …"]);
+    }
 }

@@ -1,4 +1,5 @@
-//! A lane as it is understood, for people: what runs, in which order, and what would be left out.
+//! A lane as it is understood, for people: what runs, in which order, and what would be left out. Nothing that a lane file says
+//! moves a cursor or makes a line of its own where it should not.
 
 use super::super::paint;
 use crate::duration::show_duration;
@@ -6,12 +7,12 @@ use crate::lane::{EntryKind, Lane, Step};
 
 /// The lane's own settings, then its commands in their order. `left_out` is why commands would not run, by their number.
 pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
-    let mut text = format!("{}  {}\n", lane.name, paint::one_line(&lane.description));
+    let mut text = format!("{}  {}\n", paint::one_line(&lane.name), paint::one_line(&lane.description));
     let jobs = lane.jobs.map_or("as many steps at once as there are cores".into(), |jobs| format!("{jobs} at once"));
     let failing = if lane.fail_fast { "ends at the first failure" } else { "runs everything, also after a failure" };
     text = format!("{}\n  {failing}; at most {}; {jobs}\n", text.trim_end(), show_duration(lane.timeout));
     for (name, value) in &lane.env {
-        text.push_str(&format!("  {name}={}\n", paint::one_line(value)));
+        text.push_str(&format!("  {}\n", paint::one_line(&format!("{name}={value}"))));
     }
     for (number, entry) in lane.entries.iter().enumerate() {
         let is_one = entry.steps.len() == 1 && entry.kind != EntryKind::Parallel;
@@ -21,19 +22,19 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
         }
         for step in &entry.steps {
             let (mark, indent) = if is_one { (number.as_str(), "   ") } else { ("   - ", "     ") };
-            text.push_str(&format!("{mark}{}", lane.steps[*step].name));
+            text.push_str(&format!("{mark}{}", paint::one_line(&lane.steps[*step].name)));
             let why = left_out.get(*step).and_then(Option::as_ref);
-            text.push_str(&why.map_or_else(|| "\n".into(), |why| format!("  (left out: {why})\n")));
+            text.push_str(&why.map_or_else(|| "\n".into(), |why| format!("  (left out: {})\n", paint::one_line(why))));
             for line in lane.steps[*step].run.lines() {
                 text.push_str(&format!("{indent}{}\n", paint::harmless(line)));
             }
             let details = details(lane, *step, &lane.steps[*step]);
             if !details.is_empty() {
-                text.push_str(&format!("{indent}[{}]\n", details.join("; ")));
+                text.push_str(&format!("{indent}[{}]\n", paint::one_line(&details.join("; "))));
             }
         }
     }
-    text
+    paint::harmless(&text).into_owned()
 }
 
 /// What is to be said of a step beyond what every step has.
@@ -49,7 +50,7 @@ fn details(lane: &Lane, number: usize, step: &Step) -> Vec<String> {
     let pause =
         if step.retry_delay.is_zero() { String::new() } else { format!(" after {}", show_duration(step.retry_delay)) };
     let conditions: Vec<String> = step.when.iter().map(ToString::to_string).collect();
-    let env: Vec<String> = step.env.iter().map(|(name, value)| format!("{name}={}", paint::one_line(value))).collect();
+    let env: Vec<String> = step.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let shell = step.shell.join(" ");
     [
         (!step.needs.is_empty()).then(|| format!("needs {}", names(&step.needs))),
@@ -82,5 +83,17 @@ mod tests {
             - { name: docs, run: d, needs: [fmt], changed: ['src/**'] }\n  - { name: now, run: n, needs: [], shell: bash, env: { A: b } }\n  - { name: last, run: l }\n";
         let lane = parse("verify", "lanes/verify.yaml", yaml).unwrap();
         insta::assert_snapshot!(text(&lane, &[None, Some("when: `CI` does not hold".into())]));
+    }
+
+    #[test]
+    fn nothing_in_a_lane_file_moves_a_cursor() {
+        let evil = r"a\eMb\u202e";
+        let yaml = format!(
+            "description: \"{evil}\"\nenv: {{ A: \"{evil}\" }}\nsteps:\n  - {{ name: a, run: \"{evil}\", dir: \"{evil}\", \
+             shell: \"{evil}\", junit: \"{evil}\", changed: [\"{evil}\"] }}\n"
+        );
+        let lane = parse("verify", "lanes/verify.yaml", &yaml).unwrap();
+        let shown = text(&lane, &[Some("a\u{1b}Mb\u{202e}".into())]);
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']) && shown.contains("left out: aMb"), "{shown}");
     }
 }
