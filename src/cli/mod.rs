@@ -11,6 +11,7 @@ mod signals;
 mod steps;
 
 use crate::driver::Stop;
+use crate::report::lane::github;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
@@ -105,11 +106,26 @@ async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) -> bool {
     }
 }
 
-/// Prints a line of data. A reader that has gone away is no failure of ours; anything else that keeps data from it is.
+/// Prints a line of data, or a text; where GitHub's runner reads it, without what it would take for its commands. A reader that has
+/// gone away is no failure of ours; anything else that keeps data from it is.
 ///
 /// # Errors
 /// When it could not be written, and not because its reader has gone.
 fn print_data(line: &str) -> std::io::Result<()> {
+    if paint::speaks_to_runner() { print_raw(&github::inert(line)) } else { print_raw(line) }
+}
+
+/// The same for JSON, which stays the same JSON.
+fn print_json(json: &str) -> std::io::Result<()> {
+    if paint::speaks_to_runner() { print_raw(&inert_json(json)) } else { print_raw(json) }
+}
+
+/// In JSON `##[` only stands inside strings, and `::` never begins a line.
+fn inert_json(json: &str) -> String {
+    json.replace("##[", "##\\u005b")
+}
+
+fn print_raw(line: &str) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     let done = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -132,6 +148,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_a_runner_reads_is_the_same_json_without_commands() {
+        let object = serde_json::json!({ "line": "x ##[group]y" });
+        let said = inert_json(&object.to_string());
+        assert!(!said.contains("##["), "{said}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), object);
     }
 
     #[tokio::test]

@@ -56,6 +56,11 @@ pub(super) fn speak_to_runner() {
     TO_RUNNER.store(true, Ordering::Relaxed);
 }
 
+/// Whether GitHub's runner is the reader.
+pub(super) fn speaks_to_runner() -> bool {
+    TO_RUNNER.load(Ordering::Relaxed)
+}
+
 /// Writes a command for GitHub's runner.
 pub(super) fn command(command: &str) {
     live::above(&format!("{}\n", one_line(command)));
@@ -83,7 +88,7 @@ fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
 
 /// Writes text that is harmless already.
 pub(super) fn log(text: &str) {
-    if TO_RUNNER.load(Ordering::Relaxed) { live::above(&github::inert(text)) } else { live::above(text) }
+    if speaks_to_runner() { live::above(&github::inert(text)) } else { live::above(text) }
 }
 
 /// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a

@@ -3,7 +3,7 @@
 use super::display::Display;
 use super::failure::Failure;
 use super::outlet::has_place;
-use super::{block_on, hear_out, no_output, paint, print_data, signals};
+use super::{block_on, hear_out, no_output, paint, print_data, print_json, signals};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
 use crate::limits::{Limits, MAX_SOURCE};
@@ -97,7 +97,7 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
     if arguments.json {
         let unwritten = unwritten.clone();
         agent.on_record(move |record| {
-            if let Err(error) = print_data(&serde_json::to_string(record).unwrap_or_default()) {
+            if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
                 unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         });
@@ -276,7 +276,7 @@ fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<
         "warnings": briefing.plan.notes,
     });
     if arguments.json {
-        print_data(&plan.to_string()).map_err(no_output)?;
+        print_json(&plan.to_string()).map_err(no_output)?;
     } else {
         print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())
             .map_err(no_output)?;

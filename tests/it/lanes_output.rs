@@ -207,6 +207,25 @@ fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
 }
 
 #[test]
+fn a_lane_that_is_listed_shown_or_planned_gives_githubs_runner_no_commands() {
+    let yaml = "description: '##[group]d'\nsteps: [{ name: a, run: \"true\\n::error::mine\" }]";
+    for args in [
+        &["list"][..],
+        &["list", "--json"],
+        &["show", "verify"],
+        &["show", "verify", "--json"],
+        &["run", "verify", "--dry-run"],
+        &["run", "verify", "--dry-run", "--json"],
+    ] {
+        let run =
+            Fledge::new().lane("verify", yaml).args(&[&["lanes"], args].concat()).env("GITHUB_ACTIONS", "true").run();
+        run.must_exit(0);
+        assert!(!run.stdout.contains("##["), "{args:?}: {}", run.stdout);
+        assert!(!run.stdout.lines().any(|line| line.trim_start().starts_with("::")), "{args:?}: {}", run.stdout);
+    }
+}
+
+#[test]
 fn a_fold_has_both_ends_of_a_long_output() {
     let run = lane("steps: [{ name: long, run: seq 5000 }]", &[]).env("GITHUB_ACTIONS", "true").run();
     run.must_exit(0);

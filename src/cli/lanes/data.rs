@@ -1,10 +1,10 @@
 //! What `fledge lanes run` says to programs, on standard output: one object at the end, or events as lines while the lane runs.
 //! It has a thread of its own: a reader that is slow, stuck or gone holds up no lane.
 
-use super::super::print_data;
+use super::super::{print_data, print_json};
 use crate::driver::Watcher;
 use crate::process::Stopwatch;
-use crate::report::lane::{StepCounts, github};
+use crate::report::lane::StepCounts;
 use crate::verdict::{StepProgress, StepReport};
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -40,16 +40,21 @@ enum Told {
 }
 
 impl Data {
-    /// `is_wanted` says whether anything is to be printed beside what the form asks for, `for_runner` whether GitHub's runner may
-    /// be the reader.
-    pub(super) fn new(form: Option<JsonForm>, is_wanted: bool, for_runner: bool) -> Self {
+    /// `is_wanted` says whether anything is to be printed beside what the form asks for.
+    pub(super) fn new(form: Option<JsonForm>, is_wanted: bool) -> Self {
         let failed = Arc::<Mutex<Option<io::Error>>>::default();
         let keep = failed.clone();
         let print = move |told, lost| {
-            for line in lines(told, lost, for_runner) {
-                if let Err(error) = print_data(&line) {
-                    keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            let printed = match told {
+                Told::Text(text) => print_data(&text),
+                Told::Object(object) => print_json(&object),
+                Told::Event(at, event) => lines(at, event, lost).iter().try_for_each(|line| print_json(line)),
+                Told::Step(at, progress) => {
+                    lines(at, event_of(progress), lost).iter().try_for_each(|line| print_json(line))
                 }
+            };
+            if let Err(error) = printed {
+                keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         };
         let printer = (form.is_some() || is_wanted).then(|| Watcher::new(print));
@@ -120,21 +125,13 @@ impl Data {
     }
 }
 
-fn lines(told: Told, lost: u64, for_runner: bool) -> Vec<String> {
-    // The same JSON, without what the runner would take for one of its commands.
-    let inert = |json: String| if for_runner { json.replace("##[", "##\\u005b") } else { json };
-    let (at, event) = match told {
-        Told::Text(text) if for_runner => return vec![github::inert(&text)],
-        Told::Text(text) => return vec![text],
-        Told::Object(object) => return vec![inert(object)],
-        Told::Event(at, event) => (at, event),
-        Told::Step(at, progress) => (at, event_of(progress)),
-    };
+/// An event, and before it how many were left out.
+fn lines(at: u64, event: Value, lost: u64) -> Vec<String> {
     let dropped = (lost > 0).then(|| json!({ "event": "output_dropped", "lines": lost }));
     let in_envelope = |mut event: Value| {
         event["schema_version"] = 1.into();
         event["at_ms"] = at.into();
-        inert(event.to_string())
+        event.to_string()
     };
     dropped.into_iter().chain([event]).map(in_envelope).collect()
 }
@@ -160,18 +157,10 @@ mod tests {
     fn what_was_left_out_for_a_slow_reader_is_said_before_what_comes_next() {
         let line = StepProgress::Output { lane: "verify".into(), step: "a".into(), line: "x".into() };
         let said: Vec<Value> =
-            lines(Told::Step(5, line), 7, false).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+            lines(5, event_of(line), 7).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let dropped = json!({ "schema_version": 1, "event": "output_dropped", "at_ms": 5, "lines": 7 });
         let output =
             json!({ "schema_version": 1, "event": "output", "at_ms": 5, "lane": "verify", "step": "a", "line": "x" });
         assert_eq!(said, [dropped, output]);
-    }
-
-    #[test]
-    fn what_a_runner_reads_is_the_same_json_without_commands() {
-        let object = json!({ "line": "x ##[group]y" });
-        let [said] = lines(Told::Object(object.to_string()), 0, true).try_into().unwrap();
-        assert!(!said.contains("##["), "{said}");
-        assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), object);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_data, print_json};
 use super::{failed, plan, say};
 use crate::gate::{self, GateFault, Loaded};
 use crate::lane::Lane;
@@ -36,7 +36,7 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
     }
     if arguments.json {
         let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, detected.is_some())).collect();
-        print_data(
+        print_json(
             &serde_json::json!({ "schema_version": lane_data::LANE_SCHEMA_VERSION, "lanes": lanes }).to_string(),
         )
         .map_err(no_output)?;
@@ -78,8 +78,12 @@ pub(in crate::cli) struct ShowArguments {
 pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result<u8, Failure> {
     let Loaded { lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
-    let text = if arguments.json { lane_data::listed(&lane, false).to_string() } else { plan::text(&lane, &[]) };
-    print_data(text.trim_end()).map_err(no_output)?;
+    let printed = if arguments.json {
+        print_json(&lane_data::listed(&lane, false).to_string())
+    } else {
+        print_data(plan::text(&lane, &[]).trim_end())
+    };
+    printed.map_err(no_output)?;
     Ok(0)
 }
 

@@ -1,7 +1,7 @@
 //! `fledge lanes run`: one lane, in place.
 
 use super::super::failure::Failure;
-use super::super::{block_on, no_output, print_data, signals};
+use super::super::{block_on, no_output, print_data, print_json, signals};
 use super::voice::{Voice, VoiceArguments};
 use super::{failed, plan, say, watch};
 use crate::config::Environment;
@@ -78,9 +78,12 @@ async fn once(
     let left_out = left_out(root, &lane, arguments, environment, stop).await?;
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
-        let plan = lane_data::planned(&lane, &left_out, from).to_string();
-        let plan = if arguments.voice.json.is_some() { plan } else { plan::text(&lane, &left_out) };
-        print_data(plan.trim_end()).map_err(no_output)?;
+        let printed = if arguments.voice.json.is_some() {
+            print_json(&lane_data::planned(&lane, &left_out, from).to_string())
+        } else {
+            print_data(plan::text(&lane, &left_out).trim_end())
+        };
+        printed.map_err(no_output)?;
         return Ok(0);
     }
     let voice = Voice::new(&lane, &arguments.voice, environment)?;

@@ -2,7 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_json};
 use super::failed;
 use crate::gate::{self, Checked, GateFault};
 use crate::lane::Remark;
@@ -44,7 +44,7 @@ pub(super) fn validate(arguments: &ValidateArguments, search: &str) -> Result<u8
     }
     let is_right = errors.is_empty() && (strange.is_empty() || !arguments.strict);
     if arguments.json {
-        print_data(&as_json(&root, lanes.len(), [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
+        print_json(&as_json(&root, lanes.len(), [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
     } else {
         errors.iter().for_each(|error| paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, error)]));
         strange.iter().for_each(|warning| paint::line(&[(Tone::Warn, "warning: "), (Tone::Plain, warning)]));

@@ -76,7 +76,7 @@ impl Voice {
         let job_summary = if in_folds { environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from) } else { None };
         let files = Files { junit: wanted.junit.clone(), summary: wanted.summary.clone(), job_summary };
         files.check(wanted.json.is_some())?;
-        let data = Data::new(wanted.json, files.need_stdout(), in_folds);
+        let data = Data::new(wanted.json, files.need_stdout());
         let look = Look {
             lane: lane.name.clone(),
             live: Live::new(!is_quiet && paint::can_draw(environment)),
