@@ -182,7 +182,7 @@ impl Display {
         }
         story.closing(true).iter().for_each(|line| paint::line(line));
         let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
-        let counts = format!("; {}", story.counts());
+        let counts = format!("; {}", story.counts(true));
         let verdict = (Tone::Bad, "✗ the gate did not pass");
         self.line(&[verdict, (Tone::Faint, &time), (Tone::Plain, &names), (Tone::Faint, &counts)]);
     }

@@ -66,12 +66,13 @@ impl Story {
         causes.iter().flat_map(block).collect()
     }
 
-    /// How many ended how. Those that were stopped because another failed are apart from those that somebody stopped.
-    pub(super) fn counts(&self) -> String {
+    /// How many ended how. Those that were stopped because another failed are apart from those that somebody stopped:
+    /// `ended_itself` says whether the lane ended at its first failure and nobody stopped it.
+    pub(super) fn counts(&self, ended_itself: bool) -> String {
         let counts = StepCounts::of(&self.ended);
         let because = match counts.cancelled() {
             0 => return counts.words(),
-            _ if self.causes().is_empty() => return counts.words(),
+            _ if !ended_itself || self.causes().is_empty() => return counts.words(),
             1 => "1 step was cancelled because of it".to_owned(),
             number => format!("{number} steps were cancelled because of it"),
         };
@@ -179,7 +180,7 @@ mod tests {
             (step("fmt", StepStatus::Failed), Told::Explained),
             (step("docs", StepStatus::Cancelled), Told::Result),
         ]);
-        insta::assert_snapshot!(format!("{}{}", text(&story.closing(true)), story.counts()), @r#"
+        insta::assert_snapshot!(format!("{}{}", text(&story.closing(true)), story.counts(true)), @r#"
           ✗ verify/unit exit 1 1.2s
             ✗ dates t0 (tests/a.rs:0): t0: expected 1,
             ✗ dates t1 (tests/a.rs:1): t1: expected 1,
@@ -225,7 +226,9 @@ mod tests {
 
     #[test]
     fn a_lane_that_somebody_stopped_has_cancelled_steps_of_its_own() {
-        let cancelled = (step("a", StepStatus::Cancelled), Told::Result);
-        assert_eq!(story([cancelled]).counts(), "1 cancelled");
+        let cancelled = || (step("a", StepStatus::Cancelled), Told::Result);
+        let failed = (step("b", StepStatus::Failed), Told::Result);
+        assert_eq!(story([cancelled()]).counts(true), "1 cancelled");
+        assert_eq!(story([failed, cancelled()]).counts(false), "1 failed, 1 cancelled");
     }
 }

@@ -102,8 +102,8 @@ async fn once(
         never = voice.tick() => match never {},
     };
     remember(&lane, &outcome, &store::durations(&project));
-    let (word, code) = ruling(outcome.ruling, stop.cause());
-    let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
+    let (word, data_word, code) = ruling(outcome.ruling, stop.cause());
+    let data = lane_data::ended(&lane, &outcome, data_word, code, from);
     voice.close(&outcome, word, code, data, stop).await
 }
 
@@ -130,12 +130,13 @@ fn child_env(environment: &Environment) -> Vec<(String, String)> {
     environment.hand_env().into_iter().collect()
 }
 
-fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, u8) {
+/// The word for people, the one for programs, and the exit code.
+fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, &'static str, u8) {
     match ruling {
-        LaneRuling::Passed => ("passed", 0),
-        LaneRuling::Failed => ("failed", 1),
-        LaneRuling::NothingRan => ("ran nothing", 1),
-        LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
-        LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
+        LaneRuling::Passed => ("passed", "passed", 0),
+        LaneRuling::Failed => ("failed", "failed", 1),
+        LaneRuling::NothingRan => ("ran nothing", "nothing_ran", 1),
+        LaneRuling::Errored => ("could not run", "could_not_run", Reason::GateErrored.row().exit_code),
+        LaneRuling::Cancelled => ("cancelled", "cancelled", Reason::Cancelled.exit_code(Some(cause))),
     }
 }

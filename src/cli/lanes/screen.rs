@@ -53,8 +53,21 @@ pub(super) enum News {
     Step(StepProgress),
     /// Time has passed.
     Tick,
-    /// It is over: how, whether it passed, how long it took in milliseconds, and commands for GitHub's runner.
-    Over(&'static str, bool, u64, Vec<String>),
+    Over(Ending),
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// In a word that follows the lane's name.
+    pub(super) word: &'static str,
+    pub(super) passed: bool,
+    /// Whether somebody stopped it.
+    pub(super) was_stopped: bool,
+    /// How long it took, in milliseconds.
+    pub(super) ms: u64,
+    /// Commands for GitHub's runner.
+    pub(super) commands: Vec<String>,
 }
 
 /// The screen of one run of a lane.
@@ -92,7 +105,7 @@ impl Screen {
                 self.story.ended(report, told);
             }
             News::Tick => self.sign_of_life(),
-            News::Over(word, passed, ms, commands) => self.close(word, passed, ms, &commands),
+            News::Over(ending) => self.close(&ending),
         }
     }
 
@@ -157,7 +170,7 @@ impl Screen {
         self.quiet = Stopwatch::start();
     }
 
-    fn close(&mut self, word: &str, passed: bool, ms: u64, commands: &[String]) {
+    fn close(&mut self, Ending { word, passed, was_stopped, ms, commands }: &Ending) {
         self.look.live.clear();
         commands.iter().for_each(|command| paint::command(command));
         if !commands.is_empty() {
@@ -166,15 +179,16 @@ impl Screen {
         let with_excerpt = self.look.output != Some(OutputOf::None);
         self.story.closing(with_excerpt).iter().for_each(|line| paint::line(line));
         let causes = self.story.causes();
-        let rest = if causes.is_empty() { self.story.counts() } else { named(&causes) };
+        let counts = self.story.counts(self.look.fails_fast && !was_stopped);
+        let rest = if causes.is_empty() { counts.clone() } else { named(&causes) };
         if !causes.is_empty() && !self.story.is_all_causes() {
-            paint::line(&[(Tone::Faint, format!("  {}", self.story.counts()))]);
+            paint::line(&[(Tone::Faint, format!("  {counts}"))]);
         }
-        let tone = if passed { Tone::Good } else { Tone::Bad };
+        let tone = if *passed { Tone::Good } else { Tone::Bad };
         let result = format!("lane {} {word}", self.look.lane);
         paint::line(&[
             (tone, result),
-            (Tone::Faint, format!(" ({})", seconds(ms))),
+            (Tone::Faint, format!(" ({})", seconds(*ms))),
             (Tone::Plain, format!(": {}", paint::one_line(&rest))),
         ]);
     }

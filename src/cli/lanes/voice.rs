@@ -5,12 +5,12 @@ use super::super::live::Live;
 use super::super::{hear_out, no_output, paint};
 use super::data::{Data, JsonForm};
 use super::files::Files;
-use super::screen::{Look, News, OutputOf, Screen};
+use super::screen::{Ending, Look, News, OutputOf, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
 use crate::duration::parse_duration;
 use crate::lane::Lane;
-use crate::lane_runner::{LaneOutcome, Listen};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Listen};
 use crate::report::lane::{LaneResult, github};
 use crate::verdict::{Reason, StepProgress, StepReport};
 use clap::Args;
@@ -139,7 +139,8 @@ impl Voice {
         self.data.ended(&outcome.steps, &object);
         let written = self.files.write(&result, |text| self.data.text(text));
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
-        self.screen.tell(News::Over(word, passed, duration_ms, commands), false);
+        let was_stopped = outcome.ruling == LaneRuling::Cancelled;
+        self.screen.tell(News::Over(Ending { word, passed, was_stopped, ms: duration_ms, commands }), false);
         let was_heard = hear_out(stop, async {
             self.screen.settled().await;
             self.data.settled().await;

@@ -20,9 +20,15 @@ pub(crate) fn document(result: &LaneResult<'_>) -> String {
 }
 
 fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
-    let count = |wanted: &str| result.steps.iter().filter(|step| outcome(step) == Some(wanted)).count().to_string();
-    let (tests, failures, errors, skipped) =
-        (result.steps.len().to_string(), count("failure"), count("error"), count("skipped"));
+    let count = |wanted: &str| result.steps.iter().filter(|step| outcome(step) == Some(wanted)).count();
+    let is_unexplained = !result.passed && count("failure") + count("error") == 0;
+    let count = |wanted: &str| count(wanted).to_string();
+    let (tests, failures, errors, skipped) = (
+        (result.steps.len() + usize::from(is_unexplained)).to_string(),
+        count("failure"),
+        if is_unexplained { "1".into() } else { count("error") },
+        count("skipped"),
+    );
     let (lane, time) = (name(result.lane), time(result.duration_ms));
     let all = [
         ("name", lane.as_str()),
@@ -35,7 +41,22 @@ fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
         let suite = xml.create_element("testsuite").with_attributes(all);
-        suite.write_inner_content(|xml| result.steps.iter().try_for_each(|step| case(xml, step, result.retried)))?;
+        suite.write_inner_content(|xml| {
+            result.steps.iter().try_for_each(|step| case(xml, step, result.retried))?;
+            if is_unexplained { unexplained(xml, result) } else { Ok(()) }
+        })?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The test that fails where no step did: a lane that ran nothing or was stopped has not passed.
+fn unexplained(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
+    let (lane, time) = (name(result.lane), time(result.duration_ms));
+    let message = name(&format!("the lane {}", result.word));
+    let about = [("classname", lane.as_str()), ("name", &lane), ("time", &time)];
+    xml.create_element("testcase").with_attributes(about).write_inner_content(|xml| {
+        xml.create_element("error").with_attributes([("message", message.as_str())]).write_empty()?;
         Ok(())
     })?;
     Ok(())
@@ -192,6 +213,23 @@ mod tests {
             }
         };
         assert_eq!(read.cases, steps.iter().map(case).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_lane_that_did_not_pass_has_a_test_that_did_not_either() {
+        let steps = [step("docs", StepStatus::Cancelled)];
+        let read = |steps, passed| {
+            let result = LaneResult { word: "was cancelled", passed, ..failed(steps, &[]) };
+            JunitReport::parse(&document(&result)).unwrap()
+        };
+        let stopped = read(&steps, false);
+        assert_eq!(stopped.counts, TestCounts { tests: 2, failures: 0, errors: 1, skipped: 1 });
+        assert_eq!(
+            (stopped.cases[1].name.as_str(), stopped.cases[1].message.as_str()),
+            ("verify", "the lane was cancelled")
+        );
+        assert_eq!(read(&[], false).counts, TestCounts { tests: 1, failures: 0, errors: 1, skipped: 0 });
+        assert_eq!(read(&steps, true).counts, TestCounts { tests: 1, failures: 0, errors: 0, skipped: 1 });
     }
 
     proptest! {
