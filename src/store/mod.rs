@@ -143,17 +143,28 @@ pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 
 fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let fail = |source| StoreError::new("write", path, source);
-    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(fail);
+    let is_handle = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place));
+    if is_handle || fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return OpenOptions::new().append(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(fail);
     }
-    let real = path.canonicalize();
-    let path = real.as_deref().unwrap_or(path);
+    let path = &destination(path);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     let mut temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
     temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+}
+
+/// Where a path leads, also when there is nothing yet.
+fn destination(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40; // as the kernel does (path_resolution(7))
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
 }
 
 /// Writes a new file whole or not at all, for everybody whom the umask lets read it. `Ok(false)` when there is one already,

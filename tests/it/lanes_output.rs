@@ -250,6 +250,47 @@ fn the_result_is_written_to_files_whole() {
 }
 
 #[test]
+fn a_summary_that_is_the_jobs_own_is_added_once_and_one_file_is_not_written_twice() {
+    let fledge =
+        lane("steps: [{ name: a, run: 'true' }]", &["--summary", "summary.md"]).file("summary.md", "# Before\n");
+    let run = fledge.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", "./summary.md").run();
+    run.must_exit(0);
+    let summary = run.file("summary.md").unwrap();
+    assert_eq!((summary.starts_with("# Before\n"), summary.matches("## ").count()), (true, 1), "{summary}");
+    let run = lane("steps: [{ name: a, run: touch ran }]", &["--junit=out", "--summary=./out"]).run();
+    run.must_exit(2);
+    assert!(run.stderr.contains("--junit and --summary name the same file, ./out"), "{}", run.stderr);
+    assert_eq!(run.file("ran"), None);
+}
+
+#[test]
+fn standard_output_by_another_name_is_standard_output() {
+    for name in ["/dev/stdout", "/proc/self/fd/1"] {
+        let run = lane("steps: [{ name: a, run: 'true' }]", &["--summary", name]).run();
+        run.must_exit(0);
+        assert!(run.stdout.starts_with("## "), "{}", run.stdout);
+        lane("steps: [{ name: a, run: 'true' }]", &["--json", "--summary", name]).run().must_exit(2);
+    }
+}
+
+#[test]
+fn flags_that_have_no_use_for_a_plan_are_refused_and_no_verb_minds_not_to_be_asked() {
+    for flag in ["--junit=a.xml", "--summary=a.md", "--output=all"] {
+        lane("steps: [{ name: a, run: 'true' }]", &["--dry-run", flag]).run().must_exit(2);
+    }
+    for args in [
+        &["list", "--ni"][..],
+        &["show", "verify", "--non-interactive"],
+        &["validate", "--ni"],
+        &["init", "--print", "--ni"],
+    ] {
+        let fledge = Fledge::new().file("Cargo.toml", "[package]\nname = \"a\"\n");
+        let run = fledge.args(&[&["lanes"], args].concat()).run();
+        assert!(!run.stderr.contains("unexpected argument"), "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn a_lane_that_was_cancelled_leaves_its_files_too() {
     let number = unique();
     let yaml = format!("steps: [{{ name: slow, run: echo begun; sleep {number} }}]");

@@ -6,8 +6,9 @@ use super::super::paint::{self, Tone};
 use crate::report::lane::{LaneResult, junit, markdown};
 use crate::store::write_shared;
 use anyhow::anyhow;
-use std::fs::OpenOptions;
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where the result goes when the lane is over.
@@ -35,6 +36,11 @@ impl Files {
                 Some(_) | None => {}
             }
         }
+        if let (Some(junit), Some(summary)) = (&self.junit, &self.summary)
+            && is_same_file(junit, summary)
+        {
+            return Err(Failure::input(anyhow!("--junit and --summary name the same file, {}", summary.display())));
+        }
         Ok(())
     }
 
@@ -53,6 +59,7 @@ impl Files {
                 print(text.trim_end().to_owned());
                 Ok(())
             }
+            false if self.job_summary.as_deref().is_some_and(|job| is_same_file(job, path)) => Ok(()), // written below
             false => write_shared(path, text.as_bytes()).map_err(Failure::own),
         };
         let junit = self.junit.as_deref().map_or(Ok(()), |path| put(path, junit::document(result)));
@@ -68,6 +75,34 @@ impl Files {
     }
 }
 
+/// Whether what is written to this path is to go to standard output: by its names, or because it is redirected to this file.
 fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    const NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    let is_redirected = || match (fs::metadata("/dev/fd/1"), fs::metadata(path)) {
+        (Ok(out), Ok(file)) => file.is_file() && is_same(&out, &file),
+        (Ok(_) | Err(_), _) => false,
+    };
+    NAMES.iter().any(|name| path.as_os_str() == *name) || is_redirected()
+}
+
+/// Whether two paths name one regular file, or one place where there is nothing yet.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => one.is_file() && is_same(&one, &other),
+        (Err(_), Err(_)) => in_place(one) == in_place(other),
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    }
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The path with its folder as it really is.
+pub(super) fn in_place(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        (Ok(_) | Err(_), _) => path.to_owned(),
+    }
 }

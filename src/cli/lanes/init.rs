@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data};
-use super::say;
+use super::{Unasked, say};
 use crate::gate::{self, InitFault};
 use clap::Args;
 use std::path::Path;
@@ -14,6 +14,8 @@ pub(in crate::cli) struct InitArguments {
     /// Print the file to standard output, and write nothing
     #[arg(long)]
     print: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Writes the detected lane; gives the exit code.

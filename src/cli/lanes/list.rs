@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
-use super::{failed, plan, say};
+use super::{Unasked, failed, plan, say};
 use crate::gate::{self, GateFault, Loaded};
 use crate::lane::Lane;
 use crate::report::lane_data;
@@ -16,6 +16,8 @@ pub(in crate::cli) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Lists the lanes; gives the exit code.
@@ -72,6 +74,8 @@ pub(in crate::cli) struct ShowArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Shows one lane; gives the exit code.
@@ -79,7 +83,10 @@ pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result
     let Loaded { lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let printed = if arguments.json {
-        print_json(&lane_data::listed(&lane, false).to_string())
+        let is_detected = gate::look_if_no_lanes(root, path).map_err(GateFault::from).map_err(failed)?.is_some();
+        let mut data = lane_data::listed(&lane, is_detected);
+        data["schema_version"] = lane_data::LANE_SCHEMA_VERSION.into();
+        print_json(&data.to_string())
     } else {
         print_data(plan::text(&lane, &[]).trim_end())
     };

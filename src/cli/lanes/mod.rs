@@ -17,7 +17,7 @@ use super::paint::{self, Tone};
 use crate::config::Environment;
 use crate::gate::GateFault;
 use anyhow::Context;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use std::path::Path;
 
 /// The verbs of `fledge lanes`.
@@ -33,6 +33,13 @@ pub(super) enum LanesVerb {
     Validate(validate::ValidateArguments),
     /// Run a lane in place
     Run(run::RunArguments),
+}
+
+/// What verbs take that never ask anything: scripts pass it to all alike.
+#[derive(Debug, Args)]
+struct Unasked {
+    #[arg(long = "ni", alias = "non-interactive", hide = true)]
+    _ni: bool,
 }
 
 /// Runs the verb; gives the exit code.

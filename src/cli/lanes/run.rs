@@ -39,7 +39,7 @@ pub(in crate::cli) struct RunArguments {
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
     /// Say what would run, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["junit", "summary", "output"])]
     dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,
@@ -53,7 +53,8 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
         let code = if arguments.watch {
             let state = environment.state_dir().map_err(Failure::input)?;
             let once = async |stop: &Stop| once(root, arguments, environment, path, stop).await;
-            watch::watch(root, &state, &stop, once).await
+            let apart = [vec![state], arguments.voice.files(environment, root)].concat();
+            watch::watch(root, apart, &stop, once).await
         } else {
             once(root, arguments, environment, path, &stop).await
         };

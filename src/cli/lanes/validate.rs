@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
-use super::failed;
+use super::{Unasked, failed};
 use crate::gate::{self, Checked, GateFault};
 use crate::lane::Remark;
 use crate::report::lane_data::LANE_SCHEMA_VERSION;
@@ -25,6 +25,8 @@ pub(in crate::cli) struct ValidateArguments {
     /// As JSON, to standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    _unasked: Unasked,
 }
 
 /// Checks the lanes; gives the exit code: 2 when one is wrong. `search` is the search path that steps will have.

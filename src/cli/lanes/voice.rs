@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::live::Live;
 use super::super::{hear_out, no_output, paint};
 use super::data::{Data, JsonForm};
-use super::files::Files;
+use super::files::{Files, in_place};
 use super::screen::{Ending, Look, News, OutputOf, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
@@ -16,7 +16,7 @@ use crate::verdict::{Reason, StepProgress, StepReport};
 use clap::Args;
 use serde_json::Value;
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +48,18 @@ pub(super) struct VoiceArguments {
     /// How long nothing may be said outside of a terminal before it says what runs
     #[arg(long, value_name = "TIME", hide = true, default_value = "30s", value_parser = parse_duration)]
     silence: Duration,
+}
+
+impl VoiceArguments {
+    /// The files that are written, as they stand below `root`, which is the current folder.
+    pub(super) fn files(&self, environment: &Environment, root: &Path) -> Vec<PathBuf> {
+        let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
+        [&self.junit, &self.summary, &job_summary]
+            .into_iter()
+            .flatten()
+            .map(|path| in_place(&root.join(path)))
+            .collect()
+    }
 }
 
 /// The voice of one run.

@@ -10,21 +10,21 @@ use crate::watch::{Authors, Blame, Watch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Runs `once` now and after each change below `root` until the stop; gives the exit code. What changes below `state` does not
-/// count.
+/// Runs `once` now and after each change below `root` until the stop; gives the exit code. What changes below the paths `apart`
+/// does not count.
 ///
 /// # Errors
 /// What was wrong with the first run, a `root` that is gone, and whatever keeps fledge from saying what came of a run.
 pub(super) async fn watch(
     root: &Path,
-    state: &Path,
+    apart: Vec<PathBuf>,
     stop: &Stop,
     once: impl AsyncFn(&Stop) -> Result<u8, Failure>,
 ) -> Result<u8, Failure> {
     let (mut authors, mut is_first) = (Authors::default(), true);
     let mut watch = tokio::select! {
         () = stop.token().cancelled() => return Ok(cancelled(stop)),
-        watch = Watch::start(root, vec![state.to_owned()]) => watch.map_err(Failure::input)?,
+        watch = Watch::start(root, apart) => watch.map_err(Failure::input)?,
     };
     loop {
         say(watch.note().as_ref());
