@@ -93,7 +93,7 @@ fn a_gate_that_is_not_there_or_is_wrong_ends_with_2_before_a_model_is_asked() {
         (Fledge::new().lane("tests", &needs("done")), "bad_input", "it has tests"),
         (Fledge::new().lane("verify", "steps: []"), "bad_input", "lanes/verify.yaml:1:8"),
         (Fledge::new().lane("verify", "steps:\n  - runn: make"), "bad_input", "lanes/verify.yaml:2:5"),
-        (Fledge::new().file("lanes/verify.yaml", b"steps: \xff"), "plan_failed", "lanes/verify.yaml"),
+        (Fledge::new().file("lanes/verify.yaml", b"steps: \xff"), "bad_input", "lanes/verify.yaml"),
     ];
     for (fledge, reason, says) in cases {
         let model = Model::new([say("No.").always()]);
