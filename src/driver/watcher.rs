@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Queued things beyond which pieces are left out.
 const PATIENCE: usize = 4096;
+
+/// Milliseconds that one who has stopped to hear is waited for, once.
+const CREDIT: u64 = 100;
 
 /// One who is told things, in their order.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Watcher<T> {
 struct State {
     waiting: AtomicUsize,
     lost: AtomicU64,
+    /// Milliseconds that it is still waited for; all of them again whenever it hears something.
+    credit: AtomicU64,
     /// Told when nothing is waiting any more.
     idle: Notify,
 }
@@ -32,6 +38,7 @@ impl<T: Send + 'static> Watcher<T> {
     pub(crate) fn new(hear: impl FnMut(T, u64) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let state = Arc::<State>::default();
+        state.credit.store(CREDIT, Ordering::Relaxed);
         let listen = {
             let state = state.clone();
             move || listen(&receiver, hear, &state)
@@ -50,6 +57,16 @@ impl<T: Send + 'static> Watcher<T> {
         if self.queue.as_ref().is_none_or(|queue| queue.send(thing).is_err()) {
             self.state.waiting.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// Tells it a piece, and waits for one who is behind as long as that one goes on hearing; briefly for one who does not.
+    pub(crate) fn tell_patiently(&self, thing: T) {
+        let is_full = || self.state.waiting.load(Ordering::Relaxed) >= PATIENCE;
+        while is_full() && self.state.credit.load(Ordering::Relaxed) > 0 {
+            self.state.credit.fetch_sub(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.tell(thing, true);
     }
 
     /// Waits until it has heard everything.
@@ -75,6 +92,7 @@ fn listen<T>(queue: &Receiver<T>, mut hear: impl FnMut(T, u64), state: &State) {
     while let Ok(thing) = queue.recv() {
         let missing = state.lost.swap(0, Ordering::Relaxed);
         let _harmless = catch_unwind(AssertUnwindSafe(|| hear(thing, missing)));
+        state.credit.store(CREDIT, Ordering::Relaxed);
         if state.waiting.fetch_sub(1, Ordering::Release) == 1 {
             state.idle.notify_one();
         }
@@ -105,5 +123,24 @@ mod tests {
         let all: Vec<(usize, u64)> = heard.try_iter().collect();
         // The first still counted as waiting, and what was lost is said with the next thing.
         assert_eq!((all.len(), all[0], all[PATIENCE - 1]), (PATIENCE, (1, 10), (usize::MAX, 0)));
+    }
+
+    #[tokio::test]
+    async fn one_who_goes_on_hearing_loses_nothing_and_one_who_is_stuck_is_waited_for_once() {
+        let (say, heard) = channel();
+        let watcher = Watcher::new(move |thing: usize, lost| say.send((thing, lost)).unwrap());
+        (0..10 * PATIENCE).for_each(|number| watcher.tell_patiently(number));
+        watcher.settled().await;
+        assert_eq!(
+            heard.try_iter().collect::<Vec<_>>(),
+            (0..10 * PATIENCE).map(|number| (number, 0)).collect::<Vec<_>>()
+        );
+        let (go, wait) = sync_channel::<()>(0);
+        let stuck = Watcher::new(move |_: usize, _| {
+            let _never = wait.recv();
+        });
+        (0..10 * PATIENCE).for_each(|number| stuck.tell_patiently(number));
+        assert_eq!(stuck.state.credit.load(Ordering::Relaxed), 0);
+        drop(go);
     }
 }

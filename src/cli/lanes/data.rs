@@ -74,7 +74,13 @@ impl Data {
     /// Something happened to a step.
     pub(super) fn step(&self, progress: &StepProgress) {
         if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
-            printer.tell(Told::Step(self.now(), progress.clone()), matches!(progress, StepProgress::Output { .. }));
+            let told = Told::Step(self.now(), progress.clone());
+            match progress {
+                StepProgress::Output { .. } => printer.tell_patiently(told),
+                StepProgress::Started { .. } | StepProgress::Retried(_) | StepProgress::Ended(_) => {
+                    printer.tell(told, false);
+                }
+            }
         }
     }
 
