@@ -114,11 +114,9 @@ impl Store {
         };
         let gone = self.project.join("removed");
         make_private(&gone)?;
-        match fs::rename(folder.path(), gone.join(run.id.as_str())) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(StoreError::new("remove", folder.path(), error));
-            }
-            Ok(()) | Err(_) => {}
+        let aside = fs::rename(folder.path(), gone.join(run.id.as_str()));
+        if let (Err(error), true) = (aside, folder.path().exists()) {
+            return Err(StoreError::new("remove", folder.path(), error));
         }
         let work = || -> rusqlite::Result<()> {
             let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
@@ -137,7 +135,7 @@ impl Store {
 
 /// How much a run takes: its rows and the files in its folder.
 pub(super) fn bytes_of(store: &Store, run: &RunId, no: i64) -> Result<u64, StoreError> {
-    let sql = "SELECT coalesce(sum(length(data)), 0) FROM events WHERE run = ?1";
+    let sql = "SELECT coalesce(sum(octet_length(data)), 0) FROM events WHERE run = ?1";
     let rows = store.db.query_row(sql, [no], |row| unsigned(row, 0)).map_err(store.fault("read"))?;
     let files = WalkDir::new(store.folder(run).path()).into_iter().flatten().filter_map(|entry| entry.metadata().ok());
     Ok(files.filter(|meta| meta.is_file()).map(|meta| meta.len()).fold(rows, u64::saturating_add))

@@ -3,8 +3,8 @@
 use super::StoreError;
 use super::files::sync_folder;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -64,7 +64,9 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 
 fn open_up_to(path: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
     let mut db = connect(path)?;
-    if version(&db, path, migrations)? < migrations.len() {
+    let version = version(&db, path, migrations)?;
+    keep_others_out(path)?;
+    if version < migrations.len() {
         migrate(&mut db, path, migrations)?;
     }
     Ok(db)
@@ -74,12 +76,20 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     let fail = |error| StoreError::database("open", path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(fail)?;
-    // By its name: closing a handle of our own would drop the locks that other connections of this process hold. The files that
-    // SQLite puts beside it get the same mode.
-    let closed = fs::set_permissions(path, Permissions::from_mode(0o600));
-    closed.map_err(|source| StoreError::new("keep others out of", path, source))?;
     db.busy_timeout(PATIENCE).and_then(|()| db.execute_batch(CONNECTION)).map_err(fail)?;
     Ok(db)
+}
+
+/// Makes the file its owner's alone; those that SQLite puts beside it get the same mode. By its name: closing a handle of our own would
+/// drop the locks that other connections of this process hold.
+fn keep_others_out(path: &Path) -> Result<(), StoreError> {
+    let mode = fs::metadata(path).map(|meta| meta.permissions().mode() & 0o777);
+    let closed = match mode {
+        Ok(0o600) => Ok(()),
+        Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
+        Err(error) => Err(error),
+    };
+    closed.map_err(|source| StoreError::new("keep others out of", path, source))
 }
 
 /// How many migrations it has seen; 0 for one that is empty.
@@ -105,7 +115,8 @@ fn version(db: &Connection, path: &Path, migrations: &[&str]) -> Result<usize, S
 /// Goes from version to version, each in one transaction. One process at a time: another one that comes waits.
 fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), StoreError> {
     let lock = path.with_extension("migrating");
-    let held = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+    let held = file.and_then(|file| file.lock().map(|()| file));
     let _held = held.map_err(|source| StoreError::new("lock", &lock, source))?;
     let fail = |error| StoreError::database("bring up to date", path, error);
     let mut at = version(db, path, migrations)?;

@@ -89,6 +89,19 @@ fn a_run_that_was_cancelled_in_the_middle_of_a_command() {
 }
 
 #[test]
+fn a_run_that_was_killed_is_interrupted_and_its_journal_is_whole() {
+    let model = Model::new([write("half", "1\n"), shell("echo begun; sleep 60").saying("Going on.")]);
+    let mut running = Fledge::simple(&model).arg("--json").start();
+    running.wait_for("{\"text\":\"begun");
+    running.signal(Signal::KILL);
+    let run = running.end();
+    assert_eq!((run.code, run.row().state), (None, RunState::Interrupted));
+    let turn = ["ModelCompleted", "ToolFinished", "HooksFinished", "ModelCompleted"];
+    assert_eq!(run.kinds(), [["TaskSubmitted", "PlanReady"].as_slice(), &turn].concat());
+    assert_eq!(replayed(&run).0.state(), StateName::Executing);
+}
+
+#[test]
 fn a_report_that_could_not_be_copied() {
     let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
