@@ -153,6 +153,7 @@ impl Hands {
             root: self.settings.workspace.clone(),
             env: self.settings.env.clone(),
             logs: self.run_dir.logs(),
+            durations: self.run_dir.durations(),
             jobs: self.settings.jobs,
             on_tamper: self.task.on_tamper,
         };

@@ -41,22 +41,30 @@ pub fn look(root: &Path, path: &str) -> Detected {
     detect(&facts(root, path))
 }
 
-/// The same for a project that defines no lanes: neither files in `lanes/` nor a fledge.toml.
+/// The same for a project that defines no lanes: neither files in `lanes/` or `.fledge/lanes/` nor a fledge.toml.
 ///
 /// # Errors
 /// When it cannot be told whether it defines any: lanes that cannot be read are lanes.
 pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<Detected>, StoreError> {
-    let folder = root.join("lanes");
-    let is_bare = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => is_absent(&folder)?,
-        Err(error) => return Err(StoreError::new("read", &folder, error)),
+    let has_lanes = holds(&root.join("lanes"), &["yaml", "yml"])?
+        || holds(&root.join(".fledge/lanes"), &["toml"])?
+        || !is_absent(&root.join("fledge.toml"))?;
+    Ok((!has_lanes).then(|| look(root, path)))
+}
+
+/// Whether a folder holds files of these kinds, or what may be such a folder leads nowhere.
+fn holds(folder: &Path, kinds: &[&str]) -> Result<bool, StoreError> {
+    let unreadable = |error| StoreError::new("read", folder, error);
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(!is_absent(folder)?),
+        Err(_) if is_absent(folder)? => Ok(false),
+        Err(error) => Err(unreadable(error)),
         Ok(entries) => {
-            let names =
-                entries.collect::<io::Result<Vec<_>>>().map_err(|error| StoreError::new("read", &folder, error))?;
-            names.iter().all(|entry| !matches!(entry.path().extension().and_then(|e| e.to_str()), Some("yaml" | "yml")))
+            let names = entries.collect::<io::Result<Vec<_>>>().map_err(unreadable)?;
+            let kind = |entry: &fs::DirEntry| entry.path().extension().and_then(|e| e.to_str().map(str::to_owned));
+            Ok(names.iter().filter_map(kind).any(|kind| kinds.contains(&kind.as_str())))
         }
-    };
-    Ok((is_bare && is_absent(&root.join("fledge.toml"))?).then(|| look(root, path)))
+    }
 }
 
 /// Writes the detected lane, whole or not at all, and never over anything. Gives the file's path in the project.
@@ -169,6 +177,8 @@ mod tests {
         assert_eq!(is_bare(&folder(&[("lanes/README.md", "", 0o644)])), Some(true));
         assert_eq!(is_bare(&folder(&[("lanes/deploy.yml", "", 0o644)])), Some(false));
         assert_eq!(is_bare(&folder(&[("fledge.toml", "", 0o644)])), Some(false));
+        assert_eq!(is_bare(&folder(&[(".fledge/lanes/ci.toml", "", 0o644)])), Some(false));
+        assert_eq!(is_bare(&folder(&[(".fledge", "no folder", 0o644)])), Some(true));
         assert_eq!(is_bare(&folder(&[("lanes", "no folder", 0o644)])), None);
         let linked = folder(&[]);
         symlink("nowhere", linked.path().join("lanes")).unwrap();

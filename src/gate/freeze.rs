@@ -6,13 +6,22 @@ use super::detection::{look_if_no_lanes, remarks};
 use super::protected::protection;
 use super::seal::Seal;
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Book, Lane, LaneFault, Step};
+use crate::lane::{Book, Lane, LaneFault, Remark, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
+use crate::yaml::Problem;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Tasks and lanes of a project that has them all in one file.
+const TOML: &str = "fledge.toml";
+/// Where files of that form lie that were brought in from elsewhere.
+const IMPORTED: &str = ".fledge/lanes";
+/// The most remarks on its file that a lane is run with.
+const MOST_NOTES: usize = 5;
 
 /// The gate cannot be frozen.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +100,10 @@ pub fn freeze(
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
     let protection = protection(&lanes, root, protect, allow_edit)?;
     let seal = Seal::take(root, protection).map_err(GateFault::Seal)?;
-    Ok(Gate { lanes, digest, notes: notes.concat(), seal: Arc::new(seal) })
+    let mut notes = notes.concat();
+    let mut told = BTreeSet::new();
+    notes.retain(|note| told.insert(note.clone())); // lanes of one file share what is said of it
+    Ok(Gate { lanes, digest, notes, seal: Arc::new(seal) })
 }
 
 /// A lane, and what is to be known about it.
@@ -99,7 +111,7 @@ pub fn freeze(
 pub struct Loaded {
     /// The lane.
     pub lane: Lane,
-    /// For people: that it was detected and is not the project's own word, and what was left out.
+    /// For people: what is strange about its file; that it was detected and is not the project's own word, and what was left out.
     pub notes: Vec<String>,
 }
 
@@ -111,7 +123,11 @@ pub struct Loaded {
 pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let book = book(root)?;
     if book.has(name) {
-        return Ok(Loaded { lane: book.lane(name)?, notes: Vec::new() });
+        let mut notes: Vec<String> = book.warnings_of(name).map(ToString::to_string).collect();
+        let more = notes.len().saturating_sub(MOST_NOTES);
+        notes.truncate(MOST_NOTES);
+        notes.extend((more > 0).then(|| format!("and {more} more: `fledge lanes validate` has them all")));
+        return Ok(Loaded { lane: book.lane(name)?, notes });
     }
     let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
     if let Some(mut detected) = look_if_no_lanes(root, path)? {
@@ -123,7 +139,8 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
         known.extend((!detected.is_empty()).then(|| format!("{DETECTED_LANE} (detected)")));
         left_out = detected.remarks;
     }
-    Err(GateFault::UnknownLane { lane: name.into(), folder: root.join("lanes").display().to_string(), known, left_out })
+    let folder = if root.join(TOML).exists() { root.to_owned() } else { root.join("lanes") };
+    Err(GateFault::UnknownLane { lane: name.into(), folder: folder.display().to_string(), known, left_out })
 }
 
 /// The names of the project's lanes, sorted.
@@ -134,25 +151,70 @@ pub fn names(root: &Path) -> Result<Vec<String>, GateFault> {
     Ok(book(root)?.names().map(ToOwned::to_owned).collect())
 }
 
-/// Reads all that the project says about lanes: `lanes/*.yaml`, and the tasks of `fledge.yaml`.
+/// All lanes of a project, and all that there is to say about their files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The lanes that are right.
+    pub lanes: Vec<Lane>,
+    /// What is wrong, by file and place.
+    pub problems: Vec<Remark>,
+    /// What is strange, by file and place, and then what steps lack here.
+    pub warnings: Vec<Remark>,
+}
+
+/// Reads and compiles all lanes of the project at `root`. `path` is the search path that steps will have.
+///
+/// # Errors
+/// When a file of theirs cannot be read.
+pub fn check(root: &Path, path: &str) -> Result<Checked, GateFault> {
+    let book = book(root)?;
+    let (lanes, problems, mut warnings) = book.check();
+    for lane in &lanes {
+        for (step, why) in missing(root, lane, path) {
+            let message = format!("step `{}` of lane `{}` cannot run here: {why}", step.name, lane.name);
+            let problem = Problem { place: None, message, hint: None };
+            let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
+            warnings.push(Remark { path, lane: Some(lane.name.clone()), problem });
+        }
+    }
+    Ok(Checked { lanes, problems, warnings })
+}
+
+/// Reads all that the project says about lanes: `lanes/*.yaml`, the tasks of `fledge.yaml`, `fledge.toml`, and what was imported
+/// into `.fledge/lanes`.
 fn book(root: &Path) -> Result<Book, GateFault> {
     let mut book = Book::default();
-    if let Some(text) = store::read_text(&root.join("fledge.yaml"), MAX_SOURCE)? {
+    let read = |path: &str| store::read_text(&root.join(path), MAX_SOURCE);
+    if let Some(text) = read("fledge.yaml")? {
         book.add_tasks("fledge.yaml", &text);
     }
-    let entries = std::fs::read_dir(root.join("lanes")).into_iter().flatten().flatten();
-    let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    files.sort();
-    for file in files.iter().rev() {
+    for file in files(&root.join("lanes")).iter().rev() {
         // In this order, so that of two files of one name `.yaml` is the later one and counts.
         let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
         let Some(name) = name.filter(|name| is_plain(name)) else { continue };
         let path = format!("lanes/{file}");
-        if let Some(text) = store::read_text(&root.join(&path), MAX_SOURCE)? {
+        if let Some(text) = read(&path)? {
             book.add_lane(name, &path, &text);
         }
     }
+    if let Some(text) = read(TOML)? {
+        book.add_toml(TOML, &text);
+    }
+    for file in files(&root.join(IMPORTED)).iter().filter(|file| file.ends_with(".toml") && !file.starts_with('.')) {
+        let path = format!("{IMPORTED}/{file}");
+        if let Some(text) = read(&path)? {
+            book.add_imported(&path, &text);
+        }
+    }
     Ok(book)
+}
+
+/// The names in a folder, sorted.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.sort();
+    files
 }
 
 /// Whether a text can name a lane: the name of a file without its ending, neither hidden nor leading elsewhere.
@@ -160,20 +222,28 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
 }
 
-/// Whether a lane's steps have what is plain to see that they need: the program that a command begins with. Of a later step only a
-/// program that no earlier one can make is asked for: one that is looked up in the search path.
+/// Whether a lane's steps have what is plain to see that they need: the program that a command begins with. Steps that only run
+/// under a condition are not asked.
 ///
 /// # Errors
 /// The first step that cannot run.
 pub fn can_run(root: &Path, lane: &Lane, path: &str) -> Result<(), GateFault> {
-    for (number, step) in lane.steps.iter().enumerate() {
+    let lacking = missing(root, lane, path).into_iter().next();
+    lacking.map_or(Ok(()), |(step, why)| {
+        Err(GateFault::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why })
+    })
+}
+
+/// The steps that always run and cannot, each with what it lacks. Of a later step only a program that no earlier one can make is
+/// asked for: one that is looked up in the search path.
+fn missing<'l>(root: &Path, lane: &'l Lane, path: &str) -> Vec<(&'l Step, String)> {
+    let lacks = |(number, step): (usize, &'l Step)| {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let made_before = if number == 0 { made_by_nobody(root, step) } else { None };
-        if let Some(why) = made_before.or_else(|| not_in_path(step, path)) {
-            return Err(GateFault::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why });
-        }
-    }
-    Ok(())
+        made_before.or_else(|| not_in_path(step, path)).map(|why| (step, why))
+    };
+    let always = lane.steps.iter().enumerate().zip(lane.always_run()).filter(|(_, always)| *always);
+    always.filter_map(|(step, _)| lacks(step)).collect()
 }
 
 /// The folder or the program by path that the first step of a lane lacks.

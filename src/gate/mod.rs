@@ -11,11 +11,11 @@ mod protected;
 mod seal;
 
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
-pub use freeze::{GateFault, Loaded, can_run, freeze, load, names};
+pub use freeze::{Checked, GateFault, Loaded, can_run, check, freeze, load, names};
 pub use seal::{Difference, Seal};
 
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneRuling, Room, run_lane};
+use crate::lane_runner::{LaneRuling, Room, recall, remember, run_lane};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
@@ -48,6 +48,8 @@ pub struct Site {
     pub env: Vec<(String, String)>,
     /// Where step logs go; a folder for each attempt is made in it.
     pub logs: PathBuf,
+    /// The file of how long steps took; see [`crate::store::Durations`].
+    pub durations: PathBuf,
     /// Steps at once.
     pub jobs: usize,
     /// What happens when a protected path was changed.
@@ -103,7 +105,9 @@ impl Gate {
             let mut room = Room::new(site.root.clone(), site.env.clone(), log_dir, site.jobs);
             let facts = facts(lane, site, stop).await;
             room.left_out = lane.left_out(&Selection::All, &facts).unwrap_or_default();
+            room.expected = recall(lane, &site.durations);
             let outcome = run_lane(lane, &room, stop, on_step).await;
+            remember(lane, &outcome, &site.durations);
             steps.extend(outcome.steps);
             match outcome.ruling {
                 LaneRuling::Passed => {}

@@ -20,7 +20,14 @@ fn frozen(lanes: &[(&str, &str)]) -> (tempfile::TempDir, Result<Gate, GateFault>
 
 async fn judged(home: &Path, gate: &Gate, on_tamper: OnTamper) -> Verdict {
     let env = vec![("PATH".to_owned(), PATH.to_owned())];
-    let site = Site { root: home.join("tree"), env, logs: home.join("logs"), jobs: 1, on_tamper };
+    let site = Site {
+        root: home.join("tree"),
+        env,
+        logs: home.join("logs"),
+        durations: home.join("durations.json"),
+        jobs: 1,
+        on_tamper,
+    };
     gate.judge(&site, 1, &CancellationToken::new(), &|_| {}).await
 }
 
@@ -74,4 +81,37 @@ async fn a_failed_lane_is_the_last_and_explains_itself() {
     assert_eq!((verdict.ruling, verdict.signature.as_str(), verdict.steps.len()), (Ruling::Failed, "one/no exit 3", 1));
     assert!(verdict.feedback.contains("```\nbecause\n```"), "{}", verdict.feedback);
     assert!(!home.path().join("tree/ran").exists());
+}
+
+#[test]
+fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
+    let (home, _) =
+        frozen(&[("verify", "steps: [{ rnu: x }]"), ("good", "steps: [{ name: go, run: no-such-program }]")]);
+    let toml = "tasks.a = { cmd = 'true', deps = ['b'] }\nlanes.ci.steps = ['a', { run = 'no-such-program', when = 'X' }]\nlanes.ok = { steps = [{ run = 'true' }], x = 1 }";
+    fs::write(home.path().join("tree/fledge.toml"), toml).unwrap();
+    let Checked { lanes, problems, warnings } = check(&home.path().join("tree"), PATH).unwrap();
+    assert_eq!(lanes.iter().map(|lane| lane.name.as_str()).collect::<Vec<_>>(), ["good", "ok"]);
+    let told = |remarks: &[crate::lane::Remark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let expected = [
+        "fledge.toml:1:35: there is no task `b` (did you mean `a`?)",
+        "lanes/verify.yaml:1:9: a step that runs nothing (give it `run:` with a command)",
+        "lanes/verify.yaml:1:11: unknown key `rnu` in a step (did you mean `run`?)",
+    ];
+    assert_eq!(told(&problems), expected);
+    let expected = [
+        "fledge.toml:2:7: lane `ci` has no description (say with `description` what it is for)".to_owned(),
+        "fledge.toml:3:7: lane `ok` has no description (say with `description` what it is for)".to_owned(),
+        "fledge.toml:3:42: unknown key `x` in a lane (known: description, fail_fast, steps)".to_owned(),
+        format!(
+            "lanes/good.yaml: step `go` of lane `good` cannot run here: there is no program `no-such-program` in PATH ({PATH})"
+        ),
+    ];
+    assert_eq!(told(&warnings), expected);
+}
+
+#[test]
+fn what_a_step_lacks_that_runs_only_under_a_condition_stops_no_lane() {
+    let lane = "tasks: { gen: no-such-generator, docker: { cmd: no-such-program, deps: [gen] } }\n\
+        steps: [{ run: 'true' }, { task: docker, when: DOCKER }]";
+    assert!(frozen(&[("verify", lane)]).1.is_ok());
 }

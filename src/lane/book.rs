@@ -1,9 +1,10 @@
 //! All that a project says about lanes: its files as they were read, and the lanes that are made of them.
 
 use super::compile::compile;
-use super::draft::{Draft, Task};
+use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
+use super::toml::{self, Page};
 use super::{Lane, file};
-use crate::yaml::Problems;
+use crate::yaml::{Place, Problem, Problems};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -23,34 +24,113 @@ impl fmt::Display for LaneFault {
 
 impl std::error::Error for LaneFault {}
 
-/// A project's lanes and tasks. A file that is wrong is only a problem for the lanes that need it.
+/// Something about a file of lanes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The file as it was named by the caller.
+    pub path: String,
+    /// The lane that it is about; of several when absent.
+    pub lane: Option<String>,
+    /// What is wrong or strange, where, and what to do about it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Problems::from(self.problem.clone()).within(&self.path))
+    }
+}
+
+/// A project's lanes and tasks. A file, lane or task that is wrong is only a problem for the lanes that need it; one that hides
+/// which there are is a problem for all.
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     pub(super) lanes: BTreeMap<String, Chapter>,
-    pub(super) tasks: BTreeMap<String, Task>,
+    /// Tasks for all lanes.
+    pub(super) tasks: BTreeMap<String, Shared>,
     broken: BTreeMap<String, Problems>,
+    warnings: Vec<Remark>,
 }
 
-/// One file with a lane.
+/// A lane, and the file that it stands in.
 #[derive(Debug, Clone)]
 pub(super) struct Chapter {
     pub(super) path: String,
-    pub(super) draft: Result<Draft, Problems>,
+    /// Where its name stands, in a file with several.
+    place: Option<Place>,
+    /// What is written, as far as it could be read.
+    pub(super) draft: Option<Draft>,
+    /// What is wrong with it.
+    pub(super) problems: Problems,
+}
+
+/// A task for all lanes, and the file that it stands in.
+#[derive(Debug, Clone)]
+pub(super) struct Shared {
+    pub(super) path: String,
+    pub(super) task: Result<Task, Problems>,
 }
 
 impl Book {
-    /// Adds the file of a lane. A later one of the same name takes its place.
+    /// Adds the YAML file of a lane. A later one of the same name takes its place.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
-        let chapter = Chapter { path: path.to_owned(), draft: file::draft(text) };
+        let (draft, problems) = file::draft(text);
+        let chapter = Chapter { path: path.to_owned(), place: None, draft, problems };
         self.lanes.insert(name.to_owned(), chapter);
     }
 
-    /// Adds the `tasks:` of a file that has other things too.
+    /// Adds the `tasks:` of a YAML file that has other things too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
         match file::tasks(text) {
-            Ok(tasks) => self.tasks.extend(tasks.unwrap_or_default()),
+            Ok(tasks) => {
+                let shared = |task| Shared { path: path.to_owned(), task: Ok(task) };
+                self.tasks.extend(tasks.unwrap_or_default().into_iter().map(|(name, task)| (name, shared(task))));
+            }
             Err(problems) => drop(self.broken.insert(path.to_owned(), problems)),
         }
+    }
+
+    /// Adds a `fledge.toml`, after the YAML files: lanes and tasks that are there already stay, with a warning.
+    pub fn add_toml(&mut self, path: &str, text: &str) {
+        self.fill(path, text, true);
+    }
+
+    /// Adds a file of the same form that was brought in from elsewhere: what is there already stays.
+    pub fn add_imported(&mut self, path: &str, text: &str) {
+        self.fill(path, text, false);
+    }
+
+    fn fill(&mut self, path: &str, text: &str, says_so: bool) {
+        let Page { tasks, lanes, warnings } = match toml::read(text) {
+            Ok(page) => page,
+            Err(problems) => return drop(self.broken.insert(path.to_owned(), problems)),
+        };
+        let mut about = warnings;
+        for (name, read) in tasks {
+            if let Some(first) = self.tasks.get(&name) {
+                about.merge(&overlap(says_so, "task", &name, read.place, &first.path));
+                continue;
+            }
+            about.merge(&read.warnings);
+            let task = read.what.filter(|_| read.problems.is_empty()).ok_or(read.problems);
+            self.tasks.insert(name, Shared { path: path.to_owned(), task });
+        }
+        self.warn(path, None, &about);
+        for (name, read) in lanes {
+            if let Some(first) = self.lanes.get(&name) {
+                let overlap = overlap(says_so, "lane", &name, read.place, &first.path);
+                self.warn(path, Some(&name), &overlap);
+                continue;
+            }
+            self.warn(path, Some(&name), &read.warnings);
+            let (place, problems) = (Some(read.place), read.problems);
+            self.lanes.insert(name, Chapter { path: path.to_owned(), place, draft: read.what, problems });
+        }
+    }
+
+    fn warn(&mut self, path: &str, lane: Option<&str>, problems: &Problems) {
+        let warning = |problem| Remark { path: path.to_owned(), lane: lane.map(ToOwned::to_owned), problem };
+        self.warnings.extend(problems.sorted().into_iter().map(warning));
     }
 
     /// The names of the lanes, sorted.
@@ -58,9 +138,14 @@ impl Book {
         self.lanes.keys().map(String::as_str)
     }
 
-    /// Whether there is a lane of this name.
+    /// Whether there is a lane of this name, or may be: a file could not be read at all.
     pub fn has(&self, name: &str) -> bool {
-        self.lanes.contains_key(name)
+        self.lanes.contains_key(name) || !self.broken.is_empty()
+    }
+
+    /// The file that a lane stands in.
+    pub fn path_of(&self, lane: &str) -> Option<&str> {
+        self.lanes.get(lane).map(|chapter| chapter.path.as_str())
     }
 
     /// Makes a lane of what is written, with tasks and included lanes in their place. Not for a name that is not there.
@@ -73,4 +158,72 @@ impl Book {
         }
         compile(self, name)
     }
+
+    /// What is strange about a lane, and about the file that it stands in.
+    pub fn warnings_of(&self, lane: &str) -> impl Iterator<Item = &Remark> {
+        let path = self.path_of(lane);
+        self.warnings.iter().filter(move |warning| match &warning.lane {
+            Some(name) => name == lane,
+            None => Some(warning.path.as_str()) == path,
+        })
+    }
+
+    /// All lanes that are right; everything that is wrong, also with tasks that no lane has; everything that is strange.
+    pub fn check(&self) -> (Vec<Lane>, Vec<Remark>, Vec<Remark>) {
+        let (mut lanes, mut fault, mut warnings) = (Vec::new(), LaneFault::default(), self.warnings.clone());
+        let mut merge = |other: &BTreeMap<String, Problems>| {
+            other.iter().for_each(|(path, problems)| fault.files.entry(path.clone()).or_default().merge(problems));
+        };
+        merge(&self.broken);
+        for name in self.lanes.keys() {
+            compile(self, name).map_or_else(|other| merge(&other.files), |lane| lanes.push(lane));
+        }
+        if let Err(other) = self.all_tasks() {
+            merge(&other.files);
+        }
+        for (name, chapter) in &self.lanes {
+            if let (Some(place), Some(Draft { description, .. })) = (chapter.place, &chapter.draft)
+                && description.is_empty()
+            {
+                let problem = Problem::at(place, format!("lane `{name}` has no description"));
+                let problem = problem.hint("say with `description` what it is for");
+                warnings.push(Remark { path: chapter.path.clone(), lane: Some(name.clone()), problem });
+            }
+        }
+        warnings.sort_by(|a, b| (&a.path, a.problem.place).cmp(&(&b.path, b.problem.place)));
+        let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
+        let problems = |(path, problems): (&String, &Problems)| -> Vec<Remark> {
+            problems.sorted().into_iter().map(|problem| remark(path, problem)).collect()
+        };
+        (lanes, fault.files.iter().flat_map(problems).collect(), warnings)
+    }
+
+    /// A lane of every task, to see whether they can be run.
+    fn all_tasks(&self) -> Result<(), LaneFault> {
+        if self.tasks.is_empty() {
+            return Ok(());
+        }
+        let place = Place { line: 1, column: 1 };
+        let item = |name: &String| Item {
+            place,
+            name: None,
+            kind: Kind::Task(Named { name: name.clone(), place }),
+            needs: None,
+            options: Options::default(),
+        };
+        let draft = Draft { form: Form::Toml, items: self.tasks.keys().map(item).collect(), ..Draft::default() };
+        let mut book = self.clone();
+        let chapter = Chapter { path: String::new(), place: None, draft: Some(draft), problems: Problems::default() };
+        book.lanes.insert(String::new(), chapter);
+        compile(&book, "").map(drop)
+    }
+}
+
+/// That something is in two files, and which of them counts.
+fn overlap(says_so: bool, what: &str, name: &str, place: Place, first: &str) -> Problems {
+    if !says_so {
+        return Problems::default();
+    }
+    let message = format!("{what} `{name}` is also in {first}, and that one is used");
+    Problem::at(place, message).hint("remove one of them").into()
 }

@@ -10,17 +10,17 @@ pub struct Condition {
     /// Whether it must not be so.
     negated: bool,
     variable: String,
-    /// The value that it must have; any but none when absent.
+    /// The value that it must be set to, which may be empty; any that is not, when absent.
     value: Option<String>,
 }
 
 impl Condition {
-    /// Reads conditions joined by commas.
+    /// Reads conditions.
     ///
     /// # Errors
     /// The first that is none, and what is wrong with it.
-    pub(super) fn parse_all(text: &str) -> Result<Vec<Self>, String> {
-        text.split(',').map(|part| Self::parse(part.trim())).collect()
+    pub(super) fn parse_all<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<Vec<Self>, String> {
+        parts.into_iter().map(|part| Self::parse(part.trim())).collect()
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -35,10 +35,10 @@ impl Condition {
         Ok(Self { negated, variable: variable.to_owned(), value })
     }
 
-    /// Whether it holds. A variable that is empty counts as not set.
+    /// Whether it holds. `VAR` wants a variable that is set and not empty, `VAR=value` one that is set to exactly that.
     pub fn holds(&self, variables: &BTreeMap<String, String>) -> bool {
-        let is = variables.get(&self.variable).map(String::as_str).unwrap_or_default();
-        let holds = self.value.as_ref().map_or(!is.is_empty(), |value| is == value);
+        let is = variables.get(&self.variable);
+        let holds = self.value.as_ref().map_or(is.is_some_and(|is| !is.is_empty()), |value| is == Some(value));
         holds != self.negated
     }
 }
@@ -80,11 +80,16 @@ mod tests {
             ("EMPTY", false),
             ("!EMPTY", true),
             ("NONE", false),
-            ("NONE=", true),
+            ("NONE=", false),
+            ("!NONE=", true),
+            ("!NONE=1", true),
+            ("EMPTY=", true),
+            ("!EMPTY=", false),
+            ("CI=", false),
             ("CI, !NONE", true),
             ("CI,NONE", false),
         ] {
-            let conditions = Condition::parse_all(text).unwrap();
+            let conditions = Condition::parse_all(text.split(',')).unwrap();
             assert_eq!(conditions.iter().all(|condition| condition.holds(&variables)), holds, "{text}");
         }
     }
@@ -92,7 +97,7 @@ mod tests {
     #[test]
     fn what_is_no_condition_is_refused() {
         for text in ["", "!", "=x", "1A", "A,,B", "A B", "$CI"] {
-            assert!(Condition::parse_all(text).is_err(), "{text}");
+            assert!(Condition::parse_all(text.split(',')).is_err(), "{text}");
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Reads a lane's file, strictly: everything that is wrong is found at once, each with its place and what to do about it.
 
-use super::condition::is_variable;
-use super::draft::{Draft, Item, Kind, Named, Options, Task};
-use super::{Book, Condition, Lane, LaneFault};
+use super::draft::{Draft, Form, Item, Kind, Options, Task};
+use super::reading::{LONGEST_NAME, Reading};
+use super::{Book, Lane, LaneFault};
 use crate::workspace::pattern::Patterns;
-use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
+use crate::yaml::{self, Node, Place, Problems, Table, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::{Component, Path};
 
 /// Keys of a lane that belong to the gate and are not done yet.
 const LATER: [&str; 7] = ["room", "setup", "cache", "network", "canary", "writes", "include_ignored"];
@@ -16,8 +15,6 @@ const OPTIONS: [&str; 10] =
     ["shell", "dir", "env", "timeout", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
 /// The kinds of step, of which each step is one.
 const KINDS: [&str; 4] = ["run", "task", "lane", "parallel"];
-/// The longest name of a step, in characters.
-pub(super) const LONGEST_NAME: usize = 80;
 /// The most that a step is tried again.
 const MOST_RETRIES: i64 = 100;
 /// The most steps at once.
@@ -33,13 +30,12 @@ pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
     book.lane(name)
 }
 
-/// Reads a file with one lane. A problem in it spoils all of it.
-pub(super) fn draft(text: &str) -> Result<Draft, Problems> {
+/// Reads a file with one lane, as far as it can be read, and says what is wrong with it.
+pub(super) fn draft(text: &str) -> (Option<Draft>, Problems) {
     let mut reading = Reading::default();
-    let draft = yaml::parse(text, 1).map_err(Problems::from).map(|node| reading.lane(&node))?;
-    match draft {
-        Some(draft) if reading.problems.is_empty() => Ok(draft),
-        Some(_) | None => Err(reading.problems),
+    match yaml::parse(text, 1) {
+        Ok(node) => (reading.lane(&node), reading.problems),
+        Err(problem) => (None, problem.into()),
     }
 }
 
@@ -51,16 +47,12 @@ pub(super) fn tasks(text: &str) -> Result<Option<BTreeMap<String, Task>>, Proble
     if reading.problems.is_empty() { Ok(tasks) } else { Err(reading.problems) }
 }
 
-#[derive(Default)]
-struct Reading {
-    problems: Problems,
-}
-
 impl Reading {
     fn lane(&mut self, node: &Node) -> Option<Draft> {
         let mut table = Table::open(node, "a lane", &mut self.problems)?;
         let jobs = table.int("jobs", 1..=MOST_JOBS, &mut self.problems);
         let draft = Draft {
+            form: Form::Yaml,
             description: table.any_text("description", &mut self.problems).unwrap_or_default().to_owned(),
             fail_fast: table.flag("fail_fast", &mut self.problems),
             timeout: table.duration("timeout", &mut self.problems),
@@ -77,7 +69,7 @@ impl Reading {
             },
         };
         table.later(&LATER, &mut self.problems);
-        table.finish(&mut self.problems);
+        self.finish(table);
         Some(draft)
     }
 
@@ -119,8 +111,8 @@ impl Reading {
                 self.complain(place, format!("`{key}` goes with a command"), "give it to the steps inside");
             }
         }
-        table.finish(&mut self.problems);
-        Some(Item { place: node.place, name, kind: kind?, needs, options })
+        self.finish(table);
+        Some(Item { place: node.place, name, kind: kind.unwrap_or_else(Kind::unknown), needs, options })
     }
 
     /// What kind of step it is: exactly one.
@@ -140,13 +132,7 @@ impl Reading {
                 self.complain(*place, format!("`{second}` beside `{first}`: a step is one of them"), hint);
                 None
             }
-            [("run", place)] => {
-                let run = table.text("run", &mut self.problems)?;
-                if run.contains('\0') {
-                    self.complain(*place, "`run` holds a character that no command line can hold", "remove the `\\0`");
-                }
-                Some(Kind::Run(run.trim().to_owned()))
-            }
+            [("run", _)] => self.command(table, "run").map(Kind::Run),
             [("task", _)] => self.named(table, "task").map(Kind::Task),
             [("lane", _)] => self.named(table, "lane").map(Kind::Lane),
             [(_, place)] if in_group => {
@@ -167,24 +153,13 @@ impl Reading {
             dir: self.dir(table, "dir"),
             env: self.env(table),
             timeout: table.duration("timeout", &mut self.problems),
-            retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(0),
-            retry_delay: table.duration("retry_delay", &mut self.problems).unwrap_or_default(),
+            retries: retries.and_then(|retries| u32::try_from(retries).ok()),
+            retry_delay: table.duration("retry_delay", &mut self.problems),
             when: self.when(table),
             changed: table.texts_where("changed", is_glob, &mut self.problems).unwrap_or_default(),
             allow_failure: table.flag("allow_failure", &mut self.problems).unwrap_or(false),
             junit: self.dir(table, "junit"),
         }
-    }
-
-    fn when(&mut self, table: &mut Table<'_>) -> Vec<Condition> {
-        let Some(place) = table.place_of("when") else { return Vec::new() };
-        let text = table.text("when", &mut self.problems).unwrap_or_default();
-        Condition::parse_all(text).unwrap_or_else(|why| {
-            if !text.is_empty() {
-                self.complain(place, format!("`when`: {why}"), "write `VAR`, `VAR=value`, `!VAR` or `!VAR=value`");
-            }
-            Vec::new()
-        })
     }
 
     /// A shell with its arguments; one that is a single word gets `-c`.
@@ -206,37 +181,6 @@ impl Reading {
         entries.iter().filter_map(|(key, node)| Some((key.text.clone(), self.task(&key.text, node)?))).collect()
     }
 
-    fn task(&mut self, name: &str, node: &Node) -> Option<Task> {
-        if let Some(cmd) = node.as_text().filter(|cmd| !cmd.trim().is_empty()) {
-            return Some(Task { cmd: Some(cmd.trim().into()), deps: Vec::new(), env: BTreeMap::new(), dir: None });
-        }
-        let mut table = Table::open(node, &format!("the task `{}`", yaml::excerpt(name)), &mut self.problems)?;
-        table.any_text("description", &mut self.problems);
-        let task = Task {
-            cmd: table.text("cmd", &mut self.problems).map(|cmd| cmd.trim().to_owned()),
-            deps: self.names(&mut table, "deps").unwrap_or_default(),
-            env: self.env(&mut table),
-            dir: self.dir(&mut table, "dir"),
-        };
-        if task.cmd.is_none() && task.deps.is_empty() {
-            self.complain(node.place, "a task that runs nothing", "give it `cmd:` or `deps:`");
-        }
-        table.finish(&mut self.problems);
-        Some(task)
-    }
-
-    fn named(&mut self, table: &mut Table<'_>, key: &str) -> Option<Named> {
-        let place = table.take(key)?.place;
-        let name = table.text(key, &mut self.problems)?;
-        Some(Named { name: name.to_owned(), place })
-    }
-
-    fn names(&mut self, table: &mut Table<'_>, key: &str) -> Option<Vec<Named>> {
-        let names = table.texts(key, &mut self.problems)?;
-        let Some(Node { value: Value::List(items), .. }) = table.take(key) else { return None };
-        Some(names.into_iter().zip(items).map(|(name, node)| Named { name, place: node.place }).collect())
-    }
-
     fn name(&mut self, table: &mut Table<'_>) -> Option<String> {
         let place = table.take("name")?.place;
         let name = table.text("name", &mut self.problems)?;
@@ -245,38 +189,6 @@ impl Reading {
             self.complain(place, message, "shorten it");
         }
         Some(name.to_owned())
-    }
-
-    /// A path below the root.
-    fn dir(&mut self, table: &mut Table<'_>, key: &str) -> Option<String> {
-        let place = table.take(key)?.place;
-        let dir = table.text(key, &mut self.problems)?;
-        let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if dir.contains('\0') || !Path::new(dir).components().all(inside) {
-            let message = format!("`{key}` leads out of the project: `{}`", yaml::excerpt(dir));
-            self.complain(place, message, "write a path below the project's root, without `..`");
-        }
-        Some(dir.to_owned())
-    }
-
-    fn env(&mut self, table: &mut Table<'_>) -> BTreeMap<String, String> {
-        let entries = table.map_of_text("env", &mut self.problems).unwrap_or_default();
-        if let Some(Node { value: Value::Map(entries), .. }) = table.take("env") {
-            for (key, value) in entries {
-                if !is_variable(&key.text) {
-                    let message = format!("`{}` cannot name a variable", yaml::excerpt(&key.text));
-                    self.complain(key.place, message, "letters, digits and `_`, and no digit first");
-                }
-                if value.as_text().is_some_and(|text| text.contains('\0')) {
-                    self.complain(value.place, "a variable cannot hold this text", "remove the `\\0`");
-                }
-            }
-        }
-        entries.into_iter().collect()
-    }
-
-    fn complain(&mut self, place: Place, message: impl Into<String>, hint: &str) {
-        self.problems.push(Problem::at(place, message).hint(hint));
     }
 }
 

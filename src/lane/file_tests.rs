@@ -1,7 +1,8 @@
 //! Lane files, right and wrong.
 
 use super::*;
-use crate::lane::Step;
+use crate::lane::Condition;
+use crate::lane::{Entry, EntryKind, Member, Step};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -21,7 +22,15 @@ fn step(name: &str, run: &str) -> Step {
         junit: None,
         after: Vec::new(),
         needs: Vec::new(),
+        deps: Vec::new(),
+        on_demand: false,
     }
+}
+
+fn entry(name: &str, kind: EntryKind, steps: &[usize]) -> Entry {
+    let (timeout, retries, retry_delay) = (None, None, None);
+    let (items, steps, needed) = (Vec::new(), steps.to_vec(), Vec::new());
+    Entry { name: name.into(), kind, items, steps, needed, when: None, timeout, retries, retry_delay }
 }
 
 fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -66,7 +75,7 @@ fn a_lane_is_read_with_everything_in_it() {
                 env: map(&[("RUST_BACKTRACE", "0")]),
                 retries: 1,
                 retry_delay: Duration::from_secs(2),
-                when: Condition::parse_all("CI=1, !SKIP").unwrap(),
+                when: Condition::parse_all(["CI=1", "!SKIP"]).unwrap(),
                 changed: vec!["src/**".into()],
                 allow_failure: true,
                 junit: Some("target/junit.xml".into()),
@@ -76,6 +85,17 @@ fn a_lane_is_read_with_everything_in_it() {
             },
             Step { after: vec![1, 2], ..step("set", "set -e\n./check.sh") },
         ],
+        entries: vec![
+            entry("fmt", EntryKind::Inline, &[0]),
+            Entry {
+                items: [("cargo clippy --all-targets -- -D warnings", 1), ("test", 2)]
+                    .map(|(name, step)| Member { name: name.into(), kind: EntryKind::Inline, steps: vec![step] })
+                    .into(),
+                ..entry("parallel(cargo clippy --all-targets -- -D warnings, test)", EntryKind::Parallel, &[1, 2])
+            },
+            entry("set -e\n./check.sh", EntryKind::Inline, &[3]),
+        ],
+        gathers: Vec::new(),
     };
     assert_eq!(parse("verify", "lanes/verify.yaml", FULL), Ok(lane));
 }

@@ -1,7 +1,7 @@
 //! What steps are called when nobody names them, and whether their order has a circle in it.
 
 use super::Step;
-use super::file::LONGEST_NAME;
+use super::reading::LONGEST_NAME;
 use std::collections::BTreeSet;
 
 /// Steps that wait for each other, the first one again at the end; found in Kahn's way: what can never start is in a circle, or waits

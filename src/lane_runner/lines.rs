@@ -5,10 +5,11 @@ use crate::process::clean;
 /// The longest line that is handed on in one piece, in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// A line that has begun.
+/// A line that has begun, and the newest whole one if only that is asked for.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,
+    newest: Option<Vec<u8>>,
 }
 
 impl Lines {
@@ -17,9 +18,7 @@ impl Lines {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (piece, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |piece| (piece, true));
-            // A line that is far too long is told up to there, and its rest is in the log.
-            let room = LONGEST.saturating_sub(self.begun.len());
-            self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
+            self.begin(piece);
             if is_whole {
                 lines.extend(self.take());
             }
@@ -27,9 +26,37 @@ impl Lines {
         lines
     }
 
+    /// Takes a piece of output in, of whose lines only the last whole one counts.
+    pub(super) fn push_newest(&mut self, bytes: &[u8]) {
+        let Some(end) = memchr::memrchr(b'\n', bytes) else { return self.begin(bytes) };
+        let whole = match memchr::memrchr(b'\n', &bytes[..end]) {
+            Some(start) => &bytes[start + 1..end],
+            None => {
+                self.begin(&bytes[..end]);
+                &self.begun
+            }
+        };
+        let newest = self.newest.get_or_insert_default();
+        newest.clear();
+        newest.extend_from_slice(&whole[..whole.len().min(LONGEST)]);
+        self.begun.clear();
+        self.begin(&bytes[end + 1..]);
+    }
+
+    /// Gives the newest whole line, once.
+    pub(super) fn newest(&mut self) -> Option<String> {
+        self.newest.take().map(|line| clean(&line))
+    }
+
     /// Gives the line that was begun and never ended.
     pub(super) fn rest(&mut self) -> Option<String> {
         if self.begun.is_empty() { None } else { self.take() }
+    }
+
+    /// A line that is far too long is told up to there, and its rest is in the log.
+    fn begin(&mut self, piece: &[u8]) {
+        let room = LONGEST.saturating_sub(self.begun.len());
+        self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
     fn take(&mut self) -> Option<String> {
@@ -50,6 +77,24 @@ mod tests {
         assert_eq!(lines.push("o \x1b[1mü".as_bytes().split_at(7).0), Vec::<String>::new());
         assert_eq!(lines.push(b"\xbc\r\n\nlast"), ["two ü", ""]);
         assert_eq!((lines.rest(), lines.rest()), (Some("last".into()), None));
+    }
+
+    #[test]
+    fn of_many_lines_the_newest_whole_one_is_kept() {
+        let mut lines = Lines::default();
+        for (piece, newest) in [
+            ("one", None),
+            ("\n", Some("one")),
+            ("two\nthree\nfo", Some("three")),
+            ("ur\nfive\n", Some("five")),
+            ("six", None),
+            (" and\n\n", Some("")),
+            ("seven\neight", Some("seven")),
+        ] {
+            lines.push_newest(piece.as_bytes());
+            assert_eq!(lines.newest().as_deref(), newest, "{piece}");
+        }
+        assert_eq!((lines.rest(), lines.newest()), (Some("eight".into()), None));
     }
 
     #[test]

@@ -2,29 +2,33 @@
 //! what came of it is told. When [`run_lane`] returns or is dropped, nothing of the lane is left running.
 
 mod excerpt;
+mod explain;
 mod junit;
 mod lines;
+mod listen;
+mod recall;
 mod report;
 mod test_report;
+mod unrun;
 
 pub use crate::lane::LaneRuling;
 pub use junit::{JunitReport, Malformed};
+pub use listen::Listen;
+pub use recall::{recall, remember};
 pub use test_report::{TestReportFault, forget_junit, read_junit};
 
 pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Order, Step};
 use crate::limits::{GRACE, LOG_LIMIT};
-use crate::process::{self, Ended, Invocation};
-use crate::verdict::{StepProgress, StepReport};
-use excerpt::{EXPLAINED, Excerpt};
+use crate::process::{self, End, Ended, Invocation};
+use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use lines::Lines;
+use listen::Teller;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -43,12 +47,14 @@ pub struct Room {
     pub left_out: Vec<Option<String>>,
     /// How long steps are thought to take, by their number: the longest that may start starts first.
     pub expected: Vec<Duration>,
+    /// What is told of the output of steps while they run.
+    pub listen: Listen,
 }
 
 impl Room {
-    /// A room in which every step runs and none is known to take longer than another.
+    /// A room in which every step runs, none is known to take longer than another, and every line is told.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
-        Self { root, env, log_dir, jobs, left_out: Vec::new(), expected: Vec::new() }
+        Self { root, env, log_dir, jobs, left_out: Vec::new(), expected: Vec::new(), listen: Listen::Lines }
     }
 }
 
@@ -59,8 +65,19 @@ pub struct LaneOutcome {
     pub ruling: LaneRuling,
     /// All steps in the order of the lane, with those that were not started.
     pub steps: Vec<StepReport>,
+    /// When each of them ran, in the same order; `None` for those that did not.
+    pub spans: Vec<Option<Span>>,
     /// From the first order to the end of the last step.
     pub duration: Duration,
+}
+
+/// When a step ran, from its first start to its last end, counted from the start of its lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// The start.
+    pub begin: Duration,
+    /// The end; that of the last try when there were more.
+    pub end: Duration,
 }
 
 /// Runs a lane to its end. Needs a tokio runtime with I/O and time.
@@ -73,6 +90,7 @@ pub async fn run_lane(
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
+    let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
     let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get);
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let mut running = FuturesUnordered::new();
@@ -85,6 +103,7 @@ pub async fn run_lane(
         for order in orders {
             match order {
                 Order::Start(number) => {
+                    spans[number] = Some(Span { begin: watch.read(), end: watch.read() });
                     running.push(run_step(lane, number, 1, Duration::ZERO, room, &stops[number], on_event));
                 }
                 Order::Again(number, pause) => {
@@ -111,6 +130,9 @@ pub async fn run_lane(
             }
             Some(tried) = running.next() => {
                 let number = tried.number;
+                if let Some(span) = &mut spans[number] {
+                    span.end = watch.read();
+                }
                 let before = reports[number].duration_ms;
                 let mut report = report::ended(lane, &lane.steps[number], tried, course.status_of_stopped());
                 let (status, orders) = course.ended(number, report.status);
@@ -123,7 +145,7 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, duration: watch.read() }
+    LaneOutcome { ruling, steps: reports, spans, duration: watch.read() }
 }
 
 /// One try of a step, over.
@@ -136,6 +158,8 @@ struct Tried {
     explained: String,
     /// Its own test report, where the step names one, or why there is none.
     tests: Option<Result<JunitReport, String>>,
+    /// What it comes to, and why, where it or something in it could not be started.
+    unrun: Option<(StepStatus, String)>,
 }
 
 async fn run_step(
@@ -157,34 +181,31 @@ async fn run_step(
     let (lane_name, name) = (&lane.name, &step.name);
     on_event(StepProgress::Started { lane: lane_name.clone(), step: name.clone(), command: step.run.clone() });
     let tell = |line| on_event(StepProgress::Output { lane: lane_name.clone(), step: name.clone(), line });
-    let told = Mutex::new((Lines::default(), Excerpt::new(EXPLAINED)));
-    let on_output = |bytes: &[u8]| {
-        let whole = {
-            let (lines, excerpt) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
-            let whole = lines.push(bytes);
-            whole.iter().for_each(|line| excerpt.line(line));
-            whole
-        };
-        whole.into_iter().for_each(tell);
-    };
+    let teller = Teller::new(room.listen, &tell);
     let again = if tries > 1 { format!("-try{tries}") } else { String::new() };
     let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));
     let log = room.log_dir.join(log);
     let report = step.junit.as_ref().map(|junit| (junit, test_report::place(&room.root, step.dir.as_deref(), junit)));
     let forgotten =
         report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
-    let ended = process::run(invocation(lane, step, room, &log), stop, &on_output).await;
-    let (mut lines, mut excerpt) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(line) = lines.rest() {
-        excerpt.line(&line);
-        tell(line);
-    }
+    let invocation = invocation(lane, step, room, &log);
+    let path = invocation.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let on_output = |bytes: &[u8]| teller.take(bytes);
+    let ended = tokio::select! {
+        biased;
+        ended = process::run(invocation, stop, &on_output) => ended,
+        never = teller.run() => match never {},
+    };
+    teller.finish();
+    let unrun = unrun::judge(room, step, &path.unwrap_or_default(), &ended);
     let tests = report.map(|(junit, place)| {
         let place = place
             .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
         forgotten.and_then(|()| read_junit(&place)).map_err(|fault| fault.to_string())
     });
-    Tried { number, tries, ended, log, explained: excerpt.finish(), tests }
+    let has_passed = ended.end == End::Exited(0) && !matches!(tests, Some(Err(_)));
+    let explained = if has_passed { String::new() } else { explain::explain(&ended, &log, stop).await };
+    Tried { number, tries, ended, log, explained, tests, unrun }
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {

@@ -29,11 +29,13 @@ pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
 
 /// The report of a step that is over. `stopped` is what one is that was ended by an order to stop.
 pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus) -> StepReport {
-    let Tried { tries, ended, log, explained, tests, .. } = tried;
+    let Tried { tries, ended, log, explained, tests, unrun, .. } = tried;
     let (status, mut note) = match &ended.end {
         End::Exited(0) => (StepStatus::Passed, String::new()),
-        End::Exited(126 | 127) => (StepStatus::Failed, "the shell could not find or run a program".into()),
-        End::Exited(_) => (StepStatus::Failed, String::new()),
+        End::Exited(137) => {
+            (StepStatus::Failed, "137 is what a shell ends with after signal 9; was memory short?".into())
+        }
+        End::Exited(_) => unrun.unwrap_or((StepStatus::Failed, String::new())),
         End::Signalled(9) => (StepStatus::Failed, "killed by signal 9, not by fledge; was memory short?".into()),
         End::Signalled(signal) => (StepStatus::Failed, format!("ended by signal {signal}")),
         End::TimedOut => {
@@ -44,7 +46,7 @@ pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus)
             (stopped, format!("the lane ran out of its time of {}", show_duration(lane.timeout)))
         }
         End::Stopped => (stopped, String::new()),
-        End::NotStarted(why) => (StepStatus::Errored, why.clone()),
+        End::NotStarted(why) => unrun.unwrap_or_else(|| (StepStatus::Errored, why.clone())),
     };
     if ended.leaked {
         note = also(&note, "left processes behind, which were killed");

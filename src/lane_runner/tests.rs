@@ -3,6 +3,7 @@
 use super::*;
 use crate::lane::parse;
 use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, NotRun, Passed, TimedOut};
+use std::sync::Mutex;
 
 struct Place {
     folder: tempfile::TempDir,
@@ -79,6 +80,22 @@ async fn what_happens_is_told_as_it_happens() {
 }
 
 #[tokio::test]
+async fn a_screen_is_told_the_newest_line_now_and_then_and_at_the_end() {
+    let (mut place, told) = (place(), Mutex::new(Vec::new()));
+    place.room.listen = Listen::LastLine;
+    let lane = parse("verify", "verify.yaml", "steps: [{run: 'seq 300000; echo end; printf rest'}]").unwrap();
+    let on_event = |event| {
+        if let StepProgress::Output { line, .. } = event {
+            told.lock().unwrap().push(line);
+        }
+    };
+    let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
+    let told = told.into_inner().unwrap();
+    assert_eq!(told[told.len() - 2..], ["end", "rest"]);
+    assert!(told.len() as u128 <= outcome.duration.as_millis() / 100 + 3, "{told:?}");
+}
+
+#[tokio::test]
 async fn the_excerpt_of_a_failure_has_its_cause_from_the_middle_of_a_long_output() {
     let outcome = run(&place(), "steps: [{run: 'seq 50000; echo \"a.c:1:2: error: bad\"; seq 50000; exit 1'}]").await;
     let excerpt = &outcome.steps[0].excerpt;
@@ -98,23 +115,81 @@ async fn a_failure_ends_running_siblings_and_skips_the_rest() {
 
 #[tokio::test]
 async fn without_fail_fast_all_failures_are_found() {
-    let text =
-        "fail_fast: false\nsteps: [{run: exit 1}, {parallel: [{run: exit 2}, {run: 'true'}]}, {run: no-such-program}]";
+    let text = "fail_fast: false\nsteps: [{run: exit 1}, {parallel: [{run: exit 2}, {run: 'true'}]}, {run: exit 3}]";
     let outcome = run(&place(), text).await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Failed, Failed, Passed, Failed]));
-    assert_eq!(
-        (outcome.steps[3].exit_code, outcome.steps[3].note.as_str()),
-        (Some(127), "the shell could not find or run a program")
-    );
+}
+
+/// A line that no system takes: one argument may have 128 KiB (execve(2), `MAX_ARG_STRLEN`).
+fn too_long() -> String {
+    format!("'true {}'", "x".repeat(200_000))
 }
 
 #[tokio::test]
-async fn a_step_that_cannot_be_started_makes_the_lane_errored() {
+async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
     let place = place();
-    let outcome = run(&place, "steps: [{run: 'true', dir: missing}, {run: 'true'}]").await;
+    let file = |name: &str, mode: u32, content: &str| {
+        let path = place.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    file("plain", 0o644, "echo no");
+    file("lost", 0o755, "#!/nope\n");
+    file("binary", 0o755, "\u{0}\u{1}\u{2}");
+    let missing = place.folder.path().join("sub").display().to_string();
+    let cases = [
+        ("no-such-program", "", Errored, "there is no program `no-such-program` in PATH (/usr/bin:/bin)"),
+        (
+            "no-such-program | cat; exit 127",
+            "",
+            Errored,
+            "there is no program `no-such-program` in PATH (/usr/bin:/bin)",
+        ),
+        ("'echo sh: 1: cat: not found; exit 127'", "", Failed, "the shell found no program `cat`"),
+        ("'true; no-such-program'", "", Failed, "the shell found no program `no-such-program`"),
+        ("./gone.sh", "", Failed, "the shell found no program `./gone.sh`"),
+        ("no-such-program", "env: {PATH: bin:/usr/bin}", Failed, "the shell found no program `no-such-program`"),
+        ("./plain", "", Failed, "the shell may not or cannot run `./plain`"),
+        (
+            "./lost",
+            "",
+            Failed,
+            "the shell could not start `./lost`: it is there, but what it needs to be run by is not",
+        ),
+        ("./binary", "shell: bash -c", Failed, "the shell may not or cannot run `./binary`"),
+        ("exit 127", "", Failed, "127 is also what a shell ends with when it finds no program"),
+        ("exit 126", "", Failed, "126 is also what a shell ends with when it may not run a program"),
+        ("'true'", "dir: sub", Errored, &format!("the directory `{missing}` does not exist")),
+        ("'true'", "shell: ./gone -c", Failed, "there is no program `./gone`"),
+        ("'true'", "shell: no-such-shell -c", Errored, "there is no program `no-such-shell`"),
+        (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` are longer than the system takes"),
+        ("kill -SEGV $$", "", Failed, "ended by signal 11"),
+        ("kill -KILL $$", "", Failed, "killed by signal 9, not by fledge; was memory short?"),
+        (
+            "'sh -c \"kill -9 \\$\\$\"; exit $?'",
+            "",
+            Failed,
+            "137 is what a shell ends with after signal 9; was memory short?",
+        ),
+    ];
+    for (run, more, status, note) in cases {
+        let comma = if more.is_empty() { "" } else { ", " };
+        let outcome = self::run(&place, &format!("steps: [{{name: a, run: {run}{comma}{more}}}]")).await;
+        let step = &outcome.steps[0];
+        assert_eq!((step.status, step.note.as_str()), (status, note), "{run:.80} {more}: {}", step.excerpt);
+        let ruling = if status == Errored { LaneRuling::Errored } else { LaneRuling::Failed };
+        assert_eq!(
+            (outcome.ruling, step.log.is_some()),
+            (ruling, step.exit_code.or(step.signal).is_some()),
+            "{run:.80}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_follows_a_step_that_could_not_be_started_is_not_run() {
+    let outcome = run(&place(), "steps: [{run: 'true', shell: no-such-shell -c}, {run: 'true'}]").await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Errored, vec![Errored, NotRun]));
-    let why = format!("the directory `{}` does not exist", place.folder.path().join("missing").display());
-    assert_eq!((&outcome.steps[0].note, &outcome.steps[0].log), (&why, &None));
 }
 
 #[tokio::test]

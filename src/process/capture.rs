@@ -54,6 +54,8 @@ impl Captured {
 pub(super) struct Output<'a> {
     /// `None` once every writer has closed it.
     pipe: Option<Receiver>,
+    /// Whether the pipe was made to hold more.
+    is_wide: bool,
     /// Room for one piece. It is not cleared, so that of a small output only a small part of it is ever touched.
     buffer: Vec<u8>,
     kept: Captured,
@@ -64,7 +66,7 @@ pub(super) struct Output<'a> {
 impl<'a> Output<'a> {
     pub(super) fn new(pipe: Receiver, log: Option<Log>, listener: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Self {
         let buffer = Vec::with_capacity(KEPT);
-        Self { pipe: Some(pipe), buffer, kept: Captured::default(), log, listener }
+        Self { pipe: Some(pipe), is_wide: false, buffer, kept: Captured::default(), log, listener }
     }
 
     /// Takes output in until `until` is done. What `until` waits for is looked at before each read, so a flood delays nothing.
@@ -93,12 +95,14 @@ impl<'a> Output<'a> {
         self.pipe.is_some()
     }
 
-    pub(super) fn finish(mut self) -> Captured {
-        if let Some(Err(error)) = self.log.take().map(Log::finish) {
+    /// What was kept, and whether the log has all that there is to log.
+    pub(super) fn finish(mut self) -> (Captured, bool) {
+        let logged = self.log.take().map(Log::finish);
+        if let Some(Err(error)) = &logged {
             tracing::warn!(%error, "cannot finish a step's log");
         }
         self.kept.trim();
-        self.kept
+        (self.kept, matches!(logged, Some(Ok(()))))
     }
 
     /// Takes one piece. Nothing is lost when this is dropped while it waits.
@@ -107,7 +111,10 @@ impl<'a> Output<'a> {
         self.buffer.clear();
         match pipe.read_buf(&mut self.buffer).await {
             Ok(0) | Err(_) => self.pipe = None,
-            Ok(_) => {
+            Ok(count) => {
+                if count == KEPT && !std::mem::replace(&mut self.is_wide, true) {
+                    widen(pipe);
+                }
                 let bytes = &self.buffer[..];
                 self.kept.add(bytes);
                 (self.listener)(bytes);
@@ -118,6 +125,14 @@ impl<'a> Output<'a> {
             }
         }
     }
+}
+
+/// Has a pipe that was full hold more, so that whoever floods it and whoever empties it take turns less often.
+fn widen(pipe: &Receiver) {
+    #[cfg(target_os = "linux")]
+    let _more_may_not_be_allowed = rustix::pipe::fcntl_setpipe_size(pipe, 4 * KEPT);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ struct Tree {
     known: BTreeMap<i32, u64>,
     /// Its step is over; what is left of it only has to be reaped.
     felled: bool,
+    /// Nothing was left but the leader when it was looked at twice: nothing can come any more.
+    bare: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl Group {
         let leader = pid_of(&*child).ok_or_else(|| io::Error::other("the program has no number"))?;
         forest.guard.add(leader);
         let known = BTreeMap::new();
-        forest.trees.push(Tree { number, variable, leader, leading: Leading::Runs, known, felled: false });
+        forest.trees.push(Tree { number, variable, leader, leading: Leading::Runs, known, felled: false, bare: false });
         Ok(Self { leader, number })
     }
 
@@ -121,18 +123,13 @@ impl Group {
         }
     }
 
-    /// Kills everything. After this nothing of it runs any more, though the kernel may still be clearing it away.
-    pub(super) fn kill(&self) {
-        forest().visit(self.number, Tree::kill);
-    }
-
-    /// Waits until nothing is left but the leader.
+    /// Kills everything, and waits until nothing is left but the leader. From the first moment nothing of it runs any more, though
+    /// the kernel may still be clearing it away.
     pub(super) async fn gone(&self) {
         let (mut pause, mut empty) = (Duration::from_millis(1), 0);
         // A list of children can miss one while another ends, hence the second look.
         while empty < 2 {
-            self.kill();
-            let found = self.find();
+            let found = forest().visit(self.number, Tree::kill).unwrap_or_default();
             let left = found.iter().filter(|process| process.pid != self.leader.as_raw_pid());
             if left.filter(|process| process.alive || !census::reap(process)).count() == 0 {
                 empty += 1;
@@ -142,6 +139,7 @@ impl Group {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(20));
         }
+        forest().visit(self.number, |tree, _| tree.bare = true);
     }
 
     /// Takes the leader off the kernel's list, when it has ended.
@@ -160,7 +158,9 @@ impl Drop for Group {
     fn drop(&mut self) {
         let mut forest = forest();
         forest.visit(self.number, |tree, around| {
-            tree.kill(around);
+            if !tree.bare {
+                tree.kill(around);
+            }
             tree.felled = true;
         });
         forest.clear();
@@ -183,6 +183,7 @@ impl Forest {
 
     /// Reaps what is left of steps that are over, and forgets the empty ones.
     fn clear(&mut self) {
+        self.trees.retain(|tree| !(tree.felled && tree.bare && tree.leading == Leading::Reaped));
         let over: Vec<u64> = self.trees.iter().filter(|tree| tree.felled).map(|tree| tree.number).collect();
         for number in over {
             let left = self.visit(number, |tree, around| {
@@ -203,24 +204,26 @@ impl Forest {
 }
 
 impl Tree {
-    fn kill(&mut self, around: &Around) {
-        let mut killed = BTreeMap::new();
+    /// Kills everything; gives what was found when there was nobody to kill any more, or too many came after.
+    fn kill(&mut self, around: &Around) -> Vec<Process> {
+        let (mut killed, mut found) = (BTreeMap::new(), Vec::new());
         for _ in 0..ROUNDS {
             // First who is there, since the death of a parent hides whose child one was; then the group, all at one moment.
-            let found = self.find(around);
+            found = self.find(around);
             if self.leading != Leading::Reaped && !(found.is_empty() && census::adopt_orphans()) {
                 let _it_is_empty = rustix::process::kill_process_group(self.leader, Signal::KILL);
             }
             let fresh = |process: &&Process| process.alive && killed.get(&process.pid) != Some(&process.started);
             let fresh: Vec<Process> = found.iter().filter(fresh).copied().collect();
             if fresh.is_empty() {
-                return;
+                break;
             }
             for process in fresh {
                 census::signal(&process, Signal::KILL);
                 killed.insert(process.pid, process.started);
             }
         }
+        found
     }
 
     /// Everything of this step that is still on the kernel's list, but for a leader that has ended: those of our children that

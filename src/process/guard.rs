@@ -1,11 +1,13 @@
 //! The guard: a small shell that waits for this process to be gone, however that came about (SIGKILL, no memory left), and then
-//! kills what it has left running. It hears of that end, which nobody can announce, by a pipe that only this process holds open.
+//! kills what it has left running. It hears of that end, which nobody can announce, by a pipe that only this process holds open, and
+//! reads what to kill in a file that this process keeps up to date, so that it sleeps while steps come and go.
 
-use super::mark;
-use rustix::fs::{OFlags, fcntl_setfl};
+use super::{census, mark};
 use rustix::process::Pid;
-use std::collections::BTreeSet;
-use std::io::{self, PipeWriter, Write as _};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, PipeWriter};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
@@ -13,10 +15,14 @@ const SCRIPT: &str = include_str!("guard.sh");
 /// Where it finds its programs. Not the search path of a step, in which a step may have put something.
 const PATH: &str = "/usr/bin:/bin:/run/current-system/sw/bin";
 
+/// Bytes of a line of the file: a number that may be any `i32`, or blanks, and the end of the line.
+const LINE: usize = 12;
+
 /// What is watched over, and who does it.
 #[derive(Debug)]
 pub(super) struct Guard {
-    groups: BTreeSet<i32>,
+    /// Process groups, with the number of their line in the file.
+    groups: BTreeMap<i32, usize>,
     post: Post,
 }
 
@@ -31,21 +37,25 @@ enum Post {
 #[derive(Debug)]
 struct Sentry {
     shell: Child,
-    line: PipeWriter,
+    list: File,
+    _line: PipeWriter,
 }
 
 impl Guard {
     pub(super) const fn new() -> Self {
-        Self { groups: BTreeSet::new(), post: Post::Vacant }
+        Self { groups: BTreeMap::new(), post: Post::Vacant }
     }
 
-    /// Has somebody at the post. Where that fails, steps run all the same.
+    /// Has somebody at the post, who is told of all groups. Where that fails, steps run all the same.
     pub(super) fn post(&mut self) {
-        if !matches!(self.post, Post::Vacant) {
-            return;
+        match &mut self.post {
+            Post::Held(sentry) if census::runs(Pid::from_child(&sentry.shell)) => return,
+            Post::Held(sentry) => sentry.end(), // somebody has killed it
+            Post::Vacant => {}
+            Post::GivenUp => return,
         }
-        let sentry = Sentry::start().and_then(|mut sentry| {
-            self.groups.iter().try_for_each(|group| sentry.tell('+', *group))?;
+        let sentry = Sentry::start().and_then(|sentry| {
+            self.groups.iter().try_for_each(|(group, line)| sentry.write(*line, &group.to_string()))?;
             Ok(sentry)
         });
         self.post = sentry.map_or_else(
@@ -59,14 +69,15 @@ impl Guard {
 
     /// Watches over a process group from now on.
     pub(super) fn add(&mut self, group: Pid) {
-        self.groups.insert(group.as_raw_pid());
-        self.tell('+', group);
+        let line = (0..).find(|line| !self.groups.values().any(|taken| taken == line)).unwrap_or_default();
+        self.groups.insert(group.as_raw_pid(), line);
+        self.write(line, &group.as_raw_pid().to_string());
     }
 
     /// Lets go of a process group, whose number may be somebody else's after this.
     pub(super) fn remove(&mut self, group: Pid) {
-        if self.groups.remove(&group.as_raw_pid()) {
-            self.tell('-', group);
+        if let Some(line) = self.groups.remove(&group.as_raw_pid()) {
+            self.write(line, "");
         }
     }
 
@@ -88,14 +99,11 @@ impl Guard {
         }
     }
 
-    fn tell(&mut self, sign: char, group: Pid) {
-        if let Post::Held(sentry) = &mut self.post
-            && sentry.tell(sign, group.as_raw_pid()).is_err()
+    fn write(&self, line: usize, text: &str) {
+        if let Post::Held(sentry) = &self.post
+            && let Err(error) = sentry.write(line, text)
         {
-            // Somebody has killed or stopped it. The next one is told of all groups.
-            sentry.end();
-            self.post = Post::Vacant;
-            self.post();
+            tracing::warn!(%error, "cannot tell the guard what to watch over; if fledge is killed, a step may go on");
         }
     }
 }
@@ -103,21 +111,22 @@ impl Guard {
 impl Sentry {
     fn start() -> io::Result<Self> {
         let (reader, line) = io::pipe()?;
-        // One that has been stopped must not stop us, too.
-        fcntl_setfl(&line, OFlags::NONBLOCK)?;
+        let list = list()?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT, "fledge-guard", &mark::FAMILY.to_string()]);
         command.env_clear().env("PATH", PATH).current_dir("/");
         // A group of its own: neither a key of the terminal nor the end of ours reaches it.
-        command.process_group(0).stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
+        // It reads from what is its standard output: of all that it is given, only the three streams can be.
+        command.process_group(0).stdin(reader).stdout(list.try_clone()?).stderr(Stdio::null());
         let shell = command.spawn()?;
         // Where fledge runs in a step of another fledge, the other's guard takes this one for none of its own.
         mark::rename(&shell);
-        Ok(Self { shell, line })
+        Ok(Self { shell, list, _line: line })
     }
 
-    fn tell(&mut self, sign: char, group: i32) -> io::Result<()> {
-        self.line.write_all(format!("{sign} {group}\n").as_bytes())
+    fn write(&self, line: usize, text: &str) -> io::Result<()> {
+        // At a place of its own, and never by a position that the guard shares.
+        self.list.write_all_at(format!("{text:width$}\n", width = LINE - 1).as_bytes(), (line * LINE) as u64)
     }
 
     /// Ends it without its doing anything.
@@ -125,4 +134,13 @@ impl Sentry {
         let _it_has_ended_already = self.shell.kill();
         let _it_was_reaped_by_others = self.shell.wait();
     }
+}
+
+/// An empty file without a name.
+fn list() -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    if let Ok(file) = rustix::fs::memfd_create("fledge-guard", rustix::fs::MemfdFlags::CLOEXEC) {
+        return Ok(file.into());
+    }
+    tempfile::tempfile()
 }

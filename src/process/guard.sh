@@ -1,14 +1,10 @@
 # Waits until the process at the other end of standard input is gone, then kills what it has left. $1 is that process's own part of
-# the numbers that its steps bear. Lines are `+ GROUP` for a process group that has begun and `- GROUP` for one that is over.
+# the numbers that its steps bear. Lines of the file that is standard output are process groups, or blank.
 trap '' HUP INT QUIT TERM TSTP
-groups=' '
-while read -r sign group; do
-    case $sign in
-    +) groups="$groups$group " ;;
-    -) groups="${groups%% "$group" *} ${groups#* "$group" }" ;;
-    esac
-done
-for group in $groups; do kill -s KILL -- "-$group"; done
+read -r _
+while read -r group; do
+    [ -z "$group" ] || kill -s KILL -- "-$group"
+done <&1
 
 # Rounds until nobody is found, since a process may fork while it is looked for. One that cannot be killed ends them, too. Process
 # numbers are handed out in a circle, so that one which was read a moment ago has not come round to somebody else.

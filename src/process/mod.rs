@@ -75,6 +75,8 @@ pub struct Ended {
     pub output: Captured,
     /// Whether something outlived it and was killed, or held its output open.
     pub leaked: bool,
+    /// Whether its log was written to the end.
+    pub is_logged: bool,
 }
 
 /// How a program ended.
@@ -98,14 +100,11 @@ pub enum End {
 pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
     let begun = Instant::now();
     if stop.is_cancelled() {
-        return Ended { end: End::Stopped, duration: Duration::ZERO, output: Captured::default(), leaked: false };
+        return Ended::at_once(End::Stopped, Duration::ZERO);
     }
     let (mut leader, group, mut output) = match start(&invocation, on_output) {
         Ok(started) => started,
-        Err(why) => {
-            let output = Captured::default();
-            return Ended { end: End::NotStarted(why), duration: begun.elapsed(), output, leaked: false };
-        }
+        Err(why) => return Ended::at_once(End::NotStarted(why), begun.elapsed()),
     };
 
     let cause = output.pump(wait(&mut leader, &group, invocation.timeout, stop)).await;
@@ -122,7 +121,6 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
         }
     }
 
-    group.kill();
     let cleared = output.pump(tokio::time::timeout(CLEARING, group.gone())).await.is_ok();
     leaked |= !output.drain(DRAINING).await || !cleared;
     let _it_cannot_be_killed = tokio::time::timeout(CLEARING, leader.ended()).await;
@@ -133,7 +131,15 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
         Cause::TimedOut => End::TimedOut,
         Cause::Ended => how(status),
     };
-    Ended { end, duration: begun.elapsed(), output: output.finish(), leaked }
+    let (output, is_logged) = output.finish();
+    Ended { end, duration: begun.elapsed(), output, leaked, is_logged }
+}
+
+impl Ended {
+    /// What came of a program that was never started.
+    fn at_once(end: End, duration: Duration) -> Self {
+        Self { end, duration, output: Captured::default(), leaked: false, is_logged: false }
+    }
 }
 
 /// The program itself, and what tells of its end.

@@ -1,6 +1,7 @@
 //! The report: what a run came to, as data. Pure; the driver writes it.
 
 mod human;
+pub mod lane_data;
 
 pub use human::{Fact, closing, count, seconds};
 

@@ -19,7 +19,7 @@ impl Picture {
 
     /// The records of the run `r` as they are read from this.
     fn records(&self, home: &Path) -> Result<Vec<Record>, StoreError> {
-        let project = folder::of_project(home, Path::new("/a/app"));
+        let project = project_dir(home, Path::new("/a/app"));
         make_private(&project).unwrap();
         let _there_may_be_none = fs::remove_file(project.join("fledge.db-shm"));
         fs::write(project.join("fledge.db"), &self.db).unwrap();

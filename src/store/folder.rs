@@ -40,6 +40,11 @@ impl RunDir {
         self.path.join("outputs")
     }
 
+    /// How long the steps of the project's lanes took.
+    pub fn durations(&self) -> PathBuf {
+        durations(self.path.ancestors().nth(2).unwrap_or(&self.path))
+    }
+
     /// What is too large for the database, by digest.
     pub(super) fn blobs(&self) -> PathBuf {
         self.path.join("blobs")
@@ -48,11 +53,16 @@ impl RunDir {
 
 /// The folder of the project at `workspace`, which must be a canonical path: named after it, with the start of a digest of the
 /// whole path. A project that is moved is another one.
-pub(super) fn of_project(state: &Path, workspace: &Path) -> PathBuf {
+pub fn project_dir(state: &Path, workspace: &Path) -> PathBuf {
     let name = workspace.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let stem: String = name.chars().take(40).map(plain).collect();
     state.join(format!("{stem}-{}", &sha256(workspace.as_os_str().as_encoded_bytes())[..12]))
+}
+
+/// The file for [`super::Durations`] in the folder of a project.
+pub fn durations(project: &Path) -> PathBuf {
+    project.join("durations.json")
 }
 
 #[cfg(test)]
@@ -61,7 +71,7 @@ mod tests {
 
     #[test]
     fn two_projects_of_the_same_name_have_different_folders() {
-        let folders = ["/a/app", "/b/app"].map(|path| of_project(Path::new("/s"), Path::new(path)));
+        let folders = ["/a/app", "/b/app"].map(|path| project_dir(Path::new("/s"), Path::new(path)));
         assert!(folders.iter().all(|folder| folder.display().to_string().starts_with("/s/app-")));
         assert_ne!(folders[0], folders[1]);
     }

@@ -2,21 +2,25 @@
 //! stores already serialised, and knows nothing of its meaning. SQL is named nowhere else.
 
 mod chain;
+mod durations;
 mod events;
 mod fault;
 mod files;
 mod folder;
 mod journal;
+mod lane_dir;
 mod lock;
 mod prune;
 mod runs;
 mod schema;
 
+pub use durations::Durations;
 pub use events::{Events, Record};
 pub use fault::StoreError;
 pub use files::{is_inside, make_private, read_text, sha256, write_new, write_whole};
-pub use folder::RunDir;
+pub use folder::{RunDir, durations, project_dir};
 pub use journal::Journal;
+pub use lane_dir::LaneDir;
 pub use prune::{Pruned, Retention};
 pub use runs::{Filter, Outcome, RunHead, RunRow, RunState, TaskCopy};
 
@@ -38,7 +42,7 @@ impl Store {
     /// # Errors
     /// When it cannot be read or written, is the database of something else, or that of a newer fledge.
     pub fn open(state: &Path, workspace: &Path) -> Result<Self, StoreError> {
-        let project = folder::of_project(state, workspace);
+        let project = project_dir(state, workspace);
         make_private(&project.join("runs"))?;
         Ok(Self { db: schema::open(&project.join(schema::FILE))?, project })
     }

@@ -71,6 +71,15 @@ impl Problems {
         self.0.push(problem);
     }
 
+    /// Adds those of another that are not there yet.
+    pub fn merge(&mut self, other: &Self) {
+        for problem in &other.0 {
+            if !self.0.contains(problem) {
+                self.0.push(problem.clone());
+            }
+        }
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -117,11 +126,12 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// `maxRetries` and `max-retries` as `max_retries`.
 fn snake(word: &str) -> String {
-    let mut text = String::new();
+    let (mut text, mut last) = (String::new(), ' ');
     for char in word.chars() {
-        if char.is_uppercase() && text.chars().last().is_some_and(char::is_lowercase) {
+        if char.is_uppercase() && last.is_lowercase() {
             text.push('_');
         }
+        last = char;
         text.extend(if matches!(char, '-' | ' ') { '_' } else { char }.to_lowercase());
     }
     text

@@ -37,7 +37,7 @@ fn a_fresh_project(program: &str, files: &[(&str, &str)], steps: &[&str]) {
     assert_eq!((&lane["name"], &lane["detected"]), (&json!("verify"), &json!(false)));
     let run = at_home(listed.again(&["lanes", "run", "verify", "--json"])).run();
     run.must_exit(0);
-    let passed: Vec<String> = run.events()[0]["steps"].as_array().unwrap().iter().map(named).collect();
+    let passed: Vec<String> = run.events()[0]["commands"].as_array().unwrap().iter().map(named).collect();
     assert_eq!(passed, steps.iter().map(|step| format!("{step} passed")).collect::<Vec<_>>());
 }
 

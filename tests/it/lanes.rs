@@ -1,7 +1,7 @@
 //! `fledge lanes`: what there is, and one of them by hand.
 
-use crate::support::{Fledge, needs, words};
-use serde_json::json;
+use crate::support::{Fledge, Model, needs, say, words};
+use serde_json::{Value, json};
 
 const CHECKS: &str = "description: What must hold\nsteps:\n  - { name: a, run: 'true' }\n  - parallel:\n      \
     - { name: b, run: 'echo from b' }\n      - { name: c, run: 'true' }\n";
@@ -40,10 +40,10 @@ fn a_lane_that_passes_ends_with_0_and_names_its_steps() {
         (&result["lane"], &result["result"], &result["success"]),
         (&json!("verify"), &json!("passed"), &json!(true))
     );
-    let steps = result["steps"].as_array().unwrap();
-    assert_eq!(words(steps.iter().map(|step| &step["step"])), ["a", "b", "c"]);
-    assert_eq!(words(steps.iter().map(|step| &step["status"])), ["passed"; 3]);
-    let log = std::fs::read_to_string(steps[1]["log"].as_str().unwrap()).unwrap();
+    let commands = result["commands"].as_array().unwrap();
+    assert_eq!(words(commands.iter().map(|step| &step["step"])), ["a", "b", "c"]);
+    assert_eq!(words(commands.iter().map(|step| &step["status"])), ["passed"; 3]);
+    let log = std::fs::read_to_string(commands[1]["log"].as_str().unwrap()).unwrap();
     assert_eq!(log, "from b\n");
     assert!(run.stderr.contains("lane verify passed"), "{}", run.stderr);
 }
@@ -55,8 +55,9 @@ fn a_lane_that_fails_ends_with_1_and_shows_why_and_what_was_not_run() {
     run.must_exit(1);
     let [result] = run.events().try_into().unwrap();
     assert_eq!((&result["result"], &result["exit_code"]), (&json!("failed"), &json!(1)));
-    assert_eq!(words(result["steps"].as_array().unwrap().iter().map(|step| &step["status"])), ["failed", "not_run"]);
-    assert_eq!(result["steps"][0]["exit_code"], 7);
+    assert_eq!(words(result["commands"].as_array().unwrap().iter().map(|step| &step["status"])), ["failed", "not_run"]);
+    assert_eq!((&result["commands"][0]["exit_code"], &result["failures"]), (&json!(7), &json!(["a"])));
+    assert_eq!(result["steps"][0]["error"], "`a` failed with exit code 7");
     assert!(run.stderr.contains("verify/a exit 7") && run.stderr.contains("| what went wrong"), "{}", run.stderr);
     assert_eq!(run.file("b"), None);
 }
@@ -81,7 +82,97 @@ fn a_step_that_takes_too_long_is_a_failure() {
     let lane = "steps: [{ name: slow, run: sleep 60, timeout: 200ms }]";
     let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json"]).run();
     run.must_exit(1);
-    assert_eq!(run.events()[0]["steps"][0]["status"], "timed_out");
+    assert_eq!(run.events()[0]["commands"][0]["status"], "timed_out");
+}
+
+/// Without what differs from run to run.
+fn steady(mut value: Value) -> Value {
+    value.as_object_mut().unwrap().remove("commands");
+    for step in value["steps"].as_array_mut().unwrap() {
+        let step = step.as_object_mut().unwrap();
+        if step.get("duration_ms").is_some_and(|time| !time.is_null()) {
+            step.insert("duration_ms".into(), json!("a time"));
+        }
+    }
+    value.as_object_mut().unwrap().remove("duration_ms");
+    value
+}
+
+#[test]
+fn the_result_numbers_what_is_written_in_the_lane_and_says_what_became_of_each() {
+    let lane = "fail_fast: false\nsteps:\n  - run: exit 7\n  - parallel:\n    - run: 'true'\n    - { name: bad, run: exit 3 }\n  \
+        - { name: off, run: 'true', when: NO_SUCH_VARIABLE }\n  - { name: late, run: 'test -e twice || { touch twice; exit 1; }', retries: 2 }\n  \
+        - { name: fallen, run: 'true', needs: [bad] }\n";
+    let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json"]).run();
+    run.must_exit(1);
+    let [result] = run.events().try_into().unwrap();
+    let (time, none) = (json!("a time"), Value::Null);
+    let step = |number: u32, name: &str, success: Value, error: Value, time: &Value| json!({"step": number, "name": name, "success": success, "error": error, "duration_ms": time});
+    let mut off = step(3, "off", none.clone(), none.clone(), &none);
+    (off["skipped"], off["reason"]) = (json!(true), json!("when: `NO_SUCH_VARIABLE` does not hold"));
+    let mut late = step(4, "late", json!(true), none.clone(), &time);
+    late["attempts"] = json!(2);
+    assert_eq!(
+        steady(result),
+        json!({
+            "schema_version": 1, "lane": "verify", "description": "", "total_steps": 5, "success": false, "fail_fast": false,
+            "result": "failed", "exit_code": 1, "failures": ["exit 7", "parallel(true, bad)", "fallen"],
+            "steps": [
+                step(1, "exit 7", json!(false), json!("`exit 7` failed with exit code 7"), &time),
+                step(2, "parallel(true, bad)", json!(false), json!("`bad` failed with exit code 3"), &time),
+                off,
+                late,
+                step(5, "fallen", json!(false), json!("`fallen` was not run: it needs `bad`, which did not pass"), &time),
+            ],
+        })
+    );
+}
+
+#[test]
+fn a_lane_can_be_begun_in_the_middle_and_what_was_not_reached_is_not_among_the_steps() {
+    let lane = "steps: [{ name: a, run: 'false' }, { name: b, run: 'false' }, { name: c, run: 'true' }]";
+    let run = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--json", "--from", "b"]).run();
+    run.must_exit(1);
+    let result = steady(run.events().remove(0));
+    assert_eq!(
+        (&result["from_step"], &result["failures"], result["steps"].as_array().unwrap().len()),
+        (&json!(2), &json!(["b"]), 2)
+    );
+    assert_eq!(
+        result["steps"][0],
+        json!({"step": 1, "name": "a", "success": null, "duration_ms": null, "error": null, "skipped": true, "reason": "--from"})
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_would_run_and_runs_nothing() {
+    let lane = "description: Checks\nsteps:\n  - { name: a, run: touch a, timeout: 5s, retries: 2, retry_delay: 1500ms }\n  \
+        - parallel: [{ run: touch b }, { run: touch c, when: NO_SUCH_VARIABLE }]\n  - { run: touch d, when: NO_SUCH_VARIABLE }\n";
+    let args = ["lanes", "run", "verify", "--dry-run", "--json", "--from", "2"];
+    let run = Fledge::new().lane("verify", lane).args(&args).run();
+    run.must_exit(0);
+    assert_eq!((run.file("a"), run.file("b"), run.stderr.as_str()), (None, None, ""));
+    let [plan] = run.events().try_into().unwrap();
+    let left_out: Vec<&Value> =
+        plan["commands"].as_array().unwrap().iter().map(|command| &command["left_out"]).collect();
+    let off = "when: `NO_SUCH_VARIABLE` does not hold";
+    assert_eq!(left_out, [&json!("not selected"), &json!(null), &json!(off), &json!(off)]);
+    assert_eq!(
+        steady(plan),
+        json!({
+            "schema_version": 1, "lane": "verify", "description": "Checks", "total_steps": 3, "fail_fast": true, "dry_run": true, "from_step": 2,
+            "steps": [
+                {"step": 1, "kind": "inline", "name": "a", "timeout": 5, "retries": 2, "retry_delay": 1.5, "skipped": true, "reason": "--from"},
+                {"step": 2, "kind": "parallel", "items": [{"kind": "inline", "name": "touch b"}, {"kind": "inline", "name": "touch c"}]},
+                {"step": 3, "kind": "inline", "name": "touch d", "when": "NO_SUCH_VARIABLE", "skipped": true, "reason": off},
+            ],
+        })
+    );
+    let people = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--dry-run"]).run();
+    people.must_exit(0);
+    let shown = Fledge::new().lane("verify", lane).args(&["lanes", "show", "verify"]).run();
+    assert!(people.stdout.contains("touch a\n   [at most 5s; 2 more tries after 1s500ms]"), "{}", people.stdout);
+    assert_eq!(people.stdout.replace(&format!("  (left out: {off})"), ""), shown.stdout);
 }
 
 #[test]
@@ -119,4 +210,73 @@ fn a_lane_by_hand_has_the_environment_of_who_runs_it() {
     for line in ["DEPLOY_TOKEN=t-1", "MINE=lane", "TERM=dumb", "NO_COLOR=1"] {
         assert!(seen.lines().any(|seen| seen == line), "{line}: {seen}");
     }
+}
+
+#[test]
+fn everything_wrong_or_strange_is_found_at_once_and_nothing_is_run() {
+    let fledge = || {
+        Fledge::new()
+            .lane("verify", "steps:\n  - { run: touch ran, tiemout: 5s }\n  - { task: nope }\n")
+            .lane("good", "steps: [{ name: a, run: no-such-program }]")
+            .file("fledge.toml", "[lanes.ci]\ndescription = \"x\"\nsteps = [{ run = \"true\", timout = 3 }]\n")
+    };
+    let run = fledge().args(&["lanes", "validate", "--json"]).run();
+    run.must_exit(2);
+    let [found] = run.events().try_into().unwrap();
+    assert_eq!((&found["lane_count"], run.file("ran")), (&json!(2), None));
+    let part = |finding: &Value| {
+        let place = format!("{}:{}:{}", finding["file"].as_str().unwrap(), finding["line"], finding["column"]);
+        (finding["severity"].as_str().unwrap().to_owned(), place, finding["message"].as_str().unwrap().to_owned())
+    };
+    let part_of =
+        |severity: &str, place: &str, message: &str| (severity.to_owned(), place.to_owned(), message.to_owned());
+    let search = std::env::var("PATH").unwrap();
+    assert_eq!(
+        found["findings"].as_array().unwrap().iter().map(part).collect::<Vec<_>>(),
+        [
+            part_of("error", "lanes/verify.yaml:2:23", "unknown key `tiemout` in a step"),
+            part_of("error", "lanes/verify.yaml:3:11", "there is no task `nope`"),
+            part_of("warning", "fledge.toml:3:26", "unknown key `timout` in a step"),
+            part_of(
+                "warning",
+                "lanes/good.yaml:null:null",
+                &format!(
+                    "step `a` of lane `good` cannot run here: there is no program `no-such-program` in PATH ({search})"
+                )
+            ),
+        ]
+    );
+    assert!(found["errors"][0].as_str().unwrap().contains("did you mean `timeout`"), "{found}");
+    let people = fledge().args(&["lanes", "validate"]).run();
+    people.must_exit(2);
+    assert!(people.stderr.ends_with("not right: 2 lanes, 2 errors and 2 warnings\n"), "{}", people.stderr);
+}
+
+#[test]
+fn warnings_are_errors_when_strict() {
+    let fledge = || Fledge::new().file("fledge.toml", "[lanes.ci]\nsteps = [{ run = \"true\" }]\n");
+    fledge().args(&["lanes", "validate"]).run().must_exit(0);
+    fledge().args(&["lanes", "validate", "--strict"]).run().must_exit(2);
+    let (none, gone) =
+        (Fledge::new().args(&["lanes", "validate"]).run(), Fledge::new().args(&["lanes", "validate", "gone"]).run());
+    none.must_exit(2);
+    gone.must_exit(2);
+    assert!(
+        none.stderr.contains("there are no lanes") && gone.stderr.contains("no folder `gone`"),
+        "{none:?} {gone:?}"
+    );
+}
+
+#[test]
+fn of_several_steps_the_one_that_took_longest_before_is_started_first() {
+    let lane = "jobs: 1\nenv: { TO: order }\nsteps: [{ parallel: [{ run: echo a >> $TO }, { run: 'echo b >> $TO; sleep 0.2' }] }]";
+    let first = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify"]).run();
+    assert_eq!(first.file("order").as_deref(), Some("a\nb\n"));
+    let second = first.again(&["lanes", "run", "verify"]).run();
+    assert_eq!(second.file("order").as_deref(), Some("a\nb\nb\na\n"));
+    // The gate remembers for the lane by hand, and the other way round.
+    let model = Model::new([say("Done.")]);
+    let third = second.again(&["run", "task.md"]).task("Nothing.").anthropic(&model).run();
+    third.must_be(0, "verified");
+    assert_eq!(third.file("order").as_deref(), Some("a\nb\nb\na\nb\na\n"));
 }

@@ -3,9 +3,10 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data};
-use super::{failed, say};
-use crate::gate::{self, GateFault};
+use super::{failed, plan, say};
+use crate::gate::{self, GateFault, Loaded};
 use crate::lane::Lane;
+use crate::report::lane_data;
 use clap::Args;
 use std::path::Path;
 
@@ -34,8 +35,11 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
         }
     }
     if arguments.json {
-        let lanes: Vec<_> = lanes.iter().map(|lane| lane_as_json(lane, detected.is_some())).collect();
-        print_data(&serde_json::json!({ "schema_version": 1, "lanes": lanes }).to_string()).map_err(no_output)?;
+        let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, detected.is_some())).collect();
+        print_data(
+            &serde_json::json!({ "schema_version": lane_data::LANE_SCHEMA_VERSION, "lanes": lanes }).to_string(),
+        )
+        .map_err(no_output)?;
         return Ok(code);
     }
     if lanes.is_empty() && code == 0 {
@@ -53,8 +57,21 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
     Ok(code)
 }
 
-fn lane_as_json(lane: &Lane, is_detected: bool) -> serde_json::Value {
-    let mut value = serde_json::json!(lane);
-    value["detected"] = is_detected.into();
-    value
+/// Arguments of `fledge lanes show`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ShowArguments {
+    /// The lane
+    name: String,
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows one lane; gives the exit code.
+pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result<u8, Failure> {
+    let Loaded { lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
+    say(&notes);
+    let text = if arguments.json { lane_data::listed(&lane, false).to_string() } else { plan::text(&lane, &[]) };
+    print_data(text.trim_end()).map_err(no_output)?;
+    Ok(0)
 }

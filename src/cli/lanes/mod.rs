@@ -2,7 +2,9 @@
 
 mod init;
 mod list;
+mod plan;
 mod run;
+mod validate;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
@@ -19,6 +21,10 @@ pub(super) enum LanesVerb {
     List(list::ListArguments),
     /// Write the lane that the project's files suggest to lanes/verify.yaml, if there is none
     Init(init::InitArguments),
+    /// Show a lane as it is understood: what runs, in which order
+    Show(list::ShowArguments),
+    /// Say everything that is wrong or strange in the lanes, and run nothing
+    Validate(validate::ValidateArguments),
     /// Run a lane in place
     Run(run::RunArguments),
 }
@@ -33,6 +39,8 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),
+        LanesVerb::Show(arguments) => list::show(&root, &arguments, path),
+        LanesVerb::Validate(arguments) => validate::validate(&arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }

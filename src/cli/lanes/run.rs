@@ -4,14 +4,14 @@ use super::super::display::step_line;
 use super::super::failure::Failure;
 use super::super::paint::{self, LiveLine, Tone};
 use super::super::{block_on, no_output, print_data, signals};
-use super::{failed, say};
+use super::{failed, plan, say};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, run_lane};
-use crate::report::seconds;
-use crate::store;
+use crate::lane_runner::{LaneRuling, Listen, Room, recall, remember, run_lane};
+use crate::report::{lane_data, seconds};
+use crate::store::{self, LaneDir};
 use crate::verdict::{Reason, StepProgress};
 use crate::workspace::changed_paths;
 use anyhow::{Context, anyhow};
@@ -37,8 +37,11 @@ pub(in crate::cli) struct RunArguments {
     /// Steps at once
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Never prompt and never draw live lines
+    /// Say what would run, and run nothing
     #[arg(long)]
+    dry_run: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long, alias = "non-interactive")]
     ni: bool,
     /// Print the result as JSON to standard output
     #[arg(long)]
@@ -69,7 +72,23 @@ async fn once(
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
     gate::can_run(root, &lane, path).map_err(failed)?;
-    let room = room(root, &lane, arguments, environment, stop).await?;
+    let left_out = left_out(root, &lane, arguments, environment, stop).await?;
+    let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
+    if arguments.dry_run {
+        let plan = lane_data::planned(&lane, &left_out, from).to_string();
+        let plan = if arguments.json { plan } else { plan::text(&lane, &left_out) };
+        print_data(plan.trim_end()).map_err(no_output)?;
+        return Ok(0);
+    }
+    let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
+    let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let room = Room {
+        left_out,
+        listen: Listen::LastLine,
+        expected: recall(&lane, &store::durations(&project)),
+        ..Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs)
+    };
     let live = Mutex::new(LiveLine::new(!arguments.ni));
     let show = |progress: StepProgress| {
         let Ok(live) = live.lock() else { return };
@@ -88,9 +107,11 @@ async fn once(
         }
     };
     let outcome = run_lane(&lane, &room, stop.token(), &show).await;
+    remember(&lane, &outcome, &store::durations(&project));
     let (word, code) = ruling(outcome.ruling, stop.cause());
     if arguments.json {
-        print_data(&as_json(&lane, &outcome, word, code)).map_err(no_output)?;
+        let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
+        print_data(&data.to_string()).map_err(no_output)?;
     }
     let tone = if code == 0 { Tone::Good } else { Tone::Bad };
     let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
@@ -98,29 +119,27 @@ async fn once(
     Ok(code)
 }
 
-/// Where the lane runs, and which of its steps are left out.
-async fn room(
+/// Why steps of the lane are left out, by their number.
+async fn left_out(
     root: &Path,
     lane: &Lane,
     arguments: &RunArguments,
     environment: &Environment,
     stop: &Stop,
-) -> Result<Room, Failure> {
-    let state = environment.state_dir().map_err(Failure::input)?;
-    let log_dir = state.join("lanes").join(uuid::Uuid::now_v7().to_string());
-    store::make_private(&log_dir).map_err(Failure::own)?;
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut room = Room::new(root.to_owned(), environment.hand_env().into_iter().collect(), log_dir, jobs);
+) -> Result<Vec<Option<String>>, Failure> {
     let selection = match (&arguments.from, &arguments.only) {
         (Some(step), _) => Selection::From(step.clone()),
         (None, Some(step)) => Selection::Only(step.clone()),
         (None, None) => Selection::All,
     };
     let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
-    let changed = if asks { changed_paths(&room.root, &room.env, stop.token()).await } else { None };
+    let changed = if asks { changed_paths(root, &child_env(environment), stop.token()).await } else { None };
     let facts = Facts { variables: environment.all().clone(), changed };
-    room.left_out = lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))?;
-    Ok(room)
+    lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
+}
+
+fn child_env(environment: &Environment) -> Vec<(String, String)> {
+    environment.hand_env().into_iter().collect()
 }
 
 fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, u8) {
@@ -131,17 +150,4 @@ fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str
         LaneRuling::Errored => ("could not run", Reason::GateErrored.row().exit_code),
         LaneRuling::Cancelled => ("cancelled", Reason::Cancelled.exit_code(Some(cause))),
     }
-}
-
-fn as_json(lane: &Lane, outcome: &LaneOutcome, word: &str, code: u8) -> String {
-    serde_json::json!({
-        "schema_version": 1,
-        "lane": lane.name,
-        "result": word.replace(' ', "_"),
-        "success": code == 0,
-        "exit_code": code,
-        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
-        "steps": outcome.steps,
-    })
-    .to_string()
 }

@@ -9,7 +9,7 @@ mod wire;
 pub(crate) use ended::Ended;
 pub(crate) use fledge::{Fledge, KEY, Running};
 pub(crate) use model::{Asked, Model};
-pub(crate) use processes::{children_with, must_be_gone, running_with, sleepers, unique};
+pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
 
 use serde_json::Value;

@@ -10,6 +10,23 @@ pub(crate) fn unique() -> String {
     format!("3600.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// How many sleeps [`fleeing`] leaves.
+pub(crate) const WAYS: usize = 6;
+
+/// Shell words for every way to leave a step without ending it, each with a sleep of this many seconds.
+pub(crate) fn fleeing(number: &str) -> String {
+    [
+        "sleep N &",
+        "setsid sleep N &",
+        "(setsid sh -c 'sleep N & wait' &) ;",
+        "sh -c 'trap \"\" TERM HUP; sleep N; true' &",
+        "env -i setsid /bin/sh -c '/bin/sleep N; true' &",
+        "(env -i setsid /bin/sh -c '/bin/sh -c \"/bin/sleep N; true\" & exit 0' </dev/null >/dev/null 2>&1 &) ;",
+    ]
+    .join(" ")
+    .replace('N', number)
+}
+
 /// The command lines of all processes that have this text in theirs. Ended ones that wait to be reaped have none.
 pub(crate) fn running_with(text: &str) -> Vec<String> {
     everyone().map(|(_, line)| line).filter(|line| line.contains(text)).collect()

@@ -1,6 +1,7 @@
 //! Lanes made of several files, of tasks, and of needs.
 
-use crate::lane::{Book, Lane, LaneFault};
+use crate::lane::{Book, Entry, EntryKind, Lane, LaneFault, Member};
+use std::time::Duration;
 
 fn lane(files: &[(&str, &str)]) -> Result<Lane, LaneFault> {
     let mut book = Book::default();
@@ -89,6 +90,56 @@ steps:
     ");
     let lane = lane(&files).unwrap();
     assert_eq!(lane.steps[1].env.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(), ["A=inner", "B=outer"]);
+}
+
+#[test]
+fn an_entry_is_an_item_as_it_is_written_and_knows_its_commands() {
+    let text = "
+tasks: { gen: make gen, lint: { cmd: make lint, deps: [gen] }, unit: { cmd: make unit, deps: [gen] }, all: { deps: [unit] } }
+steps:
+  - { task: lint, when: 'CI, !FAST', timeout: 10s, retries: 2, retry_delay: 1s }
+  - parallel: [{ run: make docs --quiet }, { task: unit }]
+  - { task: all, name: everything }
+  - lane: inner
+  - run: make pack --quiet
+";
+    let lane = lane(&[("verify", text), ("inner", "steps: [{ run: x }, { run: y }]")]).unwrap();
+    let entry = |name: &str, kind, steps: &[usize], needed: &[usize]| {
+        let (steps, needed, items) = (steps.to_vec(), needed.to_vec(), Vec::new());
+        let (when, timeout, retries, retry_delay) = (None, None, None, None);
+        Entry { name: name.into(), kind, items, steps, needed, when, timeout, retries, retry_delay }
+    };
+    let member = |name: &str, kind, step| Member { name: name.into(), kind, steps: vec![step] };
+    let entries = [
+        Entry {
+            when: Some("CI, !FAST".into()),
+            timeout: Some(Duration::from_secs(10)),
+            retries: Some(2),
+            retry_delay: Some(Duration::from_secs(1)),
+            ..entry("lint", EntryKind::Task, &[0, 1], &[])
+        },
+        Entry {
+            items: vec![member("make docs --quiet", EntryKind::Inline, 2), member("unit", EntryKind::Task, 3)],
+            ..entry("parallel(make docs --quiet, unit)", EntryKind::Parallel, &[2, 3], &[0])
+        },
+        entry("everything", EntryKind::Task, &[], &[0, 3]),
+        entry("inner", EntryKind::Lane, &[4, 5], &[]),
+        entry("make pack --quiet", EntryKind::Inline, &[6], &[]),
+    ];
+    assert_eq!(lane.entries, entries);
+    let json = serde_json::to_value(&lane).unwrap();
+    assert_eq!(
+        (&json["entries"][3]["kind"], &json["entries"][1]["items"][0]["kind"]),
+        (&"lane".into(), &"inline".into())
+    );
+}
+
+#[test]
+fn a_dependency_gives_way_to_a_step_that_has_its_name() {
+    let text =
+        "tasks: { build: make, test: { cmd: x, deps: [build] } }\nsteps: [{ name: build, run: y }, { task: test }]";
+    let names: Vec<String> = lane(&[("v", text)]).unwrap().steps.into_iter().map(|step| step.name).collect();
+    assert_eq!(names, ["build", "build 2", "test"]);
 }
 
 #[test]

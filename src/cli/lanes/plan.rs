@@ -1,0 +1,81 @@
+//! A lane as it is understood, for people: what runs, in which order, and what would be left out.
+
+use super::super::paint;
+use crate::duration::show_duration;
+use crate::lane::{Lane, Step};
+
+/// The lane's own settings, then its commands in their order. `left_out` is why commands would not run, by their number.
+pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
+    let mut text = format!("{}  {}\n", lane.name, paint::one_line(&lane.description));
+    let jobs = lane.jobs.map_or("as many steps at once as there are cores".into(), |jobs| format!("{jobs} at once"));
+    let failing = if lane.fail_fast { "ends at the first failure" } else { "runs everything, also after a failure" };
+    text = format!("{}\n  {failing}; at most {}; {jobs}\n", text.trim_end(), show_duration(lane.timeout));
+    for (name, value) in &lane.env {
+        text.push_str(&format!("  {name}={}\n", paint::one_line(value)));
+    }
+    let width = lane.steps.len().to_string().len();
+    for (number, step) in lane.steps.iter().enumerate() {
+        text.push_str(&format!("{:>width$}. {}", number + 1, step.name));
+        match left_out.get(number).and_then(Option::as_ref) {
+            Some(why) => text.push_str(&format!("  (left out: {why})\n")),
+            None => text.push('\n'),
+        }
+        for line in step.run.lines() {
+            text.push_str(&format!("{:width$}  {}\n", "", paint::harmless(line)));
+        }
+        let details = details(lane, number, step);
+        if !details.is_empty() {
+            text.push_str(&format!("{:width$}  [{}]\n", "", details.join("; ")));
+        }
+    }
+    text
+}
+
+/// What is to be said of a step beyond what every step has.
+fn details(lane: &Lane, number: usize, step: &Step) -> Vec<String> {
+    let name = |step: &usize| lane.steps[*step].name.as_str();
+    let names = |steps: &[usize]| steps.iter().map(name).collect::<Vec<_>>().join(", ");
+    let is_next = number.checked_sub(1).is_some_and(|before| step.after == [before]) || number == 0;
+    let retries = match step.retries {
+        0 => None,
+        1 => Some("1 more try".to_owned()),
+        more => Some(format!("{more} more tries")),
+    };
+    let pause =
+        if step.retry_delay.is_zero() { String::new() } else { format!(" after {}", show_duration(step.retry_delay)) };
+    let conditions: Vec<String> = step.when.iter().map(ToString::to_string).collect();
+    let env: Vec<String> = step.env.iter().map(|(name, value)| format!("{name}={}", paint::one_line(value))).collect();
+    let shell = step.shell.join(" ");
+    [
+        (!step.needs.is_empty()).then(|| format!("needs {}", names(&step.needs))),
+        (step.needs.is_empty() && !step.after.is_empty() && !is_next).then(|| format!("after {}", names(&step.after))),
+        (step.after.is_empty() && number > 0).then(|| "at once".into()),
+        (!conditions.is_empty()).then(|| format!("when {}", conditions.join(", "))),
+        (!step.changed.is_empty()).then(|| format!("if {} changed", step.changed.join(" or "))),
+        step.dir.as_ref().map(|dir| format!("in {dir}")),
+        (!env.is_empty()).then(|| env.join(" ")),
+        (shell != "/bin/sh -c").then(|| format!("by {shell}")),
+        step.timeout.map(|time| format!("at most {}", show_duration(time))),
+        retries.map(|retries| retries + &pause),
+        step.allow_failure.then(|| "may fail".into()),
+        step.junit.as_ref().map(|junit| format!("tests in {junit}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::parse;
+
+    #[test]
+    fn a_lane_is_shown_with_all_that_is_said_of_its_steps() {
+        let yaml = "description: Checks\njobs: 2\nenv: { CI: '1' }\nsteps:\n  - { name: fmt, run: cargo fmt --check }\n  - parallel:\n    \
+            - { name: lint, run: 'a\n\n      b', allow_failure: true, when: 'CI,!OFF' }\n    - { name: test, run: t, timeout: 90s, retries: 2, retry_delay: 1s, junit: t.xml, dir: web }\n  \
+            - { name: docs, run: d, needs: [fmt], changed: ['src/**'] }\n  - { name: now, run: n, needs: [], shell: bash, env: { A: b } }\n  - { name: last, run: l }\n";
+        let lane = parse("verify", "lanes/verify.yaml", yaml).unwrap();
+        insta::assert_snapshot!(text(&lane, &[None, Some("when: `CI` does not hold".into())]));
+    }
+}

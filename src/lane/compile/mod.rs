@@ -1,0 +1,332 @@
+//! Makes a lane of what is written: tasks and included lanes are put in their place, every step gets a name and the steps that
+//! it waits for. Nothing is left that could be unknown, ambiguous, or wait for itself.
+
+mod finish;
+mod tasks;
+
+use super::book::{Book, LaneFault};
+use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
+use super::entry::{Entry, EntryKind, Gather, Member};
+use super::{Lane, Step, order};
+use crate::limits::LANE_TIMEOUT;
+use crate::yaml::{Place, Problem, excerpt};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+/// The most steps of a lane: what includes and tasks can grow to.
+const MOST_STEPS: usize = 10_000;
+/// The deepest that lanes include each other.
+const DEEPEST: usize = 32;
+
+/// Makes the lane `name` of the book.
+pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
+    let mut compiler = Compiler::new(book);
+    let Some(draft) = compiler.open(name, None) else { return Err(compiler.fault) };
+    let scope = Scope::of(draft, compiler.path_of(name), String::new(), BTreeMap::new());
+    compiler.including.push(name.to_owned());
+    compiler.items(&draft.items, &scope, &[]);
+    let steps = compiler.finish();
+    if !compiler.fault.files.is_empty() {
+        return Err(compiler.fault);
+    }
+    Ok(Lane {
+        name: name.to_owned(),
+        description: draft.description.clone(),
+        fail_fast: draft.fail_fast.unwrap_or(true),
+        timeout: draft.timeout.unwrap_or(LANE_TIMEOUT),
+        env: draft.env.clone(),
+        jobs: draft.jobs,
+        steps,
+        entries: compiler.entries,
+        gathers: compiler.gathers,
+    })
+}
+
+/// What a step waits for while not every name is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wait {
+    /// A step that must have ended.
+    Step(usize),
+    /// A step that its task depends on.
+    Dependency(usize),
+    /// The names of one `needs`.
+    Needs(usize),
+}
+
+/// The file that is being put in, and what holds in it.
+struct Scope<'b> {
+    path: String,
+    form: Form,
+    prefix: String,
+    env: BTreeMap<String, String>,
+    tasks: &'b BTreeMap<String, Task>,
+}
+
+impl<'b> Scope<'b> {
+    fn of(draft: &'b Draft, path: String, prefix: String, env: BTreeMap<String, String>) -> Self {
+        Self { path, form: draft.form, prefix, env, tasks: &draft.tasks }
+    }
+}
+
+/// A step whose name and waits are not settled.
+struct Pending {
+    step: Step,
+    /// Whether the name was made and gives way to others.
+    is_made: bool,
+    waits: Vec<Wait>,
+}
+
+/// What a step is called.
+enum Name {
+    /// This, because somebody says so.
+    Given(String),
+    /// This, or this with a number.
+    Made(String),
+}
+
+struct Compiler<'b> {
+    book: &'b Book,
+    steps: Vec<Pending>,
+    entries: Vec<Entry>,
+    gathers: Vec<Gather>,
+    /// The steps of each member of the last group.
+    members: Vec<Range<usize>>,
+    /// The number of the member that is being put in, in a group of the lane itself.
+    member: Option<usize>,
+    /// By whole name: the last steps of what is called so, and the line where it stands.
+    labels: BTreeMap<String, (Vec<usize>, Place)>,
+    needs: Vec<(Vec<Named>, String, String)>,
+    /// Tasks that are in the lane, by file and name.
+    tasks: BTreeMap<String, Vec<usize>>,
+    including: Vec<String>,
+    resolving: Vec<String>,
+    fault: LaneFault,
+}
+
+impl<'b> Compiler<'b> {
+    fn new(book: &'b Book) -> Self {
+        Self {
+            book,
+            steps: Vec::new(),
+            entries: Vec::new(),
+            gathers: Vec::new(),
+            members: Vec::new(),
+            member: None,
+            labels: BTreeMap::new(),
+            needs: Vec::new(),
+            tasks: BTreeMap::new(),
+            including: Vec::new(),
+            resolving: Vec::new(),
+            fault: LaneFault::default(),
+        }
+    }
+
+    fn path_of(&self, lane: &str) -> String {
+        self.book.lanes.get(lane).map(|chapter| chapter.path.clone()).unwrap_or_default()
+    }
+
+    /// The draft of a lane, as far as it could be read; what is wrong with it is told. `from` is who asks.
+    fn open(&mut self, lane: &str, from: Option<(&str, Place)>) -> Option<&'b Draft> {
+        let Some(chapter) = self.book.lanes.get(lane) else {
+            if let Some((path, place)) = from {
+                let problem = Problem::at(place, format!("there is no lane `{}`", excerpt(lane)));
+                let known: Vec<&str> = self.book.names().collect();
+                let hint = format!("there are: {}", known.join(", "));
+                self.complain(path, problem.hint(hint).near(lane, known.iter().copied()));
+            }
+            return None;
+        };
+        if !chapter.problems.is_empty() {
+            self.fault.files.entry(chapter.path.clone()).or_default().merge(&chapter.problems);
+        }
+        chapter.draft.as_ref()
+    }
+
+    /// Puts entries in one after the other. What has no `needs` waits for everything before it; gives the last steps.
+    fn items(&mut self, items: &[Item], scope: &Scope<'b>, first: &[Wait]) -> Vec<usize> {
+        let mut before: Vec<Wait> = first.to_vec();
+        let mut last: Vec<usize> = Vec::new();
+        for item in items {
+            let waits = self.waits(item, scope, &before);
+            let start = self.steps.len();
+            let made = self.item(item, scope, &waits);
+            if self.including.len() == 1 {
+                self.entry(item, start);
+            }
+            if item.needs.is_none() {
+                last.clear();
+            }
+            last.extend(made);
+            before = last.iter().map(|step| Wait::Step(*step)).collect();
+            if before.is_empty() {
+                before = first.to_vec();
+            }
+        }
+        last
+    }
+
+    fn waits(&mut self, item: &Item, scope: &Scope<'b>, otherwise: &[Wait]) -> Vec<Wait> {
+        match &item.needs {
+            None => otherwise.to_vec(),
+            Some(names) => {
+                self.needs.push((names.clone(), scope.path.clone(), scope.prefix.clone()));
+                vec![Wait::Needs(self.needs.len() - 1)]
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Item, scope: &Scope<'b>, waits: &[Wait]) -> Vec<usize> {
+        if self.is_full(&scope.path, item.place) {
+            return Vec::new();
+        }
+        let made = match &item.kind {
+            Kind::Run(run) => {
+                let given = item.name.as_ref().map(|name| Name::Given(format!("{}{name}", scope.prefix)));
+                let made = || Name::Made(format!("{}{}", scope.prefix, order::first_words(run)));
+                vec![self.step(given.unwrap_or_else(made), run, &item.options, scope, waits)]
+            }
+            Kind::Task(named) => self.task_step(item, named, scope, waits),
+            Kind::Lane(named) => self.include(item, named, scope, waits),
+            Kind::Group(members) => {
+                let (mut made, mut ranges) = (Vec::new(), Vec::new());
+                let is_own = self.including.len() == 1;
+                for (number, member) in members.iter().enumerate() {
+                    self.member = if is_own { Some(number) } else { self.member };
+                    let (waits, start) = (self.waits(member, scope, waits), self.steps.len());
+                    made.extend(self.item(member, scope, &waits));
+                    ranges.push(start..self.steps.len());
+                }
+                self.member = if is_own { None } else { self.member };
+                self.members = ranges;
+                made
+            }
+        };
+        let label = item.name.clone().or_else(|| match &item.kind {
+            Kind::Task(named) | Kind::Lane(named) => Some(named.name.clone()),
+            Kind::Run(_) | Kind::Group(_) => None,
+        });
+        if let Some(label) = label {
+            self.label(&label, &made, item, scope);
+        }
+        made
+    }
+
+    fn label(&mut self, label: &str, made: &[usize], item: &Item, scope: &Scope<'b>) {
+        let whole = format!("{}{label}", scope.prefix);
+        if scope.form == Form::Toml {
+            self.labels.entry(whole).or_insert_with(|| (made.to_vec(), item.place));
+            return; // nothing can be named there, and nothing needs to be
+        }
+        if let Some((_, first)) = self.labels.insert(whole, (made.to_vec(), item.place)) {
+            let message = format!("a second step is named `{}`; the first is in line {}", excerpt(label), first.line);
+            self.complain(&scope.path, Problem::at(item.place, message).hint("give one of them another name"));
+        }
+    }
+
+    /// Notes what an item of the lane itself has put in since `start`.
+    fn entry(&mut self, item: &Item, start: usize) {
+        let (name, kind) = called(item);
+        let items = match &item.kind {
+            Kind::Group(items) => {
+                let member = |(item, steps): (&Item, Range<usize>)| {
+                    let (name, kind) = called(item);
+                    Member { name, kind, steps: steps.collect() }
+                };
+                items.iter().zip(std::mem::take(&mut self.members)).map(member).collect()
+            }
+            Kind::Run(_) | Kind::Task(_) | Kind::Lane(_) => Vec::new(),
+        };
+        let Options { when, timeout, retries, retry_delay, .. } = &item.options;
+        self.entries.push(Entry {
+            name,
+            kind,
+            items,
+            steps: (start..self.steps.len()).collect(),
+            needed: Vec::new(), // is known at the end
+            when: when.as_ref().map(|when| when.text.clone()),
+            timeout: *timeout,
+            retries: *retries,
+            retry_delay: *retry_delay,
+        });
+    }
+
+    /// Puts another lane in: its steps get its label before their names.
+    fn include(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<usize> {
+        if self.including.contains(&named.name) || self.including.len() >= DEEPEST {
+            let circle = format!("{} → {}", self.including.join(" → "), named.name);
+            let problem = Problem::at(named.place, format!("a lane includes itself: {circle}"));
+            self.complain(&scope.path, problem.hint("remove one of these steps"));
+            return Vec::new();
+        }
+        let Some(draft) = self.open(&named.name, Some((&scope.path, named.place))) else { return Vec::new() };
+        let label = item.name.as_ref().unwrap_or(&named.name);
+        let outer = scope.env.iter().chain(&item.options.env);
+        let env = draft.env.iter().chain(outer).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let inner = Scope::of(draft, self.path_of(&named.name), format!("{}{label}/", scope.prefix), env);
+        self.including.push(named.name.clone());
+        let made = self.items(&draft.items, &inner, waits);
+        self.including.pop();
+        made
+    }
+
+    fn step(&mut self, name: Name, run: &str, options: &Options, scope: &Scope<'b>, waits: &[Wait]) -> usize {
+        let env = scope.env.iter().chain(&options.env).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let (name, is_made) = match name {
+            Name::Given(name) => (name, false),
+            Name::Made(name) => (name, true),
+        };
+        let pause = if options.retries.is_some() { scope.form.retry_delay() } else { Duration::ZERO };
+        let step = Step {
+            name,
+            run: run.to_owned(),
+            shell: options.shell.clone().unwrap_or_else(
+                || vec!["/bin/sh".into(), "-c".into()], /* by path: PATH may lead to what an agent wrote */
+            ),
+            dir: options.dir.clone(),
+            env,
+            timeout: options.timeout,
+            retries: options.retries.unwrap_or(0),
+            retry_delay: options.retry_delay.unwrap_or(pause),
+            when: options.when.as_ref().map(|when| when.all.clone()).unwrap_or_default(),
+            changed: options.changed.clone(),
+            allow_failure: options.allow_failure,
+            junit: options.junit.clone(),
+            after: Vec::new(),
+            needs: Vec::new(),
+            deps: Vec::new(),
+            on_demand: false,
+        };
+        self.steps.push(Pending { step, is_made, waits: waits.to_vec() });
+        self.steps.len() - 1
+    }
+
+    fn is_full(&mut self, path: &str, place: Place) -> bool {
+        let is_full = self.steps.len() >= MOST_STEPS;
+        if is_full {
+            self.complain(path, Problem::at(place, format!("a lane has at most {MOST_STEPS} steps")));
+        }
+        is_full
+    }
+
+    fn complain(&mut self, path: &str, problem: Problem) {
+        self.fault.files.entry(path.to_owned()).or_default().push(problem);
+    }
+}
+
+/// What people call an item, and what it is.
+fn called(item: &Item) -> (String, EntryKind) {
+    let (name, kind) = match &item.kind {
+        Kind::Run(run) => (run.clone(), EntryKind::Inline),
+        Kind::Task(named) => (named.name.clone(), EntryKind::Task),
+        Kind::Lane(named) => (named.name.clone(), EntryKind::Lane),
+        Kind::Group(items) => {
+            let names: Vec<String> = items.iter().map(|item| called(item).0).collect();
+            (format!("parallel({})", names.join(", ")), EntryKind::Parallel)
+        }
+    };
+    (item.name.clone().unwrap_or(name), kind)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! Which steps of a lane do not run, and why: what was selected, what their conditions say, what has changed, and who needs them.
+
+use super::{Condition, Entry, EntryKind, Gather, Lane, Step};
+use crate::workspace::pattern::Patterns;
+use crate::yaml::{excerpt, nearest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Which steps of a lane are wanted. What is named is the name of a step or an entry, or else the number of an entry, from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    All,
+    /// This one and those after it in the file.
+    From(String),
+    /// This one alone.
+    Only(String),
+}
+
+/// What is known of the world when a lane starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The variables that `when` asks for.
+    pub variables: BTreeMap<String, String>,
+    /// The paths that have changed, relative to the root; `None` when that is not known, and then every step runs.
+    pub changed: Option<BTreeSet<String>>,
+}
+
+impl Lane {
+    /// Why steps are left out: for each step in order a reason, or `None` for one that runs. What a running step's task depends on
+    /// runs too, selected or not.
+    ///
+    /// # Errors
+    /// A selection that is not there, with what is; one that cannot be begun with, with what to write instead.
+    pub fn left_out(&self, selection: &Selection, facts: &Facts) -> Result<Vec<Option<String>>, String> {
+        let choice = self.choice(selection)?;
+        let reason = |(number, step): (usize, &Step)| {
+            if step.on_demand && !choice.is_step {
+                Some("nothing that needs it runs".to_owned())
+            } else if choice.steps.contains(&number) {
+                refusal(&step.when, &step.changed, facts)
+            } else {
+                Some("not selected".to_owned())
+            }
+        };
+        let mut reasons: Vec<Option<String>> = self.steps.iter().enumerate().map(reason).collect();
+        let chosen = self.gathers.iter().filter(|gather| choice.has(gather));
+        for gather in chosen.filter(|gather| refusal(&gather.when, &gather.changed, facts).is_none()) {
+            gather.steps.iter().for_each(|step| reasons[*step] = None);
+        }
+        self.bring(&mut reasons);
+        Ok(reasons)
+    }
+
+    /// Which steps run whenever the whole lane does: neither they nor all that needs them have conditions.
+    pub fn always_run(&self) -> Vec<bool> {
+        let is_bound = |when: &[Condition], about: &[String]| !(when.is_empty() && about.is_empty());
+        let own = |step: &Step| (step.on_demand || is_bound(&step.when, &step.changed)).then_some("maybe");
+        let mut maybe: Vec<Option<&str>> = self.steps.iter().map(own).collect();
+        for gather in self.gathers.iter().filter(|gather| !is_bound(&gather.when, &gather.changed)) {
+            gather.steps.iter().for_each(|step| maybe[*step] = None);
+        }
+        self.bring(&mut maybe);
+        maybe.iter().map(Option::is_none).collect()
+    }
+
+    /// What runs brings what it depends on, which stands before it.
+    fn bring<T>(&self, reasons: &mut [Option<T>]) {
+        for (number, step) in self.steps.iter().enumerate().rev() {
+            if reasons[number].is_none() {
+                step.deps.iter().for_each(|dep| reasons[*dep] = None);
+            }
+        }
+    }
+
+    /// The number of the entry, from 0, that a selection means by this word, or that has in it what is meant.
+    pub fn entry(&self, wanted: &str) -> Option<usize> {
+        self.find(wanted).ok().map(|choice| choice.entries.start)
+    }
+
+    fn choice(&self, selection: &Selection) -> Result<Choice, String> {
+        let whole = |steps, entries| Choice { steps, entries, member: None, is_step: false };
+        let (steps, entries) = (self.steps.len(), self.entries.len());
+        match selection {
+            Selection::All => Ok(whole(0..steps, 0..entries)),
+            Selection::Only(wanted) => self.find(wanted),
+            Selection::From(wanted) => {
+                let Choice { steps: first, entries: Range { start, .. }, member, is_step } = self.find(wanted)?;
+                let entry = &self.entries[start];
+                if (member.is_some() || is_step) && entry.kind == EntryKind::Parallel {
+                    let (wanted, group, number) = (excerpt(wanted), excerpt(&entry.name), start + 1);
+                    return Err(format!("`{wanted}` is inside of {group}: begin with that, which is `{number}`"));
+                }
+                Ok(whole(first.start..steps, start..entries))
+            }
+        }
+    }
+
+    /// What is meant: an entry, a member of a group, another step, or the number of an entry.
+    fn find(&self, wanted: &str) -> Result<Choice, String> {
+        let is_step = |number: &usize| self.steps[*number].name == wanted;
+        let mut named = self.entries.iter().enumerate().filter(|(_, entry)| entry.name == wanted);
+        let first = named.clone().next();
+        if let Some((number, _)) = named.find(|(_, entry)| entry.steps.iter().any(is_step)).or(first) {
+            return Ok(self.whole(number));
+        }
+        for (number, entry) in self.entries.iter().enumerate() {
+            if let Some(member) = entry.items.iter().position(|member| member.name == wanted) {
+                let before: usize = entry.items[..member].iter().map(|member| member.steps.len()).sum();
+                let start = self.whole(number).steps.start + before;
+                let steps = start..start + entry.items[member].steps.len();
+                return Ok(Choice { member: Some(member), ..Choice::of(steps, number) });
+            }
+            if let Some(step) = entry.steps.iter().copied().find(is_step) {
+                return Ok(Choice { is_step: true, ..Choice::of(step..step + 1, number) });
+            }
+        }
+        let number = wanted.parse().ok().and_then(|number: usize| number.checked_sub(1));
+        if let Some(number) = number.filter(|number| *number < self.entries.len()) {
+            return Ok(self.whole(number));
+        }
+        let steps = self.steps.iter().map(|step| step.name.as_str());
+        let known = self.entries.iter().map(|entry| entry.name.as_str()).chain(steps);
+        let near = nearest(wanted, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+        let numbered = |(number, entry): (usize, &Entry)| format!("{} {}", number + 1, excerpt(&entry.name));
+        let entries: Vec<String> = self.entries.iter().enumerate().map(numbered).collect();
+        let wanted = excerpt(wanted);
+        Err(format!("lane `{}` has no step `{wanted}`{near}: it has {}", self.name, entries.join(", ")))
+    }
+
+    /// All of an entry.
+    fn whole(&self, number: usize) -> Choice {
+        let before = self.entries[..number].iter().map(|entry| entry.steps.len()).sum();
+        Choice::of(before..before + self.entries[number].steps.len(), number)
+    }
+}
+
+/// What is selected.
+struct Choice {
+    /// The numbers of the steps.
+    steps: Range<usize>,
+    /// The numbers of the entries that they are in.
+    entries: Range<usize>,
+    /// The member of a group that is meant.
+    member: Option<usize>,
+    /// Whether it is a single step by its name, whatever its entry says.
+    is_step: bool,
+}
+
+impl Choice {
+    fn of(steps: Range<usize>, entry: usize) -> Self {
+        Self { steps, entries: entry..entry + 1, member: None, is_step: false }
+    }
+
+    fn has(&self, gather: &Gather) -> bool {
+        let is_member = self.member.is_none() || self.member == gather.member;
+        !self.is_step && self.entries.contains(&gather.entry) && is_member
+    }
+}
+
+/// Why something does not run here that has these conditions and is about these paths, if it does not.
+fn refusal(when: &[Condition], about: &[String], facts: &Facts) -> Option<String> {
+    if let Some(condition) = when.iter().find(|condition| !condition.holds(&facts.variables)) {
+        return Some(format!("when: `{condition}` does not hold"));
+    }
+    let changed = facts.changed.as_ref()?;
+    let patterns = Patterns::trees(about.iter().map(String::as_str)).ok()?;
+    let is_untouched = !about.is_empty() && !changed.iter().any(|path| patterns.fit(path));
+    is_untouched.then(|| "changed: no path that it is about has changed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::parse;
+
+    const TEXT: &str = "
+tasks: { gen: g, build: { cmd: b, deps: [gen] }, lint: { cmd: l, deps: [gen] }, test: { cmd: t, deps: [build] }, all: { deps: [lint, test] } }
+steps:
+  - { run: make fmt --check, name: fmt }
+  - parallel: [{ task: lint }, { run: make docs --quiet }]
+  - { task: test, when: '!FAST' }
+  - { task: all, name: everything, when: ALL }
+  - { run: make pack --all }
+";
+
+    /// The names of the steps that run, with these variables.
+    fn run(selection: &Selection, variables: &[&str]) -> Result<String, String> {
+        let lane = parse("verify", "verify.yaml", TEXT).unwrap();
+        let variables = variables.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
+        let left_out = lane.left_out(selection, &Facts { variables, changed: None })?;
+        let runs = lane.steps.iter().zip(left_out).filter(|(_, reason)| reason.is_none());
+        Ok(runs.map(|(step, _)| step.name.as_str()).collect::<Vec<_>>().join(" "))
+    }
+
+    fn only(wanted: &str, variables: &[&str]) -> Result<String, String> {
+        run(&Selection::Only(wanted.into()), variables)
+    }
+
+    fn from(wanted: &str) -> Result<String, String> {
+        run(&Selection::From(wanted.into()), &[])
+    }
+
+    #[test]
+    fn what_is_only_depended_on_runs_when_something_that_needs_it_does() {
+        let all = |variables: &[&str]| run(&Selection::All, variables).unwrap();
+        assert_eq!(all(&[]), "fmt gen lint make docs build test make pack");
+        assert_eq!(all(&["FAST"]), "fmt gen lint make docs make pack");
+        assert_eq!(all(&["FAST", "ALL"]), "fmt gen lint make docs build test make pack", "`all` needs `test`");
+        assert_eq!(only("test", &[]).unwrap(), "gen build test");
+        assert_eq!(only("test", &["FAST"]).unwrap(), "");
+        assert_eq!(only("everything", &["ALL", "FAST"]).unwrap(), "gen lint build test");
+        assert_eq!(from("test").unwrap(), "gen build test make pack");
+        let lane = parse("verify", "verify.yaml", TEXT).unwrap();
+        assert_eq!(lane.always_run(), [true, true, true, true, false, false, true]);
+        let reasons = lane.left_out(&Selection::Only("fmt".into()), &Facts::default()).unwrap();
+        let told: Vec<&str> = reasons.iter().map(|reason| reason.as_deref().unwrap_or("runs")).collect();
+        let (not, needless) = ("not selected", "nothing that needs it runs");
+        assert_eq!(told, ["runs", needless, not, not, needless, not, not]);
+    }
+
+    #[test]
+    fn a_selection_is_an_entry_a_member_a_step_or_a_number() {
+        for (wanted, runs) in [
+            ("fmt", "fmt"),
+            ("2", "gen lint make docs"),
+            ("parallel(lint, make docs --quiet)", "gen lint make docs"),
+            ("lint", "gen lint"),
+            ("make docs --quiet", "make docs"),
+            ("make docs", "make docs"),
+            ("make pack --all", "make pack"),
+            ("gen", "gen"),
+            ("build", "gen build"),
+            ("5", "make pack"),
+        ] {
+            assert_eq!(only(wanted, &[]), Ok(runs.into()), "{wanted}");
+        }
+        assert_eq!(from("4").unwrap(), "make pack");
+        assert_eq!(from("make pack").unwrap(), "make pack");
+        for wanted in ["2", "parallel(lint, make docs --quiet)"] {
+            assert_eq!(from(wanted).unwrap(), "gen lint make docs build test make pack", "{wanted}");
+        }
+    }
+
+    #[test]
+    fn a_selection_that_is_not_there_is_refused_with_what_is() {
+        let there = "it has 1 fmt, 2 parallel(lint, make docs --quiet), 3 test, 4 everything, 5 make pack --all";
+        for (wanted, near) in
+            [("6", ""), ("0", ""), ("tets", " (did you mean `test`?)"), ("biuld", " (did you mean `build`?)")]
+        {
+            assert_eq!(only(wanted, &[]), Err(format!("lane `verify` has no step `{wanted}`{near}: {there}")));
+        }
+        for wanted in ["lint", "make docs", "make docs --quiet", "gen"] {
+            let why = "is inside of parallel(lint, make docs --quiet): begin with that, which is `2`";
+            assert_eq!(from(wanted), Err(format!("`{wanted}` {why}")));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Reads `fledge.toml` and the files of its form: tasks and lanes. What is wrong in one of them is a problem for that one alone;
+//! keys that mean nothing are warnings, for others have read these files and let them pass.
+
+mod nodes;
+
+use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
+use super::reading::{LONGEST_NAME, Reading};
+use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt, nearest};
+use nodes::Top;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The tables that are ours; all others belong to somebody else.
+const TABLES: [&str; 2] = ["tasks", "lanes"];
+/// The kinds of step, of which each step is one.
+const KINDS: [&str; 3] = ["run", "task", "parallel"];
+/// What can be said of a step.
+const OPTIONS: [&str; 4] = ["when", "timeout", "retries", "retry_delay"];
+/// The longest time that can be written, in seconds: a year.
+const MOST_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+/// All that a file says about tasks and lanes.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) tasks: BTreeMap<String, Read<Task>>,
+    pub(super) lanes: BTreeMap<String, Read<Draft>>,
+    pub(super) warnings: Problems,
+}
+
+/// One thing that was read.
+#[derive(Debug)]
+pub(super) struct Read<T> {
+    /// Where its name stands.
+    pub(super) place: Place,
+    /// It, as far as it could be read.
+    pub(super) what: Option<T>,
+    /// What is wrong with it.
+    pub(super) problems: Problems,
+    pub(super) warnings: Problems,
+}
+
+/// Reads a file. An error is about all of it.
+pub(super) fn read(text: &str) -> Result<Page, Problems> {
+    let Top { wanted, others } = nodes::top(text, &TABLES)?;
+    let (mut page, mut problems) = (Page::default(), Problems::default());
+    for Key { text, place } in others {
+        if let Some(near) = nearest(&text, TABLES) {
+            let problem = Problem::at(place, format!("the table `{}` is not read", excerpt(&text)));
+            page.warnings.push(problem.hint(format!("did you mean `{near}`?")));
+        }
+    }
+    for (key, node) in &wanted {
+        let Value::Map(entries) = &node.value else {
+            let message = format!("expected `{}` to be a table, found {}", key.text, node.describe());
+            problems.push(Problem::at(node.place, message).hint(format!("write `[{}]`", key.text)));
+            continue;
+        };
+        for (name, node) in entries {
+            if key.text == "tasks" {
+                page.tasks.insert(name.text.clone(), one(name, |reading| reading.task(&name.text, node)));
+            } else {
+                page.lanes.insert(name.text.clone(), one(name, |reading| reading.lane_table(name, node)));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(page) } else { Err(problems) }
+}
+
+fn one<T>(name: &Key, read: impl FnOnce(&mut Reading) -> Option<T>) -> Read<T> {
+    let mut reading = Reading { form: Form::Toml, ..Reading::default() };
+    let what = read(&mut reading);
+    Read { place: name.place, what, problems: reading.problems, warnings: reading.warnings }
+}
+
+impl Reading {
+    fn lane_table(&mut self, name: &Key, node: &Node) -> Option<Draft> {
+        if !is_lane_name(&name.text) {
+            let message = format!("`{}` cannot name a lane", excerpt(&name.text));
+            let hint = format!("one line of {LONGEST_NAME} characters at most, without `/`, and no dot first");
+            self.complain(name.place, message, &hint);
+        }
+        if !matches!(node.value, Value::Map(_)) {
+            let name = excerpt(&name.text);
+            let message = format!("expected the lane `{name}` to be a table, found {}", node.describe());
+            self.complain(node.place, message, &format!("write `[lanes.{name}]`, and below it `steps = [\"…\"]`"));
+            return None;
+        }
+        let mut table = Table::open(node, "a lane", &mut self.problems)?;
+        let description = table.any_text("description", &mut self.problems).unwrap_or_default().to_owned();
+        let fail_fast = table.flag("fail_fast", &mut self.problems);
+        let items = match table.take("steps") {
+            Some(steps) => self.steps(steps, "steps", false),
+            None => {
+                self.complain(name.place, "a lane without steps checks nothing", "give it `steps = [\"a task\"]`");
+                Vec::new()
+            }
+        };
+        self.finish(table);
+        Some(Draft { form: Form::Toml, description, fail_fast, items, ..Draft::default() })
+    }
+
+    fn steps(&mut self, node: &Node, key: &str, in_group: bool) -> Vec<Item> {
+        let Value::List(items) = &node.value else {
+            let message = format!("expected `{key}` to be a list of steps, found {}", node.describe());
+            self.complain(node.place, message, &format!("write `{key} = [\"a task\", {{ run = \"a command\" }}]`"));
+            return Vec::new();
+        };
+        if items.is_empty() {
+            self.complain(node.place, format!("`{key}` is empty"), "name one task at least");
+        }
+        items.iter().filter_map(|item| self.step(item, in_group)).collect()
+    }
+
+    fn step(&mut self, node: &Node, in_group: bool) -> Option<Item> {
+        let item = |kind, options| Item { place: node.place, name: None, kind, needs: None, options };
+        if let Some(name) = node.as_text().filter(|name| !name.trim().is_empty()) {
+            let named = Named { name: name.to_owned(), place: node.place };
+            return Some(item(Kind::Task(named), Options::default()));
+        }
+        if !matches!(node.value, Value::Map(_)) {
+            let hint = if matches!(node.value, Value::List(_)) && !in_group {
+                "steps that run at the same time are written `{ parallel = [\"a\", \"b\"] }`"
+            } else {
+                "write the name of a task in quotes, or `{ run = \"a command\" }`"
+            };
+            self.complain(node.place, format!("expected a step, found {}", node.describe()), hint);
+            return None;
+        }
+        let mut table = Table::open(node, if in_group { "a step of a group" } else { "a step" }, &mut self.problems)?;
+        let options = if in_group { self.no_options(&mut table) } else { self.step_options(&mut table) };
+        let kind = self.step_kind(node, &mut table, &options, in_group);
+        self.finish(table);
+        Some(item(kind.unwrap_or_else(Kind::unknown), options))
+    }
+
+    /// A step of a group is read without what can be said of others.
+    fn no_options(&mut self, table: &mut Table<'_>) -> Options {
+        for key in OPTIONS {
+            table.take(key);
+            if let Some(place) = table.place_of(key) {
+                let problem = Problem::at(place, format!("`{key}` in a step of a group means nothing"));
+                self.warnings.push(problem.hint("give it to the group"));
+            }
+        }
+        Options::default()
+    }
+
+    fn step_options(&mut self, table: &mut Table<'_>) -> Options {
+        let mut seconds = |key, least| {
+            let seconds = table.int(key, least..=MOST_SECONDS, &mut self.problems)?;
+            u64::try_from(seconds).ok().map(Duration::from_secs)
+        };
+        let (timeout, retry_delay) = (seconds("timeout", 1), seconds("retry_delay", 0));
+        let retries = table.int("retries", 0..=u32::MAX.into(), &mut self.problems);
+        let retries = retries.and_then(|retries| u32::try_from(retries).ok());
+        Options { timeout, retries, retry_delay, when: self.when(table), ..Options::default() }
+    }
+
+    /// What kind of step it is: exactly one. What is said of a group holds for each of its members.
+    fn step_kind(&mut self, node: &Node, table: &mut Table<'_>, options: &Options, in_group: bool) -> Option<Kind> {
+        let kinds = KINDS.iter().filter_map(|kind| Some((*kind, table.place_of(kind)?)));
+        let present: Vec<(&str, Place)> = kinds.collect();
+        for kind in KINDS {
+            table.take(kind);
+        }
+        match present.as_slice() {
+            [] => {
+                self.complain(
+                    node.place,
+                    "a step that runs nothing",
+                    "give it `run` with a command, or `task` with a name",
+                );
+                None
+            }
+            [(first, _), (second, place), ..] => {
+                self.complain(
+                    *place,
+                    format!("`{second}` beside `{first}`: a step is one of them"),
+                    "make two steps of it",
+                );
+                None
+            }
+            [("run", _)] => self.command(table, "run").map(Kind::Run),
+            [("task", _)] => self.named(table, "task").map(Kind::Task),
+            [(_, place)] if in_group => {
+                self.complain(*place, "`parallel` inside of `parallel`", "put its steps into the outer group");
+                None
+            }
+            [_] => {
+                let members = self.steps(table.take("parallel")?, "parallel", true);
+                Some(Kind::Group(members.into_iter().map(|item| Item { options: options.clone(), ..item }).collect()))
+            }
+        }
+    }
+}
+
+/// Whether a text can name a lane: it is the name of a folder of logs, too.
+fn is_lane_name(name: &str) -> bool {
+    let is_plain = !name.starts_with('.') && !name.chars().any(|char| char == '/' || char.is_control());
+    is_plain && !name.trim().is_empty() && name.chars().count() <= LONGEST_NAME
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! TOML as nodes with places, as the readers of YAML files take them.
+
+use crate::yaml::{Key, Node, Place, Problem, Problems, Value, excerpt};
+use ::toml::Spanned;
+use ::toml::de::{DeString, DeTable, DeValue, Error};
+
+/// What stands at the top of a file.
+#[derive(Debug, Default)]
+pub(super) struct Top {
+    /// What was asked for by name.
+    pub(super) wanted: Vec<(Key, Node)>,
+    /// The other tables.
+    pub(super) others: Vec<Key>,
+}
+
+/// Reads a file, and what has one of these names with all that is in it.
+pub(super) fn top(text: &str, wanted: &[&str]) -> Result<Top, Problems> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
+    let mut reader = Reader { text, lines, problems: Problems::default() };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    errors.iter().for_each(|error| reader.not_toml(error));
+    if !reader.problems.is_empty() {
+        return Err(reader.problems);
+    }
+    let mut top = Top::default();
+    for (key, value) in document.get_ref() {
+        let place = reader.place(key.span().start);
+        let key = Key { text: key.get_ref().to_string(), place };
+        if wanted.contains(&key.text.as_str()) {
+            let node = reader.node(value);
+            top.wanted.push((key, node));
+        } else if matches!(value.get_ref(), DeValue::Table(_)) {
+            top.others.push(key);
+        }
+    }
+    if reader.problems.is_empty() { Ok(top) } else { Err(reader.problems) }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    problems: Problems,
+}
+
+impl Reader<'_> {
+    fn node(&mut self, value: &Spanned<DeValue<'_>>) -> Node {
+        let place = self.place(value.span().start);
+        let value = match value.get_ref() {
+            DeValue::String(text) => Value::Text(text.to_string()),
+            DeValue::Boolean(flag) => Value::Bool(*flag),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Value::Int(number),
+                Err(_) => self.nothing_for_a_lane(place, "number", number.as_str()),
+            },
+            DeValue::Float(number) => match number.as_str().parse() {
+                Ok(number) => Value::Float(number),
+                Err(_) => self.nothing_for_a_lane(place, "number", number.as_str()),
+            },
+            DeValue::Datetime(date) => self.nothing_for_a_lane(place, "date", &date.to_string()),
+            DeValue::Array(items) => Value::List(items.iter().map(|item| self.node(item)).collect()),
+            DeValue::Table(table) => {
+                let mut entries: Vec<(Key, Node)> = table.iter().map(|(key, value)| self.entry(key, value)).collect();
+                entries.sort_by_key(|(key, _)| key.place); // as in the file
+                Value::Map(entries)
+            }
+        };
+        Node { place, value }
+    }
+
+    fn entry(&mut self, key: &Spanned<DeString<'_>>, value: &Spanned<DeValue<'_>>) -> (Key, Node) {
+        let place = self.place(key.span().start);
+        (Key { text: key.get_ref().to_string(), place }, self.node(value))
+    }
+
+    /// A value that no key of a lane takes.
+    fn nothing_for_a_lane(&mut self, place: Place, what: &str, text: &str) -> Value {
+        let message = format!("the {what} {} says nothing to a lane", excerpt(text));
+        self.problems.push(Problem::at(place, message).hint("write it in quotes if it is text"));
+        Value::Null
+    }
+
+    fn not_toml(&mut self, error: &Error) {
+        let place = self.place(error.span().map_or(0, |span| span.start));
+        let problem = Problem::at(place, format!("not TOML: {}", excerpt(error.message())));
+        self.problems.push(problem.hint("text goes in quotes, a list in [ ], and every quote and bracket is closed"));
+    }
+
+    fn place(&self, offset: usize) -> Place {
+        let line = self.lines.partition_point(|start| *start <= offset).max(1);
+        let before = self.text.get(self.lines[line - 1]..offset).unwrap_or_default();
+        Place { line, column: before.chars().count() + 1 }
+    }
+}

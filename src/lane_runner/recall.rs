@@ -1,0 +1,31 @@
+//! What earlier runs of a lane say of how long its steps take.
+
+use super::LaneOutcome;
+use crate::lane::Lane;
+use crate::store::Durations;
+use crate::verdict::StepStatus;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the steps of a lane took before, for [`super::Room::expected`]; `durations` is the file.
+pub fn recall(lane: &Lane, durations: &Path) -> Vec<Duration> {
+    let known = if is_ordered(lane) { Durations::read(durations) } else { return Vec::new() };
+    lane.steps.iter().map(|step| known.of(&lane.name, &step.name, &step.run)).collect()
+}
+
+/// Remembers how long the steps took that passed at their first try, for the next time. What cannot be written is forgotten.
+pub fn remember(lane: &Lane, outcome: &LaneOutcome, durations: &Path) {
+    let passed = outcome.steps.iter().filter(|step| step.status == StepStatus::Passed);
+    let took = passed.map(|step| (&*step.lane, &*step.step, &*step.command, Duration::from_millis(step.duration_ms)));
+    if is_ordered(lane)
+        && let Err(error) = Durations::add(durations, took)
+    {
+        tracing::debug!(%error, "cannot remember how long steps took");
+    }
+}
+
+/// Whether two steps may be ready at a time: only then it matters how long they take.
+fn is_ordered(lane: &Lane) -> bool {
+    let waits = |(number, earlier): (usize, &crate::lane::Step)| number == 0 || earlier.after.contains(&(number - 1));
+    !lane.steps.iter().enumerate().all(waits)
+}

@@ -1,0 +1,112 @@
+//! Tells a step that could not run from one that ran and said no. A failure is nobody's fault only where fledge sees by itself that
+//! what is missing lies outside of the project: nothing that a step prints, and nothing that is done to the project, brings that about.
+
+use super::Room;
+use crate::lane::Step;
+use crate::process::{End, Ended};
+use crate::verdict::StepStatus;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// What follows the name of a program that a shell cannot run. The longest that fits counts.
+const BEHIND: [&str; 8] = [
+    ": bad interpreter: No such file or directory",
+    ": cannot execute: required file not found",
+    ": cannot execute binary file: Exec format error",
+    ": command not found",
+    ": not found",
+    ": Exec format error",
+    ": No such file or directory",
+    ": Permission denied",
+];
+/// What stands before it, in zsh.
+const BEFORE: [&str; 3] = [": command not found: ", ": no such file or directory: ", ": permission denied: "];
+
+/// What a step comes to that could not be started, or whose shell says that it could not start something, and why. `path` is the
+/// step's search path.
+pub(super) fn judge(room: &Room, step: &Step, path: &str, ended: &Ended) -> Option<(StepStatus, String)> {
+    match &ended.end {
+        End::NotStarted(why) => {
+            let is_the_projects = lacks_its_own(room, step);
+            Some((if is_the_projects { StepStatus::Failed } else { StepStatus::Errored }, why.clone()))
+        }
+        End::Exited(code @ (126 | 127)) => {
+            let output = ended.output.text(2048);
+            let name = named(&output);
+            let is_missing = name.is_some_and(|name| begins_with(step, name) && is_nowhere(room, path, name));
+            let note = match name {
+                Some(name) if is_missing => format!("there is no program `{name}` in PATH ({path})"),
+                Some(name) => refused(room, step, *code, name),
+                None if *code == 126 => "126 is also what a shell ends with when it may not run a program".into(),
+                None => "127 is also what a shell ends with when it finds no program".into(),
+            };
+            Some((if is_missing { StepStatus::Errored } else { StepStatus::Failed }, note))
+        }
+        End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Stopped => None,
+    }
+}
+
+/// Whether the step's folder is there and its shell is a file of the project, where those who work on it can lose it.
+fn lacks_its_own(room: &Room, step: &Step) -> bool {
+    let dir = room.root.join(step.dir.as_deref().unwrap_or("."));
+    let shell = step.shell.first().filter(|shell| shell.contains('/')).map(|shell| dir.join(shell));
+    dir.is_dir() && shell.is_some_and(|shell| shell.starts_with(&room.root) && !shell.exists())
+}
+
+/// The program that a shell names in its last words.
+fn named(output: &str) -> Option<&str> {
+    let line = output.trim_end().lines().next_back()?;
+    let name = BEHIND.iter().find_map(|words| line.strip_suffix(words)).and_then(|start| start.rsplit(": ").next());
+    name.or_else(|| BEFORE.iter().find_map(|words| line.rsplit_once(words).map(|(_, name)| name)))
+        .filter(|name| !name.is_empty())
+}
+
+fn begins_with(step: &Step, name: &str) -> bool {
+    !name.contains('/') && step.run.split_whitespace().next() == Some(name)
+}
+
+/// Whether no folder of the search path has this program, and none of them is one that the project could have taken it from.
+fn is_nowhere(room: &Room, path: &str, name: &str) -> bool {
+    let is_program =
+        |file: &Path| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(path)
+        .all(|folder| folder.is_absolute() && !folder.starts_with(&room.root) && !is_program(&folder.join(name)))
+}
+
+/// Why the shell could not run this program, as far as can be seen.
+fn refused(room: &Room, step: &Step, code: i32, name: &str) -> String {
+    let is_there = name.contains('/') && room.root.join(step.dir.as_deref().unwrap_or(".")).join(name).exists();
+    match (code, is_there) {
+        (127, true) => {
+            format!("the shell could not start `{name}`: it is there, but what it needs to be run by is not")
+        }
+        (127, false) => format!("the shell found no program `{name}`"),
+        (_, _) => format!("the shell may not or cannot run `{name}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_named_by_the_last_words_of_every_shell() {
+        let cases = [
+            ("sh: 1: nope: not found", Some("nope")),
+            ("some output\n./run.sh: 3: nope: not found\n", Some("nope")),
+            ("bash: line 1: nope: command not found", Some("nope")),
+            ("sh: 1: ./x: Permission denied", Some("./x")),
+            ("bash: ./x: cannot execute: required file not found", Some("./x")),
+            ("bash: ./x: /nope: bad interpreter: No such file or directory", Some("/nope")),
+            ("bash: line 1: ./x: cannot execute binary file: Exec format error", Some("./x")),
+            ("zsh:1: command not found: nope", Some("nope")),
+            ("ksh: nope: not found [No such file or directory]", None),
+            ("sh: 1: nope: not found\nand more", None),
+            (": not found", None),
+            ("", None),
+        ];
+        for (output, name) in cases {
+            assert_eq!(named(output), name, "{output}");
+        }
+    }
+}

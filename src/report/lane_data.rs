@@ -1,0 +1,208 @@
+//! Lanes as data: what there is, what would run, and what came of it. The outer keys are those that scripts for projects with a
+//! `fledge.toml` have always read; what these do not know stands beside them.
+
+use crate::lane::{Entry, EntryKind, Lane, Member, Step};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
+use crate::verdict::{StepReport, StepStatus};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The version of these forms. A new key does not change it.
+pub const LANE_SCHEMA_VERSION: u32 = 1;
+/// Why a step is left out that comes before the one that was asked for, as those scripts know it.
+const BEFORE: &str = "--from";
+
+/// One lane of `lanes list`.
+pub fn listed(lane: &Lane, is_detected: bool) -> Value {
+    json!({
+        "name": lane.name,
+        "description": Some(&lane.description).filter(|text| !text.is_empty()),
+        "step_count": lane.entries.len(),
+        "fail_fast": lane.fail_fast,
+        "trust_tier": "local",
+        "detected": is_detected,
+        "timeout": seconds(lane.timeout),
+        "jobs": lane.jobs,
+        "env": lane.env,
+        "commands": lane.steps.iter().map(|step| command(lane, step)).collect::<Vec<_>>(),
+    })
+}
+
+/// What a run of the lane would do: the answer to `--dry-run --json`. `left_out` is why commands would not run, by their number;
+/// `from` the number of the entry that it would begin with, from 0.
+pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) -> Value {
+    let why = |number: &usize| left_out.get(*number).and_then(Option::as_ref);
+    let steps = lane.entries.iter().enumerate().map(|(number, entry)| {
+        let mut value = json!({ "step": number + 1, "kind": entry.kind });
+        match entry.kind {
+            EntryKind::Parallel => {
+                let item = |item: &Member| json!({ "kind": item.kind, "name": item.name });
+                value["items"] = entry.items.iter().map(item).collect();
+            }
+            EntryKind::Task | EntryKind::Inline | EntryKind::Lane => value["name"] = entry.name.as_str().into(),
+        }
+        let written = [
+            ("when", entry.when.as_deref().map(Value::from)),
+            ("timeout", entry.timeout.map(seconds)),
+            ("retries", entry.retries.map(Value::from)),
+            ("retry_delay", entry.retry_delay.map(seconds)),
+        ];
+        for (key, written) in written {
+            if let Some(written) = written {
+                value[key] = written;
+            }
+        }
+        let reasons: Option<Vec<&String>> = entry.steps.iter().map(why).collect();
+        let is_before = from.is_some_and(|from| number < from);
+        if let Some(reason) = reasons.as_ref().and_then(|reasons| reasons.first()) {
+            (value["skipped"], value["reason"]) =
+                (true.into(), if is_before { BEFORE } else { reason.as_str() }.into());
+        }
+        value
+    });
+    let commands = lane.steps.iter().enumerate().map(|(number, step)| {
+        let mut value = command(lane, step);
+        value["left_out"] = json!(why(&number));
+        value
+    });
+    let mut value = json!({
+        "schema_version": LANE_SCHEMA_VERSION,
+        "lane": lane.name,
+        "description": lane.description,
+        "total_steps": lane.entries.len(),
+        "fail_fast": lane.fail_fast,
+        "dry_run": true,
+        "steps": steps.collect::<Vec<_>>(),
+        "commands": commands.collect::<Vec<_>>(),
+    });
+    begun_with(&mut value, from);
+    value
+}
+
+/// What a run of the lane came to: the answer to `lanes run --json`. `result` is its word, `from` the number of the entry that it
+/// began with, from 0. Of the entries, those are there that had their turn.
+pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, from: Option<usize>) -> Value {
+    let is_wound_down = lane.fail_fast || outcome.ruling == LaneRuling::Cancelled;
+    let (mut steps, mut failures) = (Vec::new(), Vec::new());
+    for (number, entry) in lane.entries.iter().enumerate() {
+        let Some(turn) = turn(entry, &outcome.steps, is_wound_down) else { continue };
+        if matches!(turn, Turn::Failed(_)) {
+            failures.push(&entry.name);
+        }
+        let is_before = from.is_some_and(|from| number < from);
+        steps.push(step(number, entry, if is_before { Turn::Skipped(BEFORE.into()) } else { turn }, outcome));
+    }
+    let mut value = json!({
+        "schema_version": LANE_SCHEMA_VERSION,
+        "lane": lane.name,
+        "description": lane.description,
+        "total_steps": lane.entries.len(),
+        "success": exit_code == 0,
+        "duration_ms": millis(outcome.duration),
+        "fail_fast": lane.fail_fast,
+        "steps": steps,
+        "failures": failures,
+        "result": result,
+        "exit_code": exit_code,
+        "commands": outcome.steps,
+    });
+    begun_with(&mut value, from);
+    value
+}
+
+fn begun_with(value: &mut Value, from: Option<usize>) {
+    if let Some(from) = from {
+        value["from_step"] = (from + 1).into();
+    }
+}
+
+fn step(number: usize, entry: &Entry, turn: Turn, outcome: &LaneOutcome) -> Value {
+    let mut value =
+        json!({ "step": number + 1, "name": entry.name, "success": null, "duration_ms": null, "error": null });
+    match turn {
+        Turn::Passed => value["success"] = true.into(),
+        Turn::Failed(error) => (value["success"], value["error"]) = (false.into(), error.into()),
+        Turn::Skipped(why) => {
+            (value["skipped"], value["reason"]) = (true.into(), why.into());
+            return value;
+        }
+    }
+    let spans = || entry.steps.iter().filter_map(|step| outcome.spans.get(*step).copied().flatten());
+    let begin = spans().map(|span| span.begin).min().unwrap_or_default();
+    let end = spans().map(|span| span.end).max().unwrap_or_default();
+    value["duration_ms"] = millis(end.saturating_sub(begin)).into();
+    let tries = entry.steps.iter().map(|step| outcome.steps[*step].tries).max().unwrap_or(0);
+    if tries > 1 {
+        value["attempts"] = tries.into();
+    }
+    value
+}
+
+/// What became of an entry.
+enum Turn {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+/// What became of an entry whose commands have these reports. `None` when the lane was wound down before it was its turn.
+fn turn(entry: &Entry, reports: &[StepReport], is_wound_down: bool) -> Option<Turn> {
+    let own: Vec<&StepReport> = entry.steps.iter().map(|step| &reports[*step]).collect();
+    let all = || entry.needed.iter().map(|step| &reports[*step]).chain(own.iter().copied());
+    let was_started = own.iter().any(|report| report.tries > 0);
+    let first = |wanted: &[StepStatus]| all().find(|report| wanted.contains(&report.status));
+    let is_left_out = own.iter().all(|report| report.status == StepStatus::Skipped);
+    if let (true, Some(report)) = (is_left_out, own.first()) {
+        return Some(Turn::Skipped(report.note.clone()));
+    }
+    let broken = first(&[StepStatus::Failed, StepStatus::TimedOut, StepStatus::Errored]);
+    let broken = broken.or_else(|| first(&[StepStatus::Cancelled, StepStatus::NotRun]));
+    match broken {
+        Some(_) if is_wound_down && !was_started => None,
+        Some(report) => Some(Turn::Failed(why(report))),
+        None => Some(Turn::Passed),
+    }
+}
+
+fn why(report: &StepReport) -> String {
+    let name = &report.step;
+    let note = if report.note.is_empty() { String::new() } else { format!(": {}", report.note) };
+    match (report.status, report.exit_code) {
+        (StepStatus::Failed, Some(code)) => format!("`{name}` failed with exit code {code}"),
+        (StepStatus::Failed, None) => format!("`{name}` failed{note}"),
+        (StepStatus::TimedOut, _) => format!("`{name}` timed out{note}"),
+        (StepStatus::Errored, _) => format!("`{name}` could not run{note}"),
+        (StepStatus::Cancelled, _) => format!("`{name}` was stopped{note}"),
+        (StepStatus::NotRun | StepStatus::Skipped, _) => format!("`{name}` was not run{note}"),
+        (StepStatus::Passed | StepStatus::Flaky | StepStatus::AllowedFailure, _) => format!("`{name}`{note}"),
+    }
+}
+
+fn command(lane: &Lane, step: &Step) -> Value {
+    let names = |numbers: &[usize]| numbers.iter().map(|number| lane.steps[*number].name.as_str()).collect::<Vec<_>>();
+    json!({
+        "name": step.name,
+        "run": step.run,
+        "shell": step.shell,
+        "dir": step.dir,
+        "env": step.env,
+        "timeout": step.timeout.map(seconds),
+        "retries": step.retries,
+        "retry_delay": seconds(step.retry_delay),
+        "when": step.when,
+        "changed": step.changed,
+        "allow_failure": step.allow_failure,
+        "junit": step.junit,
+        "after": names(&step.after),
+        "needs": names(&step.needs),
+    })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Seconds: whole ones where they are, as they are written in existing projects.
+fn seconds(time: Duration) -> Value {
+    if time.subsec_nanos() == 0 { time.as_secs().into() } else { time.as_secs_f64().into() }
+}

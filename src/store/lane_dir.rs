@@ -1,0 +1,84 @@
+//! The logs of lanes that were run by hand: a folder for each run, the newest ones of a project, and those that are still being written.
+
+use super::{StoreError, make_private};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many folders a project keeps. More would fill the disk of who runs a lane at every change of a file.
+const KEPT: usize = 50;
+
+/// The folder of one run of a lane: `<state>/<project>/lanes/<name>/`. It is kept at least as long as this is.
+#[derive(Debug)]
+pub struct LaneDir {
+    path: PathBuf,
+    /// The system takes the lock away when this process is gone, however it ends. `None` where there are no locks.
+    _lock: Option<File>,
+}
+
+impl LaneDir {
+    /// Makes the folder in that of the project, and removes those that are too old. Names must sort by time.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(project: &Path, name: &str) -> Result<Self, StoreError> {
+        let lanes = project.join("lanes");
+        let path = lanes.join(name);
+        make_private(&path)?;
+        let lock = lock(&path).ok();
+        prune(&lanes);
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Removes what is there beyond the newest folders, as far as it can be removed and no run has it locked.
+fn prune(lanes: &Path) {
+    let entries = fs::read_dir(lanes).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    folders.sort_unstable();
+    let surplus = folders.len().saturating_sub(KEPT);
+    for folder in &folders[..surplus] {
+        if let Ok(_lock) = lock(folder)
+            && let Err(error) = fs::remove_dir_all(folder)
+        {
+            tracing::debug!(%error, "cannot remove old logs");
+        }
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<File> {
+    let folder = File::open(folder)?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_folders_are_kept_and_those_that_are_in_use() {
+        let project = tempfile::tempdir().unwrap();
+        let create = |number: usize| LaneDir::create(project.path(), &format!("{number:03}")).unwrap();
+        let first = create(0);
+        fs::write(first.path().join("log"), "text").unwrap();
+        (1..KEPT + 10).for_each(|number| drop(create(number)));
+        let names = || {
+            let entries = fs::read_dir(project.path().join("lanes")).unwrap().flatten();
+            let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let newest: Vec<String> = (10..KEPT + 10).map(|number| format!("{number:03}")).collect();
+        assert_eq!(names(), [&["000".to_owned()][..], &newest].concat());
+        drop(first);
+        drop(create(KEPT + 10));
+        assert_eq!((names().len(), names()[0].as_str()), (KEPT, "011"));
+    }
+}

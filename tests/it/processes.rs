@@ -1,0 +1,226 @@
+//! What a step may start and how it is ended, by the whole program: for a step alone, for one beside an innocent sibling, and for one
+//! that is tried again.
+
+use crate::support::{Ended, Fledge, Running, WAYS, fleeing, must_be_gone, sleepers, unique};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// What a step does, and what must come of it.
+struct Rule {
+    /// `N` is a number that its sleeps bear, and `FLEE` every way to leave a step without ending it.
+    script: &'static str,
+    /// More keys of the step.
+    more: &'static str,
+    status: &'static str,
+    note: &'static str,
+    excerpt: &'static str,
+}
+
+const LEFT: &str = "left processes behind, which were killed";
+
+const RULES: &[Rule] = &[
+    rule("FLEE exit 0", "", "passed", LEFT, ""),
+    rule("FLEE exit 3", "", "failed", LEFT, ""),
+    rule("FLEE wait", ", timeout: 3s", "timed_out", "ran out of its time of 3s", ""),
+    rule("trap '' TERM; while :; do sleep N; done", ", timeout: 3s", "timed_out", "ran out of its time of 3s", ""),
+    rule("echo said; setsid sleep N & exit 0", "", "passed", LEFT, "said"),
+    rule("cat; cat /dev/stdin; echo the end of input", "", "passed", "", "the end of input"),
+    rule("kill -SEGV $$", "", "failed", "ended by signal 11", ""),
+    rule(
+        "sleep N & kill -KILL $$",
+        "",
+        "failed",
+        "killed by signal 9, not by fledge; was memory short?; left processes behind, which were killed",
+        "",
+    ),
+    rule("[ $(ps -o pgid= -p $$) -eq $$ ] && echo its own group", "", "passed", "", "its own group"),
+];
+
+const fn rule(
+    script: &'static str,
+    more: &'static str,
+    status: &'static str,
+    note: &'static str,
+    excerpt: &'static str,
+) -> Rule {
+    Rule { script, more, status, note, excerpt }
+}
+
+impl Rule {
+    fn script(&self, number: &str) -> String {
+        self.script.replace("FLEE", &flee(number)).replace('N', number)
+    }
+}
+
+/// Flees in every way, and goes on when all have begun.
+fn flee(number: &str) -> String {
+    format!("{} until [ $(pgrep -xfc '(/bin/)?sleep {number}') -ge {WAYS} ]; do sleep 0.02; done;", fleeing(number))
+}
+
+/// A step in YAML.
+fn step(name: &str, script: &str, more: &str) -> String {
+    format!("{{ name: {name}, run: {}{more} }}", json!(script))
+}
+
+fn run(lane: &str) -> Ended {
+    let fledge = Fledge::new().silent_stdin().lane("verify", lane).args(&["lanes", "run", "verify", "--json"]);
+    let ended = fledge.run();
+    assert!(ended.took < Duration::from_secs(20), "took {:?} for {lane}", ended.took);
+    ended
+}
+
+fn steps(ended: &Ended) -> Vec<Value> {
+    ended.events()[0]["steps"].as_array().unwrap().clone()
+}
+
+fn all_rules(check: fn(&Rule, &str)) {
+    std::thread::scope(|scope| {
+        RULES.iter().for_each(|rule| drop(scope.spawn(|| check(rule, &unique()))));
+    });
+}
+
+#[test]
+fn a_step_alone_is_ended_by_the_rules() {
+    all_rules(|rule, number| {
+        let ended = run(&format!("steps: [{}]", step("it", &rule.script(number), rule.more)));
+        must_be(&steps(&ended)[0], rule);
+        must_be_gone(number);
+    });
+}
+
+#[test]
+fn a_step_is_ended_by_the_rules_beside_a_sibling_whose_processes_live_on() {
+    all_rules(|rule, number| {
+        let own = unique();
+        let innocent = format!(
+            "setsid sleep {own} & own=$!; until [ -e begun ]; do sleep 0.02; done; \
+             while pgrep -xf '(/bin/)?sleep {number}' >/dev/null; do sleep 0.02; done; \
+             kill -0 $own && echo still here; kill $own"
+        );
+        let script = rule
+            .script(number)
+            .replace("done; exit", "done; touch begun; exit")
+            .replace("done; wait", "done; touch begun; wait");
+        let script = if script.contains("touch begun") { script } else { format!("touch begun; {script}") };
+        let lane = format!(
+            "fail_fast: false\njobs: 2\nsteps: [{{ parallel: [{}, {}] }}]",
+            step("it", &script, rule.more),
+            step("innocent", &innocent, ", timeout: 15s")
+        );
+        let steps = steps(&run(&lane));
+        must_be(&steps[0], rule);
+        let innocent = ["status", "note", "excerpt"].map(|key| steps[1][key].clone());
+        assert_eq!(innocent, [json!("passed"), json!(""), json!("still here")], "beside {}", rule.script);
+        must_be_gone(number);
+        must_be_gone(&own);
+    });
+}
+
+#[test]
+fn a_step_is_tried_again_when_nothing_of_its_first_try_is_left() {
+    all_rules(|rule, number| {
+        let again = format!("pgrep -xf '(/bin/)?sleep {number}' && exit 9; echo clean; exit 0");
+        // What would pass fails, so that there is another try.
+        let first = rule.script(number).replace("exit 0", "exit 3");
+        let script = format!("[ -e tried ] && {{ {again}; }}; touch tried; {first}; exit 3");
+        let ended = run(&format!("steps: [{}]", step("it", &script, &format!("{}, retries: 1", rule.more))));
+        let it = ["status", "tries", "note", "excerpt"].map(|key| steps(&ended)[0][key].clone());
+        assert_eq!(it, [json!("flaky"), json!(2), json!(""), json!("clean")], "{}", rule.script);
+        must_be_gone(number);
+    });
+}
+
+#[track_caller]
+fn must_be(step: &Value, rule: &Rule) {
+    let got = ["status", "note", "excerpt"].map(|key| step[key].clone());
+    assert_eq!(got, [json!(rule.status), json!(rule.note), json!(rule.excerpt)], "{}", rule.script);
+}
+
+/// Lanes in which steps flee and stay, with the sleeps that they come to.
+fn shapes(number: &str, first: &str) -> [(String, usize); 3] {
+    let stay = format!("{} sleep {number}", flee(number));
+    let again = format!("[ -e tried ] || {{ touch tried; {} exit 3; }}; {stay}", flee(first));
+    [
+        (format!("steps: [{}]", step("alone", &stay, "")), WAYS + 1),
+        (
+            format!("jobs: 2\nsteps: [{{ parallel: [{}, {}] }}]", step("one", &stay, ""), step("other", &stay, "")),
+            2 * WAYS + 2,
+        ),
+        (format!("steps: [{}]", step("retried", &again, ", retries: 1")), WAYS + 1),
+    ]
+}
+
+#[test]
+fn however_the_program_is_ended_nothing_of_its_steps_is_left() {
+    let signals = [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::HUP, Some(143)), (Signal::KILL, None)];
+    std::thread::scope(|scope| {
+        for (signal, code) in signals {
+            for shape in 0..3 {
+                scope.spawn(move || {
+                    let (number, first) = (unique(), unique());
+                    let (lane, count) = shapes(&number, &first)[shape].clone();
+                    let run = Fledge::new().lane("flee", &lane).args(&["lanes", "run", "flee"]).start();
+                    until(&run, || sleepers(&number).len() >= count);
+                    run.signal(signal);
+                    assert_eq!(run.end().code, code, "{signal:?}: {lane}");
+                    must_be_gone(&number);
+                    must_be_gone(&first);
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn the_tree_of_a_sibling_is_gone_when_a_step_fails() {
+    let (number, own) = (unique(), unique());
+    let fail = format!(
+        "until [ $(pgrep -xfc '(/bin/)?sleep {number}') -gt {WAYS} ]; do sleep 0.02; done; setsid sleep {own} & exit 3"
+    );
+    let stay = format!("{} sleep {number}", fleeing(&number));
+    let lane = format!(
+        "jobs: 2\nsteps: [{{ parallel: [{}, {}] }}, {}]",
+        step("stays", &stay, ""),
+        step("fails", &fail, ""),
+        step("later", "touch later", "")
+    );
+    let ended = run(&lane);
+    ended.must_exit(1);
+    let statuses: Vec<Value> = steps(&ended).iter().map(|step| step["status"].clone()).collect();
+    assert_eq!((statuses, ended.file("later")), (vec![json!("cancelled"), json!("failed"), json!("not_run")], None));
+    must_be_gone(&number);
+    must_be_gone(&own);
+}
+
+#[test]
+fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
+    let number = unique();
+    let script = format!("trap 'touch asked' TERM; {} while :; do sleep {number} & wait; done", fleeing(&number));
+    let fledge =
+        Fledge::new().lane("flee", &format!("steps: [{}]", step("it", &script, ""))).args(&["lanes", "run", "flee"]);
+    let asked = fledge.workspace().join("asked");
+    let run = fledge.start();
+    until(&run, || sleepers(&number).len() > WAYS && !run.children_with("fledge-guard ").is_empty());
+    // Without its guard, which would do the same.
+    let (guard, _) = run.children_with("fledge-guard ").pop().unwrap();
+    kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+    run.signal(Signal::INT);
+    until(&run, || asked.exists());
+    run.signal(Signal::INT);
+    run.end().must_exit(130);
+    must_be_gone(&number);
+}
+
+/// Waits until this holds; ends the run when it never does.
+#[track_caller]
+fn until(run: &Running, holds: impl Fn() -> bool) {
+    let late = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        if Instant::now() > late {
+            run.signal(Signal::TERM);
+            panic!("waited in vain");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
