@@ -44,7 +44,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::process::abort", &[]),
     ("std::env", &["config/layers.rs"]),
     ("std::thread::spawn", &[]),
-    ("std::thread::Builder", &["driver/bus.rs"]),
+    ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
     ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),

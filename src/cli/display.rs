@@ -1,24 +1,27 @@
 //! The terminal, as a watcher of events: what people see is a fold over them.
 
-use super::paint::{self, LiveLine, Tone};
+use super::live::Live;
+use super::paint::{self, Tone};
+use super::steps::{self, Story, Told};
 use crate::chat::Detail;
 use crate::driver::Briefing;
-use crate::lane_runner::excerpt;
 use crate::report::{self, count, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
-use crate::verdict::{Reason, StepProgress, StepReport, StepStatus};
+use crate::verdict::{Reason, StepProgress};
 use serde_json::Value;
 
-/// Bytes of a failed step's output that are shown: what explains it, the log has the rest.
-const SHOWN: usize = 1536;
 /// Characters of a tool call's argument, or of its result's first line, that are shown.
 const GIST: usize = 90;
 
 /// What is on the screen, as far as the next line depends on it.
 #[derive(Debug)]
 pub(super) struct Display {
-    live: LiveLine,
+    live: Live,
+    /// The one thing that goes on, when it is not a step.
+    doing: String,
+    /// The steps of the gate that runs.
+    story: Story,
     /// Whether a piece of text stands at the end of the screen without a line end.
     is_mid_line: bool,
     attempt: u32,
@@ -30,7 +33,8 @@ pub(super) struct Display {
 
 impl Display {
     pub(super) fn new(is_live: bool) -> Self {
-        Self { live: LiveLine::new(is_live), is_mid_line: false, attempt: 0, attempts: 1, turn: 0, succeeded: true }
+        let (live, doing, story) = (Live::new(is_live), String::new(), Story::default());
+        Self { live, doing, story, is_mid_line: false, attempt: 0, attempts: 1, turn: 0, succeeded: true }
     }
 
     /// Shows one event.
@@ -46,7 +50,7 @@ impl Display {
             AgentEvent::Text(text) => self.text(text),
             AgentEvent::ToolCall { name, args } => {
                 self.clear();
-                self.live.begin(&format!("{name} {}", gist_of_args(args)));
+                self.begin(format!("{name} {}", gist_of_args(args)));
             }
             AgentEvent::ToolResult { success, .. } => self.succeeded = *success,
             AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
@@ -55,7 +59,7 @@ impl Display {
                     self.line(&[(Tone::Faint, &format!("    {} +{} -{}", change.path, change.added, change.removed))]);
                 }
             }
-            AgentEvent::ToolOutput { text } => self.live.note(text.lines().last().unwrap_or_default()),
+            AgentEvent::ToolOutput { text } => self.live.note(&self.doing, text.lines().last().unwrap_or_default()),
             AgentEvent::LaneStep(progress) => self.step(progress),
             AgentEvent::VerifyResult { success, failed_steps, duration_ms, .. } => {
                 self.verdict(*success, failed_steps, *duration_ms);
@@ -118,7 +122,7 @@ impl Display {
             Phase::RunningTools => return,
         };
         if !self.is_mid_line {
-            self.live.begin(&what);
+            self.begin(what);
         }
     }
 
@@ -154,26 +158,33 @@ impl Display {
 
     fn step(&mut self, progress: &StepProgress) {
         match progress {
-            StepProgress::Started { lane, step, command } => self.live.begin(&format!("{lane}/{step}: {command}")),
-            StepProgress::Output { line, .. } => self.live.note(line),
+            StepProgress::Started { lane, step, command } => self.live.begin(&format!("{lane}/{step}"), command),
+            StepProgress::Output { lane, step, line } => self.live.note(&format!("{lane}/{step}"), line),
             StepProgress::Retried(report) => {
-                self.warn(&format!("{}/{} failed (try {}) and is tried again", report.lane, report.step, report.tries));
+                self.live.end(&format!("{}/{}", report.lane, report.step));
+                self.story.interrupted();
+                paint::line(&steps::retried(report));
             }
             StepProgress::Ended(report) => {
-                self.clear();
-                step_line(report);
+                self.live.end(&format!("{}/{}", report.lane, report.step));
+                paint::line(&steps::result(report));
+                self.story.ended(report.clone(), Told::Result);
             }
         }
     }
 
+    /// The steps that failed, with what explains them, and the verdict.
     fn verdict(&mut self, success: bool, failed: &[String], duration_ms: u64) {
-        let time = format!(" ({})", seconds(duration_ms));
+        let (story, time) = (std::mem::take(&mut self.story), format!(" ({})", seconds(duration_ms)));
+        self.clear();
         if success {
-            self.line(&[(Tone::Good, "✓ the gate passed"), (Tone::Faint, &time)]);
-        } else {
-            let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
-            self.line(&[(Tone::Bad, "✗ the gate did not pass"), (Tone::Plain, &names), (Tone::Faint, &time)]);
+            return self.line(&[(Tone::Good, "✓ the gate passed"), (Tone::Faint, &time)]);
         }
+        story.closing(true).iter().for_each(|line| paint::line(line));
+        let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
+        let counts = format!("; {}", story.counts());
+        let verdict = (Tone::Bad, "✗ the gate did not pass");
+        self.line(&[verdict, (Tone::Faint, &time), (Tone::Plain, &names), (Tone::Faint, &counts)]);
     }
 
     fn warn(&mut self, message: &str) {
@@ -185,38 +196,17 @@ impl Display {
         paint::line(pieces);
     }
 
+    /// This goes on now, and nothing else.
+    fn begin(&mut self, what: String) {
+        self.live.clear();
+        self.live.begin(&what, "");
+        self.doing = what;
+    }
+
     fn clear(&mut self) {
         self.live.clear();
         if std::mem::take(&mut self.is_mid_line) {
-            paint::line(&[]);
-        }
-    }
-}
-
-/// One line for a step that ended, and the part of its output that explains a failure.
-pub(super) fn step_line(report: &StepReport) {
-    let (tone, mark) = match report.status {
-        StepStatus::Passed => (Tone::Good, "  ✓ "),
-        StepStatus::Flaky | StepStatus::AllowedFailure => (Tone::Warn, "  ! "),
-        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => (Tone::Bad, "  ✗ "),
-        StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => (Tone::Faint, "  - "),
-    };
-    let name = format!("{}/{}", report.lane, report.step);
-    let how = match (report.status, report.exit_code, report.signal) {
-        (StepStatus::Passed, _, _) => String::new(),
-        (StepStatus::Failed, Some(code), _) => format!(" exit {code}"),
-        (StepStatus::Failed, None, Some(signal)) => format!(" signal {signal}"),
-        (status, _, _) => format!(" {}", status.as_str().replace('_', " ")),
-    };
-    let note = if report.note.is_empty() { String::new() } else { format!(" ({})", report.note) };
-    let time = format!(" {}", seconds(report.duration_ms));
-    paint::line(&[(tone, mark), (Tone::Plain, &name), (tone, &how), (Tone::Plain, &note), (Tone::Faint, &time)]);
-    if tone == Tone::Bad || report.status == StepStatus::AllowedFailure {
-        for line in excerpt(&report.excerpt, SHOWN).lines() {
-            paint::line(&[(Tone::Faint, "    | "), (Tone::Plain, line)]);
-        }
-        if let Some(log) = &report.log {
-            paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
+            paint::line::<&str>(&[]);
         }
     }
 }

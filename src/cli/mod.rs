@@ -3,14 +3,25 @@
 mod display;
 mod failure;
 mod lanes;
+mod live;
+mod outlet;
 mod paint;
 mod run;
 mod signals;
+mod steps;
 
+use crate::driver::Stop;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
+
+/// How long the end of the process waits for a reader that takes nothing of its output.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// The same when it was asked to stop.
+const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
 
 /// Runs a written task with a language-model agent, and believes only the project's own checks.
 #[derive(Debug, Parser)]
@@ -49,6 +60,10 @@ pub fn main() -> ExitCode {
         }
     };
     let environment = crate::config::Environment::capture();
+    live::give_up_on_panic();
+    if paint::is_runner(&environment) {
+        paint::speak_to_runner();
+    }
     start_log(arguments.verbose, environment.get("FLEDGE_LOG"));
     let done = match arguments.verb {
         Verb::Run(arguments) => run::run(arguments, &environment),
@@ -65,7 +80,7 @@ fn start_log(verbose: u8, directives: Option<&str>) {
         _ => "fledge=trace",
     };
     let filter = directives.map_or_else(|| EnvFilter::new(level), EnvFilter::new);
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| live::Above).with_target(false);
     let _only_once = log.with_ansi(paint::is_colourful()).try_init();
 }
 
@@ -79,6 +94,35 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
+/// What was written to standard output or standard error, in pieces.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// A reader has taken a piece of what was written.
+fn was_taken() {
+    TAKEN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Waits for what is still being printed as long as somebody takes it, and only briefly when the run was asked to stop: a reader
+/// that is stuck must not keep the process alive.
+async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
+    let stuck = async {
+        let mut taken = None;
+        while taken != Some(TAKEN.load(Ordering::Relaxed)) {
+            taken = Some(TAKEN.load(Ordering::Relaxed));
+            tokio::time::sleep(LAST_WORDS).await;
+        }
+    };
+    let in_haste = async {
+        stop.token().cancelled().await;
+        tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
+    };
+    tokio::select! {
+        () = words => {}
+        () = in_haste => {}
+        () = stuck => {}
+    }
+}
+
 /// Prints a line of data. A reader that has gone away is no failure of ours; anything else that keeps data from it is.
 ///
 /// # Errors
@@ -86,7 +130,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 fn print_data(line: &str) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+    let done = writeln!(out, "{line}").and_then(|()| out.flush());
+    was_taken();
+    match done {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }

@@ -1,9 +1,15 @@
-//! Lines on standard error, in colour where a terminal wants it (`NO_COLOR` and pipes do not), and the live line below them.
+//! Lines on standard error, in colour where a terminal wants it (`NO_COLOR` and pipes do not).
 
+use super::live;
+use crate::config::Environment;
+use crate::report::lane::github;
 use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether GitHub's runner reads what is printed, and takes some of it for commands.
+static TO_RUNNER: AtomicBool = AtomicBool::new(false);
 
 /// How a piece of a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,16 +37,32 @@ impl Tone {
 
 /// Whether standard error shows colours.
 pub(super) fn is_colourful() -> bool {
-    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+    static IS_COLOURFUL: OnceLock<bool> = OnceLock::new();
+    *IS_COLOURFUL.get_or_init(|| anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
 }
 
-/// Whether standard error is a terminal.
-pub(super) fn is_terminal() -> bool {
-    std::io::stderr().is_terminal()
+/// Whether standard error is a terminal whose cursor can be moved.
+pub(super) fn can_draw(environment: &Environment) -> bool {
+    std::io::stderr().is_terminal() && environment.get("TERM").is_some_and(|term| term != "dumb")
+}
+
+/// Whether a job of GitHub's runs this.
+pub(super) fn is_runner(environment: &Environment) -> bool {
+    environment.get("GITHUB_ACTIONS") == Some("true")
+}
+
+/// From now on GitHub's runner is the reader: text that it would take for commands is made inert.
+pub(super) fn speak_to_runner() {
+    TO_RUNNER.store(true, Ordering::Relaxed);
+}
+
+/// Writes a command for GitHub's runner.
+pub(super) fn command(command: &str) {
+    live::above(&format!("{}\n", one_line(command)));
 }
 
 /// Writes pieces, and ends the line. A reader that has gone away is no failure of ours.
-pub(super) fn line(pieces: &[(Tone, &str)]) {
+pub(super) fn line<T: AsRef<str>>(pieces: &[(Tone, T)]) {
     show(pieces, "\n");
 }
 
@@ -50,15 +72,18 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
 }
 
 /// Writes all at once, so that nothing comes between.
-fn show(pieces: &[(Tone, &str)], end: &str) {
-    let paint = |(tone, text): &(Tone, &str)| {
-        let style = tone.style();
-        format!("{style}{}{style:#}", harmless(text))
+fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
+    let paint = |(tone, text): &(Tone, T)| {
+        let (text, style) = (harmless(text.as_ref()), tone.style());
+        if is_colourful() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
     let text: String = pieces.iter().map(paint).chain([end.to_owned()]).collect();
-    let mut out = anstream::stderr().lock();
-    let _reader_is_gone = out.write_all(text.as_bytes());
-    let _reader_is_gone = out.flush();
+    log(&text);
+}
+
+/// Writes text that is harmless already.
+pub(super) fn log(text: &str) {
+    if TO_RUNNER.load(Ordering::Relaxed) { live::above(&github::inert(text)) } else { live::above(text) }
 }
 
 /// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a
@@ -75,55 +100,6 @@ pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
 /// The same in one line.
 pub(super) fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
-}
-
-/// One harmless line that fits beside spinner and clock. It is not padded to the terminal's width: the `^C` that a terminal
-/// adds to it must not begin a new line.
-fn short(what: &str) -> String {
-    const ROOM: usize = 68;
-    one_line(what).chars().take(ROOM).collect()
-}
-
-/// The line at the bottom of a terminal that says what is going on; nothing elsewhere.
-#[derive(Debug)]
-pub(super) struct LiveLine {
-    bar: Option<ProgressBar>,
-}
-
-impl LiveLine {
-    pub(super) fn new(wanted: bool) -> Self {
-        let make = || {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-            let style = ProgressStyle::with_template("{spinner} {elapsed:>3} {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar
-        };
-        Self { bar: (wanted && is_terminal()).then(make) }
-    }
-
-    /// Something new is going on: its clock starts.
-    pub(super) fn begin(&self, what: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(short(what));
-            bar.reset();
-            bar.enable_steady_tick(Duration::from_millis(125));
-        }
-    }
-
-    /// The same goes on, and this is new about it.
-    pub(super) fn note(&self, what: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(short(what));
-        }
-    }
-
-    /// Takes the line away, so that others can be written.
-    pub(super) fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.disable_steady_tick();
-            bar.finish_and_clear();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::display::Display;
 use super::failure::Failure;
-use super::{block_on, no_output, paint, print_data, signals};
+use super::outlet::has_place;
+use super::{LAST_WORDS, block_on, hear_out, no_output, paint, print_data, signals};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
 use crate::limits::{Limits, MAX_SOURCE};
@@ -17,11 +18,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// How long the end of the process waits for its own output to be taken.
-const LAST_WORDS: Duration = Duration::from_secs(10);
-/// The same when it was asked to stop.
-const LAST_WORDS_IN_HASTE: Duration = Duration::from_millis(300);
 
 /// Arguments of `fledge run`.
 #[derive(Debug, Args)]
@@ -79,7 +75,8 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
     let workspace = workspace
         .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
         .map_err(Failure::input)?;
-    report_has_a_place(arguments.report.as_deref())?;
+    // A report that could not be written should be known before the work, not after it.
+    arguments.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let task = read_task(&arguments)?;
     let state_dir = environment.state_dir().map_err(Failure::input)?;
@@ -87,19 +84,9 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
         return dry_run(&arguments, &task, settings(&arguments, environment, &set, workspace, state_dir, Vec::new()));
     }
     let models = connect_models(&task, &set, environment, task_folder(&arguments.task))?;
-    let is_live = !(arguments.ni || set.non_interactive);
+    let is_live = !(arguments.ni || set.non_interactive) && paint::can_draw(environment);
     let settings = settings(&arguments, environment, &set, workspace, state_dir, models);
     block_on(drive(arguments, task, settings, is_live))?
-}
-
-/// A report that could not be written should be known before the work, not after it.
-fn report_has_a_place(report: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = report else { return Ok(()) };
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() || path.is_dir() {
-        return Err(Failure::input(anyhow!("--report {}: there is no folder for it", path.display())));
-    }
-    Ok(())
 }
 
 async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live: bool) -> Result<u8, Failure> {
@@ -136,20 +123,6 @@ async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live:
     hear_out(&stop, async { drop(closing.await) }).await;
     drop(listening);
     unwritten.map_or(Ok(code), |error| Err(no_output(error)))
-}
-
-/// Waits for what is still being printed, but not for ever, and only briefly when the run was asked to stop: a reader that is
-/// stuck must not keep the process alive.
-async fn hear_out(stop: &Stop, words: impl Future<Output = ()>) {
-    let in_haste = async {
-        stop.token().cancelled().await;
-        tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
-    };
-    tokio::select! {
-        () = words => {}
-        () = in_haste => {}
-        () = tokio::time::sleep(LAST_WORDS) => {}
-    }
 }
 
 fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {

@@ -56,5 +56,6 @@ pub(super) struct Listening {
 #[expect(clippy::disallowed_methods, clippy::exit, reason = "asked twice: nothing is waited for any more")]
 fn insist(cause: StopCause) {
     crate::process::kill_everything();
+    super::live::give_up();
     std::process::exit(i32::from(crate::verdict::Reason::Cancelled.exit_code(Some(cause))));
 }

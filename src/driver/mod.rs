@@ -14,11 +14,14 @@ mod perform;
 mod record;
 mod report;
 mod stop;
+mod watcher;
 
 pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use failure::RunError;
 pub use stop::Stop;
+#[cfg(feature = "cli")]
+pub(crate) use watcher::Watcher;
 
 use crate::id::RunId;
 use crate::limits::Limits;

@@ -1,6 +1,8 @@
 //! The report: what a run came to, as data. Pure; the driver writes it.
 
 mod human;
+#[cfg(feature = "cli")]
+pub(crate) mod lane;
 pub mod lane_data;
 
 pub use human::{Fact, closing, count, seconds};

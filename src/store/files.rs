@@ -33,12 +33,24 @@ pub fn is_inside(folder: &Path, outer: &Path) -> bool {
     absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).is_some_and(|real| real.starts_with(outer))
 }
 
-/// Writes a file whole or not at all: a temporary file beside it, synced, then renamed over it. Through a link to where it leads;
-/// what is there and is no regular file, a pipe for example, is written to as it is.
+/// Writes a file whole or not at all, for its owner alone: a temporary file beside it, synced, then renamed over it. Through a link
+/// to where it leads; what is there and is no regular file, a pipe for example, is written to as it is.
 ///
 /// # Errors
 /// When any of it fails; what was there before is then still there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_over(path, bytes, 0o600)
+}
+
+/// The same for everybody whom the umask lets read it: what others are to pick up.
+///
+/// # Errors
+/// When any of it fails; what was there before is then still there.
+pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_over(path, bytes, 0o666)
+}
+
+fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let fail = |source| StoreError::new("write", path, source);
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(fail);
@@ -46,7 +58,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let real = path.canonicalize();
     let path = real.as_deref().unwrap_or(path);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    let mut builder = tempfile::Builder::new();
+    let mut temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
     temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)

@@ -235,7 +235,7 @@ fn everything_wrong_or_strange_is_found_at_once_and_nothing_is_run() {
         found["findings"].as_array().unwrap().iter().map(part).collect::<Vec<_>>(),
         [
             part_of("error", "lanes/verify.yaml:2:23", "unknown key `tiemout` in a step"),
-            part_of("error", "lanes/verify.yaml:3:11", "there is no task `nope`"),
+            part_of("error", "lanes/verify.yaml:3:13", "there is no task `nope`"),
             part_of("warning", "fledge.toml:3:26", "unknown key `timout` in a step"),
             part_of(
                 "warning",

@@ -71,7 +71,7 @@ fn run(lane: &str) -> Ended {
 }
 
 fn steps(ended: &Ended) -> Vec<Value> {
-    ended.events()[0]["steps"].as_array().unwrap().clone()
+    ended.events()[0]["commands"].as_array().unwrap().clone()
 }
 
 fn all_rules(check: fn(&Rule, &str)) {

@@ -1,10 +1,15 @@
 //! `fledge lanes`: the project's lanes, by hand.
 
+mod data;
+mod files;
 mod init;
 mod list;
+mod log;
 mod plan;
 mod run;
+mod screen;
 mod validate;
+mod voice;
 
 use super::failure::Failure;
 use super::paint::{self, Tone};

@@ -1,24 +1,22 @@
 //! `fledge lanes run`: one lane, in place.
 
-use super::super::display::step_line;
 use super::super::failure::Failure;
-use super::super::paint::{self, LiveLine, Tone};
 use super::super::{block_on, no_output, print_data, signals};
+use super::voice::{Voice, VoiceArguments};
 use super::{failed, plan, say};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{self, Loaded};
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneRuling, Listen, Room, recall, remember, run_lane};
-use crate::report::{lane_data, seconds};
+use crate::lane_runner::{LaneRuling, Room, recall, remember, run_lane};
+use crate::report::lane_data;
 use crate::store::{self, LaneDir};
-use crate::verdict::{Reason, StepProgress};
+use crate::verdict::Reason;
 use crate::workspace::changed_paths;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
 
 /// Arguments of `fledge lanes run`.
 #[derive(Debug, Args)]
@@ -40,12 +38,8 @@ pub(in crate::cli) struct RunArguments {
     /// Say what would run, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Never prompt and never draw live lines
-    #[arg(long, alias = "non-interactive")]
-    ni: bool,
-    /// Print the result as JSON to standard output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    voice: VoiceArguments,
 }
 
 /// Runs the lane; gives the exit code.
@@ -76,47 +70,29 @@ async fn once(
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
         let plan = lane_data::planned(&lane, &left_out, from).to_string();
-        let plan = if arguments.json { plan } else { plan::text(&lane, &left_out) };
+        let plan = if arguments.voice.json.is_some() { plan } else { plan::text(&lane, &left_out) };
         print_data(plan.trim_end()).map_err(no_output)?;
         return Ok(0);
     }
+    let voice = Voice::new(&lane, &arguments.voice, environment)?;
     let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let room = Room {
         left_out,
-        listen: Listen::LastLine,
+        listen: arguments.voice.listen(),
         expected: recall(&lane, &store::durations(&project)),
         ..Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs)
     };
-    let live = Mutex::new(LiveLine::new(!arguments.ni));
-    let show = |progress: StepProgress| {
-        let Ok(live) = live.lock() else { return };
-        match progress {
-            StepProgress::Started { step, command, .. } => live.begin(&format!("{step}: {command}")),
-            StepProgress::Output { line, .. } => live.note(&line),
-            StepProgress::Retried(report) => {
-                live.clear();
-                let note = format!("{} failed (try {}) and is tried again", report.step, report.tries);
-                paint::line(&[(Tone::Warn, "  ! "), (Tone::Plain, &note)]);
-            }
-            StepProgress::Ended(report) => {
-                live.clear();
-                step_line(&report);
-            }
-        }
+    let hear = |progress| voice.hear(progress);
+    let outcome = tokio::select! {
+        outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
+        never = voice.tick() => match never {},
     };
-    let outcome = run_lane(&lane, &room, stop.token(), &show).await;
     remember(&lane, &outcome, &store::durations(&project));
     let (word, code) = ruling(outcome.ruling, stop.cause());
-    if arguments.json {
-        let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
-        print_data(&data.to_string()).map_err(no_output)?;
-    }
-    let tone = if code == 0 { Tone::Good } else { Tone::Bad };
-    let time = format!(" ({})", seconds(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)));
-    paint::line(&[(tone, &format!("lane {} {word}", lane.name)), (Tone::Faint, &time)]);
-    Ok(code)
+    let data = lane_data::ended(&lane, &outcome, &word.replace(' ', "_"), code, from);
+    voice.close(&outcome, word, code, data, stop).await
 }
 
 /// Why steps of the lane are left out, by their number.

@@ -1,0 +1,172 @@
+//! What `fledge lanes run` says to programs, on standard output: one object at the end, or events as lines while the lane runs.
+//! It has a thread of its own: a reader that is slow, stuck or gone holds up no lane.
+
+use super::super::print_data;
+use crate::driver::Watcher;
+use crate::process::Stopwatch;
+use crate::report::lane::{StepCounts, github};
+use crate::verdict::{StepProgress, StepReport};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The forms of `--json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum JsonForm {
+    /// The result as one object, at the end
+    Object,
+    /// Events as lines, while the lane runs
+    Events,
+}
+
+/// Standard output of one run of a lane.
+#[derive(Debug)]
+pub(super) struct Data {
+    form: Option<JsonForm>,
+    /// `None` where nothing is to be printed.
+    printer: Option<Watcher<Told>>,
+    begun: Stopwatch,
+    failed: Arc<Mutex<Option<io::Error>>>,
+}
+
+/// Something to print; what happened has the milliseconds since the start.
+#[derive(Debug)]
+enum Told {
+    Step(u64, StepProgress),
+    Event(u64, Value),
+    Object(String),
+    Text(String),
+}
+
+impl Data {
+    /// `is_wanted` says whether anything is to be printed beside what the form asks for, `for_runner` whether GitHub's runner may
+    /// be the reader.
+    pub(super) fn new(form: Option<JsonForm>, is_wanted: bool, for_runner: bool) -> Self {
+        let failed = Arc::<Mutex<Option<io::Error>>>::default();
+        let keep = failed.clone();
+        let print = move |told, lost| {
+            for line in lines(told, lost, for_runner) {
+                if let Err(error) = print_data(&line) {
+                    keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        };
+        let printer = (form.is_some() || is_wanted).then(|| Watcher::new(print));
+        Self { form, printer, begun: Stopwatch::start(), failed }
+    }
+
+    /// The lane starts with these steps.
+    pub(super) fn started(&self, lane: &str, steps: &[&str]) {
+        self.event(|| json!({ "event": "lane_started", "lane": lane, "steps": steps }));
+    }
+
+    /// Something happened to a step.
+    pub(super) fn step(&self, progress: &StepProgress) {
+        if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
+            printer.tell(Told::Step(self.now(), progress.clone()), matches!(progress, StepProgress::Output { .. }));
+        }
+    }
+
+    /// The lane is over; `object` is the whole result.
+    pub(super) fn ended(&self, steps: &[StepReport], object: &Value) {
+        if self.form == Some(JsonForm::Object) {
+            if let Some(printer) = &self.printer {
+                printer.tell(Told::Object(object.to_string()), false);
+            }
+            return;
+        }
+        self.event(|| {
+            let mut event = json!({ "event": "lane_ended", "counts": StepCounts::of(steps) });
+            for key in ["lane", "result", "success", "exit_code", "duration_ms"] {
+                event[key] = object[key].clone();
+            }
+            event
+        });
+    }
+
+    /// Prints a text as it is.
+    pub(super) fn text(&self, text: String) {
+        if let Some(printer) = &self.printer {
+            printer.tell(Told::Text(text), false);
+        }
+    }
+
+    /// Waits until everything is printed.
+    pub(super) async fn settled(&self) {
+        if let Some(printer) = &self.printer {
+            printer.settled().await;
+        }
+    }
+
+    /// Why something could not be printed, if so.
+    pub(super) fn failure(&self) -> Option<io::Error> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn event(&self, event: impl FnOnce() -> Value) {
+        if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
+            printer.tell(Told::Event(self.now(), event()), false);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.read().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+fn lines(told: Told, lost: u64, for_runner: bool) -> Vec<String> {
+    // The same JSON, without what the runner would take for one of its commands.
+    let inert = |json: String| if for_runner { json.replace("##[", "##\\u005b") } else { json };
+    let (at, event) = match told {
+        Told::Text(text) if for_runner => return vec![github::inert(&text)],
+        Told::Text(text) => return vec![text],
+        Told::Object(object) => return vec![inert(object)],
+        Told::Event(at, event) => (at, event),
+        Told::Step(at, progress) => (at, event_of(progress)),
+    };
+    let dropped = (lost > 0).then(|| json!({ "event": "output_dropped", "lines": lost }));
+    let in_envelope = |mut event: Value| {
+        event["schema_version"] = 1.into();
+        event["at_ms"] = at.into();
+        inert(event.to_string())
+    };
+    dropped.into_iter().chain([event]).map(in_envelope).collect()
+}
+
+fn event_of(progress: StepProgress) -> Value {
+    match progress {
+        StepProgress::Started { lane, step, command } => {
+            json!({ "event": "step_started", "lane": lane, "step": step, "command": command })
+        }
+        StepProgress::Output { lane, step, line } => {
+            json!({ "event": "output", "lane": lane, "step": step, "line": line })
+        }
+        StepProgress::Retried(report) => json!({ "event": "step_retried", "report": report }),
+        StepProgress::Ended(report) => json!({ "event": "step_ended", "report": report }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_for_a_slow_reader_is_said_before_what_comes_next() {
+        let line = StepProgress::Output { lane: "verify".into(), step: "a".into(), line: "x".into() };
+        let said: Vec<Value> =
+            lines(Told::Step(5, line), 7, false).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let dropped = json!({ "schema_version": 1, "event": "output_dropped", "at_ms": 5, "lines": 7 });
+        let output =
+            json!({ "schema_version": 1, "event": "output", "at_ms": 5, "lane": "verify", "step": "a", "line": "x" });
+        assert_eq!(said, [dropped, output]);
+    }
+
+    #[test]
+    fn what_a_runner_reads_is_the_same_json_without_commands() {
+        let object = json!({ "line": "x ##[group]y" });
+        let [said] = lines(Told::Object(object.to_string()), 0, true).try_into().unwrap();
+        assert!(!said.contains("##["), "{said}");
+        assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), object);
+    }
+}

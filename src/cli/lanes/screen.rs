@@ -1,0 +1,196 @@
+//! What people see of a lane that runs: live lines on a terminal, elsewhere a block for each step when it ends and a sign of life in
+//! a long silence; in a job of GitHub's, folds. At the end what failed by itself. It has a thread of its own, so that a slow
+//! terminal slows no step down.
+
+use super::super::live::{Live, clock};
+use super::super::paint::{self, Tone};
+use super::super::steps::{self, Story, Told};
+use super::log;
+use crate::process::Stopwatch;
+use crate::report::lane::github;
+use crate::report::seconds;
+use crate::verdict::{StepProgress, StepReport, StepStatus};
+use clap::ValueEnum;
+use std::path::Path;
+use std::time::Duration;
+
+/// Lines of a step's output in a fold.
+const FOLDED: usize = 2000;
+/// Lines of a step's output behind which its result is still in sight.
+const IN_SIGHT: usize = 20;
+/// Failed steps that the last line names.
+const NAMED: usize = 10;
+
+/// Whose output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputOf {
+    /// Of failed steps, the part that explains the failure
+    Failures,
+    /// Of all steps, the whole
+    All,
+    /// Of none
+    None,
+}
+
+/// How a lane is shown.
+#[derive(Debug, Clone)]
+pub(super) struct Look {
+    pub(super) lane: String,
+    pub(super) live: Live,
+    /// What was asked for, if anything was.
+    pub(super) output: Option<OutputOf>,
+    /// Whether the first failure ends the lane: what explains it then comes once, at the end, which is near.
+    pub(super) fails_fast: bool,
+    /// Whether GitHub's runner reads it.
+    pub(super) in_folds: bool,
+    /// How long nothing may be said where there are no live lines.
+    pub(super) silence: Duration,
+}
+
+/// What the screen is told.
+#[derive(Debug)]
+pub(super) enum News {
+    Step(StepProgress),
+    /// Time has passed.
+    Tick,
+    /// It is over: how, whether it passed, how long it took in milliseconds, and commands for GitHub's runner.
+    Over(&'static str, bool, u64, Vec<String>),
+}
+
+/// The screen of one run of a lane.
+#[derive(Debug)]
+pub(super) struct Screen {
+    look: Look,
+    story: Story,
+    /// The steps that run, the oldest first.
+    running: Vec<(String, Stopwatch)>,
+    /// Since the last line.
+    quiet: Stopwatch,
+}
+
+impl Screen {
+    pub(super) fn new(look: Look) -> Self {
+        Self { look, story: Story::default(), running: Vec::new(), quiet: Stopwatch::start() }
+    }
+
+    /// Shows what is new.
+    pub(super) fn show(&mut self, news: News) {
+        match news {
+            News::Step(StepProgress::Started { step, command, .. }) => {
+                self.look.live.begin(&step, &command);
+                self.running.push((step, Stopwatch::start()));
+            }
+            News::Step(StepProgress::Output { step, line, .. }) => self.look.live.note(&step, line),
+            News::Step(StepProgress::Retried(report)) => {
+                self.over(&report.step);
+                self.story.interrupted();
+                self.block(&report, steps::retried(&report), true);
+            }
+            News::Step(StepProgress::Ended(report)) => {
+                self.over(&report.step);
+                let told = self.block(&report, steps::result(&report), false);
+                self.story.ended(report, told);
+            }
+            News::Tick => self.sign_of_life(),
+            News::Over(word, passed, ms, commands) => self.close(word, passed, ms, &commands),
+        }
+    }
+
+    fn over(&mut self, step: &str) {
+        self.look.live.end(step);
+        self.running.retain(|(running, _)| running != step);
+    }
+
+    /// A step's line, and what of its output is wanted. Whatever is foreign stands behind our own marks.
+    fn block(&mut self, report: &StepReport, line: steps::Line, is_tried_again: bool) -> Told {
+        let default = if self.look.in_folds { OutputOf::All } else { OutputOf::Failures };
+        let output = self.look.output.unwrap_or(default);
+        let is_bad = match report.status {
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored | StepStatus::AllowedFailure => true,
+            StepStatus::Passed
+            | StepStatus::Flaky
+            | StepStatus::Cancelled
+            | StepStatus::Skipped
+            | StepStatus::NotRun => false,
+        };
+        self.quiet = Stopwatch::start();
+        let is_wanted = output == OutputOf::All || (output == OutputOf::Failures && is_bad);
+        match (&report.log, is_wanted) {
+            (Some(log), true) if self.look.in_folds => {
+                paint::command(&github::group(report, is_tried_again));
+                say_if_unread(log::both_ends(Path::new(log), FOLDED, |line| paint::line(&steps::output(line))));
+                paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
+                paint::command(github::ENDGROUP);
+                return Told::Folded;
+            }
+            (Some(log), true) if output == OutputOf::All => {
+                paint::line(&line);
+                let shown = log::each_line(Path::new(log), |line| paint::line(&steps::output(line)));
+                let in_sight = shown.as_ref().is_ok_and(|count| *count <= IN_SIGHT);
+                say_if_unread(shown);
+                if !is_bad {
+                    return Told::Result;
+                }
+                steps::explanation(report, false).iter().for_each(|line| paint::line(line));
+                return if in_sight { Told::Explained } else { Told::Folded };
+            }
+            (Some(_) | None, _) => paint::line(&line),
+        }
+        let is_due = !self.look.fails_fast || report.status == StepStatus::AllowedFailure;
+        if !(is_wanted && is_bad && is_due) {
+            return Told::Result;
+        }
+        steps::explanation(report, true).iter().for_each(|line| paint::line(line));
+        Told::Explained
+    }
+
+    /// Outside of a terminal a long silence looks like a program that hangs.
+    fn sign_of_life(&mut self) {
+        if self.look.live.is_wanted() || self.running.is_empty() || self.quiet.read() < self.look.silence {
+            return;
+        }
+        let one =
+            |(step, since): &(String, Stopwatch)| format!("{} ({})", paint::one_line(step), clock(millis(*since)));
+        let all: Vec<String> = self.running.iter().map(one).collect();
+        paint::line(&[(Tone::Faint, format!("  still running: {}", all.join(", ")))]);
+        self.story.interrupted();
+        self.quiet = Stopwatch::start();
+    }
+
+    fn close(&mut self, word: &str, passed: bool, ms: u64, commands: &[String]) {
+        self.look.live.clear();
+        commands.iter().for_each(|command| paint::command(command));
+        if !commands.is_empty() {
+            self.story.interrupted();
+        }
+        let with_excerpt = self.look.output != Some(OutputOf::None);
+        self.story.closing(with_excerpt).iter().for_each(|line| paint::line(line));
+        let causes = self.story.causes();
+        let rest = if causes.is_empty() { self.story.counts() } else { named(&causes) };
+        if !causes.is_empty() && !self.story.is_all_causes() {
+            paint::line(&[(Tone::Faint, format!("  {}", self.story.counts()))]);
+        }
+        let tone = if passed { Tone::Good } else { Tone::Bad };
+        let result = format!("lane {} {word}", self.look.lane);
+        paint::line(&[
+            (tone, result),
+            (Tone::Faint, format!(" ({})", seconds(ms))),
+            (Tone::Plain, format!(": {}", paint::one_line(&rest))),
+        ]);
+    }
+}
+
+fn named(steps: &[&str]) -> String {
+    let names = steps[..steps.len().min(NAMED)].join(", ");
+    if steps.len() > NAMED { format!("{names} and {} more", steps.len() - NAMED) } else { names }
+}
+
+fn say_if_unread<T>(read: std::io::Result<T>) {
+    if let Err(error) = read {
+        paint::line(&[(Tone::Warn, format!("    the log cannot be read: {error}"))]);
+    }
+}
+
+fn millis(since: Stopwatch) -> u64 {
+    u64::try_from(since.read().as_millis()).unwrap_or(u64::MAX)
+}

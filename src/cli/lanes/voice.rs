@@ -1,0 +1,163 @@
+//! Everything that one run of a lane says: to people on standard error, to programs on standard output, and to files.
+
+use super::super::failure::Failure;
+use super::super::live::Live;
+use super::super::{hear_out, no_output, paint};
+use super::data::{Data, JsonForm};
+use super::files::Files;
+use super::screen::{Look, News, OutputOf, Screen};
+use crate::config::Environment;
+use crate::driver::{Stop, Watcher};
+use crate::duration::parse_duration;
+use crate::lane::Lane;
+use crate::lane_runner::{LaneOutcome, Listen};
+use crate::report::lane::{LaneResult, github};
+use crate::verdict::{StepProgress, StepReport};
+use clap::Args;
+use serde_json::Value;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The flags about what is said.
+#[derive(Debug, Args)]
+pub(super) struct VoiceArguments {
+    /// Never prompt and never draw live lines
+    #[arg(long, alias = "non-interactive")]
+    ni: bool,
+    /// Whose output to show (default: failures; in a job of GitHub's all, in folds)
+    #[arg(long, value_name = "WHOSE", value_enum)]
+    output: Option<OutputOf>,
+    /// Print JSON to standard output (default: object)
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "object"
+    )]
+    pub(super) json: Option<JsonForm>,
+    /// Write a JUnit report with a test for each step (`-`: to standard output)
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write a summary in Markdown (`-`: to standard output)
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// How long nothing may be said outside of a terminal before it says what runs
+    #[arg(long, value_name = "TIME", hide = true, default_value = "30s", value_parser = parse_duration)]
+    silence: Duration,
+}
+
+impl VoiceArguments {
+    /// How much of what steps print has to be heard.
+    pub(super) fn listen(&self) -> Listen {
+        match self.json {
+            Some(JsonForm::Events) => Listen::Lines,
+            Some(JsonForm::Object) | None => Listen::LastLine,
+        }
+    }
+}
+
+/// The voice of one run.
+#[derive(Debug)]
+pub(super) struct Voice {
+    lane: String,
+    live: Live,
+    screen: Watcher<News>,
+    data: Data,
+    files: Files,
+    /// Tries that failed and were followed by another.
+    retried: Mutex<Vec<StepReport>>,
+    /// Whether GitHub's runner listens.
+    in_folds: bool,
+    silence: Duration,
+}
+
+impl Voice {
+    /// Begins to speak of this lane.
+    ///
+    /// # Errors
+    /// When a file that is to be written has no place, or two things are to go to standard output.
+    pub(super) fn new(lane: &Lane, wanted: &VoiceArguments, environment: &Environment) -> Result<Self, Failure> {
+        let in_folds = paint::is_runner(environment);
+        let is_quiet = wanted.ni || in_folds || environment.flag("FLEDGE_NON_INTERACTIVE").map_err(Failure::input)?;
+        let job_summary = if in_folds { environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from) } else { None };
+        let files = Files { junit: wanted.junit.clone(), summary: wanted.summary.clone(), job_summary };
+        files.check(wanted.json.is_some())?;
+        let data = Data::new(wanted.json, files.need_stdout(), in_folds);
+        let look = Look {
+            lane: lane.name.clone(),
+            live: Live::new(!is_quiet && paint::can_draw(environment)),
+            output: wanted.output,
+            fails_fast: lane.fail_fast,
+            in_folds,
+            silence: wanted.silence,
+        };
+        let (live, mut screen) = (look.live, Screen::new(look));
+        let screen = Watcher::new(move |news, _| screen.show(news));
+        data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
+        let (lane, retried) = (lane.name.clone(), Mutex::default());
+        Ok(Self { lane, live, screen, data, files, retried, in_folds, silence: wanted.silence })
+    }
+
+    /// Something happened to a step.
+    pub(super) fn hear(&self, progress: StepProgress) {
+        self.data.step(&progress);
+        match &progress {
+            // Not by way of the screen's queue: where it is only kept for the next drawing, a line costs next to nothing.
+            StepProgress::Output { step, line, .. } => return self.live.note(step, line),
+            StepProgress::Retried(report) => {
+                self.retried.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+            }
+            StepProgress::Started { .. } | StepProgress::Ended(_) => {}
+        }
+        self.screen.tell(News::Step(progress), false);
+    }
+
+    /// Lets the screen know that time passes, for as long as it is waited for.
+    pub(super) async fn tick(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(self.silence.min(Duration::from_secs(1))).await;
+            self.screen.tell(News::Tick, true);
+        }
+    }
+
+    /// Says how it ended; gives the exit code. `object` is the whole result.
+    ///
+    /// # Errors
+    /// When a lane passed, and that could not be told where it should have been.
+    pub(super) async fn close(
+        self,
+        outcome: &LaneOutcome,
+        word: &'static str,
+        code: u8,
+        object: Value,
+        stop: &Stop,
+    ) -> Result<u8, Failure> {
+        let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let duration_ms = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
+        let passed = code == 0;
+        let result =
+            LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
+        self.data.ended(&outcome.steps, &object);
+        let written = self.files.write(&result, |text| self.data.text(text));
+        let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
+        self.screen.tell(News::Over(word, passed, duration_ms, commands), false);
+        hear_out(stop, async {
+            self.screen.settled().await;
+            self.data.settled().await;
+        })
+        .await;
+        let failure = written.err().or_else(|| self.data.failure().map(no_output));
+        match failure {
+            Some(failure) if passed => Err(failure),
+            Some(failure) => {
+                failure.show();
+                Ok(code)
+            }
+            None => Ok(code),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The lines at the bottom of a terminal that say what is going on, and the one way by which text gets to standard error: above
+//! them, so that nothing tears them. They are drawn 8 times a second at most, by a thread that is there while something goes on;
+//! noting a line of output only stores it. The cursor is never hidden, so there is nothing to restore, however this ends.
+
+use super::paint::one_line;
+use crate::process::Stopwatch;
+use crate::report::seconds;
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use unicode_width::UnicodeWidthChar;
+
+/// The least time between two drawings.
+const EVERY: Duration = Duration::from_millis(125);
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Columns that stay free: for the `^C` that a terminal adds to the last line, and one so that no line is quite full.
+const FREE: usize = 3;
+
+/// What goes on. Held for moments only: whoever notes a line must not wait for a terminal that was stopped.
+static WORK: Mutex<Work> = Mutex::new(Work { all: Vec::new(), has_drawer: false });
+/// What stands at the bottom of the screen. Held while it is written to.
+static SCREEN: Mutex<Screen> = Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0 });
+
+struct Work {
+    /// The oldest first.
+    all: Vec<Doing>,
+    has_drawer: bool,
+}
+
+struct Doing {
+    what: String,
+    said: String,
+    since: Stopwatch,
+}
+
+struct Screen {
+    /// The cells of each row that was drawn.
+    rows: Vec<usize>,
+    drawn: Option<Stopwatch>,
+    /// Whether a piece of text stands at the end of the screen without a line end.
+    is_mid_line: bool,
+    turn: usize,
+}
+
+/// What says which lines there are. Where they are not wanted it does nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Live {
+    is_wanted: bool,
+}
+
+impl Live {
+    /// `is_wanted` must be false where standard error is no terminal that can move its cursor.
+    pub(super) fn new(is_wanted: bool) -> Self {
+        Self { is_wanted }
+    }
+
+    pub(super) fn is_wanted(self) -> bool {
+        self.is_wanted
+    }
+
+    /// This goes on, beside what does already: its clock starts.
+    pub(super) fn begin(self, what: &str, said: &str) {
+        if self.is_wanted {
+            let mut work = lock(&WORK);
+            work.all.push(Doing { what: what.into(), said: said.into(), since: Stopwatch::start() });
+            work.need_drawer();
+        }
+    }
+
+    /// This is new about it.
+    pub(super) fn note(self, what: &str, said: impl Into<String>) {
+        if self.is_wanted
+            && let Some(doing) = lock(&WORK).all.iter_mut().find(|doing| doing.what == what)
+        {
+            doing.said = said.into();
+        }
+    }
+
+    /// It is over. Its line goes with the next drawing.
+    pub(super) fn end(self, what: &str) {
+        if self.is_wanted {
+            lock(&WORK).all.retain(|doing| doing.what != what);
+        }
+    }
+
+    /// Nothing goes on any more.
+    pub(super) fn clear(self) {
+        if self.is_wanted {
+            lock(&WORK).all.clear();
+            above("");
+        }
+    }
+}
+
+/// Writes text above the lines.
+pub(super) fn above(text: &str) {
+    let mut screen = lock(&SCREEN);
+    let mut out = screen.erase();
+    out.push_str(text);
+    if !text.is_empty() {
+        screen.is_mid_line = !text.trim_end_matches("\u{1b}[0m").ends_with('\n');
+    }
+    if screen.drawn.is_none_or(|drawn| drawn.read() >= EVERY) {
+        screen.draw(&mut out);
+    }
+    put(&out);
+}
+
+/// Takes the lines away for good, from wherever the end comes: also in a panic, and with a terminal that takes nothing.
+pub(super) fn give_up() {
+    if let Ok(mut work) = WORK.try_lock() {
+        work.all.clear();
+    }
+    if let Ok(mut screen) = SCREEN.try_lock() {
+        put(&screen.erase());
+    }
+}
+
+/// A panic says what it has to say on a clean line.
+pub(super) fn give_up_on_panic() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        give_up();
+        hook(panic);
+    }));
+}
+
+/// Where the log of this program goes.
+#[derive(Debug)]
+pub(super) struct Above;
+
+impl Write for Above {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        super::paint::log(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Work {
+    fn need_drawer(&mut self) {
+        if !self.has_drawer {
+            let drawer = std::thread::Builder::new().name("fledge-drawer".into());
+            self.has_drawer = drawer.spawn(draw_on).is_ok();
+        }
+    }
+}
+
+/// Draws for as long as something goes on.
+fn draw_on() {
+    loop {
+        std::thread::sleep(EVERY);
+        let mut screen = lock(&SCREEN);
+        let mut out = screen.erase();
+        screen.draw(&mut out);
+        put(&out);
+        let mut work = lock(&WORK);
+        if work.all.is_empty() && screen.rows.is_empty() {
+            work.has_drawer = false;
+            return;
+        }
+    }
+}
+
+impl Screen {
+    /// What takes the drawn rows away. A terminal that has become narrower since has broken them into more.
+    fn erase(&mut self) -> String {
+        let (width, height) = size();
+        let rows: usize = self.rows.drain(..).map(|cells| cells.div_ceil(width).max(1)).sum();
+        // Row by row: some terminals take a screen that is cleared from its first cell on for one to be kept in their history.
+        let above = rows.min(height).saturating_sub(1);
+        if rows == 0 { String::new() } else { format!("\r\u{1b}[2K{}", "\u{1b}[A\u{1b}[2K".repeat(above)) }
+    }
+
+    fn draw(&mut self, out: &mut String) {
+        if self.is_mid_line {
+            return;
+        }
+        let (width, height) = size();
+        let rows = rows(&lock(&WORK).all, self.turn, width, height);
+        out.push_str(&rows.join("\n"));
+        self.rows = rows.iter().map(|row| cells(row)).collect();
+        self.drawn = if rows.is_empty() { None } else { Some(Stopwatch::start()) };
+        self.turn += 1;
+    }
+}
+
+/// A row for each that goes on, as far as they fit, with the number of the others.
+fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> {
+    let (width, most) = (width.saturating_sub(FREE).max(12), height.saturating_sub(2).max(2));
+    let named = if all.len() > most { most - 1 } else { all.len() };
+    let row = |doing: &Doing| {
+        let ms = u64::try_from(doing.since.read().as_millis()).unwrap_or(u64::MAX);
+        let start = format!("{} {:>4} ", SPINNER[turn % SPINNER.len()], clock(ms));
+        let room = width.saturating_sub(cells(&start));
+        let (what, said) = (one_line(&doing.what), one_line(&doing.said));
+        let what = fit(&what, if said.is_empty() { room } else { room.div_ceil(2) });
+        let rest = room.saturating_sub(cells(&what) + 2);
+        if said.is_empty() || rest == 0 { start + &what } else { format!("{start}{what}  {}", fit(&said, rest)) }
+    };
+    let mut rows: Vec<String> = all[..named].iter().map(row).collect();
+    if named < all.len() {
+        rows.push(format!("  and {} more", all.len() - named));
+    }
+    rows
+}
+
+/// Whole seconds: what goes on has no tenths.
+pub(super) fn clock(ms: u64) -> String {
+    if ms < 60_000 { format!("{}s", ms / 1000) } else { seconds(ms) }
+}
+
+/// The text, or as much of its start as there is room for.
+fn fit(text: &str, room: usize) -> String {
+    if cells(text) <= room {
+        return text.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| match left.checked_sub(c.width().unwrap_or(0)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+/// The cells that a text takes: never fewer than a terminal shows, which may draw several characters as one.
+fn cells(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// Columns and rows of the terminal.
+fn size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| (size.ws_col.into(), size.ws_row.into()));
+    match size {
+        Ok((columns, rows)) if columns > 0 && rows > 0 => (columns, rows),
+        Ok(_) | Err(_) => (80, 24),
+    }
+}
+
+/// Writes at once. A reader that has gone away is no failure of ours.
+fn put(text: &str) {
+    if !text.is_empty() {
+        let mut out = std::io::stderr().lock();
+        let _reader_is_gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        super::was_taken();
+    }
+}
+
+/// Nothing in here is left half done by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doing(what: &str, said: &str) -> Doing {
+        Doing { what: what.into(), said: said.into(), since: Stopwatch::start() }
+    }
+
+    #[test]
+    fn a_row_never_fills_the_width_whatever_is_in_it() {
+        let texts = [
+            "",
+            "test",
+            "a\nb\tc\u{1b}[2J",
+            "🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀",
+            "ü語".repeat(200).leak(),
+        ];
+        for (what, said) in texts.iter().flat_map(|what| texts.map(|said| (what, said))) {
+            for width in [15, 16, 40, 80, 81, 120] {
+                let rows = rows(&[doing(what, said)], 0, width, 24);
+                assert!(rows.len() == 1 && cells(&rows[0]) <= width - FREE, "{width}: {rows:?}");
+            }
+        }
+        assert_eq!(rows(&[doing("test", "running 3 tests")], 1, 80, 24), ["⠙   0s test  running 3 tests"]);
+        assert_eq!(rows(&[doing("a-long-name", "said: something")], 0, 30, 24), ["⠋   0s a-long-na…  said: s…"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_the_height_is_counted() {
+        let all: Vec<Doing> = (0..9).map(|n| doing(&format!("s{n}"), "")).collect();
+        assert_eq!(rows(&all, 0, 80, 24).len(), 9);
+        let rows = rows(&all, 0, 80, 6);
+        assert_eq!(rows, ["⠋   0s s0", "⠋   0s s1", "⠋   0s s2", "  and 6 more"]);
+    }
+
+    #[test]
+    fn clocks_have_no_tenths() {
+        assert_eq!([999, 59_999, 61_000].map(clock), ["0s", "59s", "1m01s"]);
+    }
+}

@@ -1,0 +1,26 @@
+//! Files that are written when all is over: whether they can be is known before anything begins.
+
+use super::failure::Failure;
+use anyhow::anyhow;
+use rustix::fs::{Access, access};
+use std::path::Path;
+
+/// Checks that a file could be written to `path`, which `flag` names.
+///
+/// # Errors
+/// When there is no folder for it, or one that is not ours to write, or a folder in its place.
+pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let why = if path.is_dir() {
+        "it is a folder"
+    } else if !folder.is_dir() {
+        "there is no folder for it"
+    } else if !path.exists() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        "its folder cannot be written to"
+    } else if path.exists() && access(path, Access::WRITE_OK).is_err() {
+        "it cannot be written to"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::input(anyhow!("{flag} {}: {why}", path.display())))
+}

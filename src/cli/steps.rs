@@ -1,0 +1,231 @@
+//! How the steps of a lane look to people: one line each, what explains a failure, and the block that closes a lane with what
+//! failed by itself.
+
+use super::paint::{self, Tone};
+use crate::lane_runner::excerpt;
+use crate::report::lane::{StepCounts, failing, how, is_cause, test_name, test_place};
+use crate::report::seconds;
+use crate::verdict::{StepReport, StepStatus};
+
+/// Bytes of a failed step's output that are shown: what explains it, the log has the rest.
+const SHOWN: usize = 1536;
+/// Characters of a failing test's message that are shown.
+const MESSAGE: usize = 160;
+
+/// Pieces of a line.
+pub(super) type Line = Vec<(Tone, String)>;
+
+/// How much of a step's end stands on the screen, in growing order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// Nothing that is in sight.
+    Folded,
+    /// Its line.
+    Result,
+    /// Its line and what explains it.
+    Explained,
+}
+
+/// The steps that have ended, and what of them is the last thing on the screen.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    ended: Vec<StepReport>,
+    /// For each step that failed by itself and behind whose end nothing else stands on the screen: how much of it does.
+    standing: Vec<Told>,
+}
+
+impl Story {
+    /// A step has ended, and this much of it was told just now.
+    pub(super) fn ended(&mut self, report: StepReport, told: Told) {
+        match told {
+            Told::Result | Told::Explained if is_cause(&report) => self.standing.push(told),
+            Told::Result | Told::Explained | Told::Folded => self.standing.clear(),
+        }
+        self.ended.push(report);
+    }
+
+    /// Something else was printed.
+    pub(super) fn interrupted(&mut self) {
+        self.standing.clear();
+    }
+
+    /// What closes the lane: each step that failed by itself, in the order in which they ended, with what explains it, unless
+    /// just that is what stands on the screen already.
+    pub(super) fn closing(&self, with_excerpt: bool) -> Vec<Line> {
+        let causes: Vec<&StepReport> = self.ended.iter().filter(|report| is_cause(report)).collect();
+        let stands =
+            |told| self.standing.len() == causes.len() && self.standing.iter().all(|standing| *standing >= told);
+        if stands(Told::Explained) {
+            return Vec::new();
+        }
+        let is_known = causes.len() == 1 && stands(Told::Result);
+        let block = |report: &&StepReport| {
+            let first = if is_known { None } else { Some(result(report)) };
+            first.into_iter().chain(explanation(report, with_excerpt)).collect::<Vec<_>>()
+        };
+        causes.iter().flat_map(block).collect()
+    }
+
+    /// How many ended how. Those that were stopped because another failed are apart from those that somebody stopped.
+    pub(super) fn counts(&self) -> String {
+        let counts = StepCounts::of(&self.ended);
+        let because = match counts.cancelled() {
+            0 => return counts.words(),
+            _ if self.causes().is_empty() => return counts.words(),
+            1 => "1 step was cancelled because of it".to_owned(),
+            number => format!("{number} steps were cancelled because of it"),
+        };
+        format!("{}; {because}", counts.without_cancelled().words())
+    }
+
+    /// Whether nothing has ended but what failed by itself.
+    pub(super) fn is_all_causes(&self) -> bool {
+        self.ended.iter().all(is_cause)
+    }
+
+    /// The names of what failed by itself.
+    pub(super) fn causes(&self) -> Vec<&str> {
+        self.ended.iter().filter(|report| is_cause(report)).map(|report| report.step.as_str()).collect()
+    }
+}
+
+/// One line for a step that ended.
+pub(super) fn result(report: &StepReport) -> Line {
+    let (tone, mark) = match report.status {
+        StepStatus::Passed => (Tone::Good, "  ✓ "),
+        StepStatus::Flaky | StepStatus::AllowedFailure => (Tone::Warn, "  ! "),
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => (Tone::Bad, "  ✗ "),
+        StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => (Tone::Faint, "  - "),
+    };
+    let is_plain = report.status == StepStatus::Passed && report.note.is_empty();
+    let how = if is_plain { String::new() } else { format!(" {}", paint::one_line(&how(report))) };
+    let time = if report.tries == 0 { String::new() } else { format!(" {}", seconds(report.duration_ms)) };
+    let name = paint::one_line(&format!("{}/{}", report.lane, report.step));
+    vec![(tone, mark.into()), (Tone::Plain, name), (tone, how), (Tone::Faint, time)]
+}
+
+/// One line for a step that failed and is tried again.
+pub(super) fn retried(report: &StepReport) -> Line {
+    let name = paint::one_line(&format!("{}/{}", report.lane, report.step));
+    let note = format!(" {}, try {}; it is tried again", paint::one_line(&how(report)), report.tries);
+    let time = format!(" {}", seconds(report.duration_ms));
+    vec![(Tone::Warn, "  ! ".into()), (Tone::Plain, name), (Tone::Warn, note), (Tone::Faint, time)]
+}
+
+/// What explains a failure: tests by name, the part of the output, where all of it is.
+pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> {
+    let (tests, more) = failing(report);
+    let mut lines = Vec::new();
+    for test in tests {
+        let place = test_place(test).map(|place| format!(" ({place})")).unwrap_or_default();
+        let name = paint::one_line(&format!("{}{place}", test_name(test)));
+        let first = test.message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let message: String = first.trim().chars().take(MESSAGE).collect();
+        let message = if message.is_empty() { message } else { format!(": {message}") };
+        lines.push(vec![(Tone::Bad, "    ✗ ".into()), (Tone::Strong, name), (Tone::Plain, message)]);
+    }
+    if more > 0 {
+        lines.push(vec![(Tone::Faint, format!("    and {more} more failing tests"))]);
+    }
+    if with_excerpt {
+        lines.extend(excerpt(&report.excerpt, SHOWN).lines().map(output));
+    }
+    lines.extend(report.log.iter().map(|log| vec![(Tone::Faint, format!("    log: {}", paint::one_line(log)))]));
+    lines
+}
+
+/// A line of a step's output: it cannot be taken for one of ours.
+pub(super) fn output(line: &str) -> Line {
+    let mark = if line.is_empty() { "    |" } else { "    | " };
+    vec![(Tone::Faint, mark.into()), (Tone::Plain, line.into())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::lane::tests::{all_kinds, step, test, with_tests};
+
+    fn text(lines: &[Line]) -> String {
+        lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect::<String>() + "\n").collect()
+    }
+
+    fn story(told: impl IntoIterator<Item = (StepReport, Told)>) -> Story {
+        let mut story = Story::default();
+        told.into_iter().for_each(|(report, told)| story.ended(report, told));
+        story
+    }
+
+    #[test]
+    fn each_way_to_end_has_its_line() {
+        let lines: Vec<Line> = all_kinds().iter().map(result).collect();
+        insta::assert_snapshot!(text(&lines), @r#"
+        ✓ verify/fmt 1.2s
+        ! verify/net flaky, try 2 1.2s
+        ! verify/links allowed failure, exit 1 1.2s
+        ✗ verify/t|e`st <b> exit 1 1.2s
+        ✗ verify/slow timed out (ran out of its time of 1s) 1.2s
+        ✗ verify/tool could not run (no such program) 1.2s
+        - verify/lint cancelled 1.2s
+        - verify/docs not run (another step failed before)
+        "#);
+    }
+
+    #[test]
+    fn what_failed_by_itself_closes_the_lane_in_the_order_in_which_it_ended() {
+        let tests = (0..12).map(|n| test(&format!("t{n}"), Some(("tests/a.rs", n)))).collect();
+        let story = story([
+            (with_tests("unit", tests, 27), Told::Explained),
+            (step("lint", StepStatus::Cancelled), Told::Result),
+            (step("fmt", StepStatus::Failed), Told::Explained),
+            (step("docs", StepStatus::Cancelled), Told::Result),
+        ]);
+        insta::assert_snapshot!(format!("{}{}", text(&story.closing(true)), story.counts()), @r#"
+          ✗ verify/unit exit 1 1.2s
+            ✗ dates t0 (tests/a.rs:0): t0: expected 1,
+            ✗ dates t1 (tests/a.rs:1): t1: expected 1,
+            ✗ dates t2 (tests/a.rs:2): t2: expected 1,
+            ✗ dates t3 (tests/a.rs:3): t3: expected 1,
+            ✗ dates t4 (tests/a.rs:4): t4: expected 1,
+            ✗ dates t5 (tests/a.rs:5): t5: expected 1,
+            ✗ dates t6 (tests/a.rs:6): t6: expected 1,
+            ✗ dates t7 (tests/a.rs:7): t7: expected 1,
+            ✗ dates t8 (tests/a.rs:8): t8: expected 1,
+            ✗ dates t9 (tests/a.rs:9): t9: expected 1,
+            and 17 more failing tests
+            | error: it is broken
+            | assertion failed
+            log: /state/unit.log
+          ✗ verify/fmt exit 1 1.2s
+            | error: it is broken
+            | assertion failed
+            log: /state/fmt.log
+        2 failed; 2 steps were cancelled because of it
+        "#);
+        assert_eq!(story.causes(), ["unit", "fmt"]);
+    }
+
+    #[test]
+    fn what_stands_on_the_screen_is_not_said_twice() {
+        let bad = || step("fmt", StepStatus::Failed);
+        let ok = || (step("a", StepStatus::Passed), Told::Result);
+        assert_eq!(story([ok(), (bad(), Told::Explained)]).closing(true), Vec::<Line>::new());
+        assert_eq!(story([(bad(), Told::Explained), (bad(), Told::Explained)]).closing(true), Vec::<Line>::new());
+        assert_eq!(story([ok(), (bad(), Told::Result)]).closing(true), explanation(&bad(), true));
+        let whole: Vec<Line> = [vec![result(&bad())], explanation(&bad(), true)].concat();
+        assert_eq!(story([(bad(), Told::Explained), ok()]).closing(true), whole);
+        assert_eq!(story([(bad(), Told::Folded)]).closing(true), whole);
+        assert_eq!(
+            story([(bad(), Told::Result), (bad(), Told::Result)]).closing(true),
+            [whole.clone(), whole.clone()].concat()
+        );
+        let mut interrupted = story([(bad(), Told::Explained)]);
+        interrupted.interrupted();
+        assert_eq!(interrupted.closing(true), whole);
+    }
+
+    #[test]
+    fn a_lane_that_somebody_stopped_has_cancelled_steps_of_its_own() {
+        let cancelled = (step("a", StepStatus::Cancelled), Told::Result);
+        assert_eq!(story([cancelled]).counts(), "1 cancelled");
+    }
+}

@@ -1,0 +1,112 @@
+//! A lane's result for GitHub's runner, which reads commands from the lines of a log
+//! (<https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>). Pure.
+//!
+//! Foreign text is made inert line by line and not by `::stop-commands::`: that keeps the runner from obeying, but not the viewer
+//! of the log, which takes any line that begins with `##[endgroup]` for one of its own; and whoever is killed between the two
+//! commands leaves all later ones of the job switched off.
+
+use super::{LaneResult, failing, how, is_cause, test_name};
+use crate::report::seconds;
+use crate::verdict::{StepReport, StepStatus, TestCase};
+
+/// The most annotations of one kind: the platform shows no more of a step of a job.
+const ANNOTATIONS: usize = 10;
+
+/// What opens the fold of a step, or of a try of it that is followed by another.
+pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
+    let again = if is_tried_again { format!(", try {}; it is tried again", report.tries) } else { String::new() };
+    let title = format!("{}/{} ({}{again}, {})", report.lane, report.step, how(report), seconds(report.duration_ms));
+    format!("::group::{}", data(&title))
+}
+
+/// What closes it.
+pub(crate) const ENDGROUP: &str = "::endgroup::";
+
+/// Errors for what failed, each test with a place, else the step; warnings for what is flaky or allowed to fail.
+pub(crate) fn annotations(result: &LaneResult<'_>) -> Vec<String> {
+    let errors = result.steps.iter().filter(|step| is_cause(step)).flat_map(|step| complaints("error", step));
+    let is_odd = |step: &&StepReport| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
+    let warnings = result.steps.iter().filter(is_odd).flat_map(|step| complaints("warning", step));
+    errors.take(ANNOTATIONS).chain(warnings.take(ANNOTATIONS)).collect()
+}
+
+/// The same text without anything that the runner takes for a command: `##[` counts anywhere in a line, `::` at its start.
+pub(crate) fn inert(text: &str) -> String {
+    let line = |line: &str| {
+        let line = line.replace("##[", "## [");
+        let start = line.len() - line.trim_start().len();
+        if line[start..].starts_with("::") { format!("{} {}", &line[..=start], &line[start + 1..]) } else { line }
+    };
+    // The runner ends a line at a carriage return too.
+    text.split_inclusive(['\n', '\r']).map(line).collect()
+}
+
+fn complaints(kind: &str, step: &StepReport) -> Vec<String> {
+    let of_test = |test: &TestCase| {
+        let file = test.file.as_ref()?;
+        let line = test.line.map(|line| format!(",line={line}")).unwrap_or_default();
+        let title = property(&format!("{}/{}: {}", step.lane, step.step, test_name(test)));
+        let message = if test.message.is_empty() { "the test failed" } else { test.message.as_str() };
+        Some(format!("::{kind} title={title},file={}{line}::{}", property(file), data(message)))
+    };
+    let tests: Vec<String> = failing(step).0.iter().filter_map(of_test).collect();
+    if !tests.is_empty() {
+        return tests;
+    }
+    let title = property(&format!("{}/{}", step.lane, step.step));
+    let message = format!("{}\n{}", how(step), step.excerpt);
+    vec![format!("::{kind} title={title}::{}", data(message.trim_end()))]
+}
+
+/// Text as the message of a command. The viewer of the log shows its lines one by one.
+fn data(text: &str) -> String {
+    inert(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Text as the value of a command's property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::lane::tests::{all_kinds, failed, step, test, with_tests};
+
+    #[test]
+    fn nothing_foreign_is_a_command() {
+        let text = "::error::a\n  ::debug::b\r\t::c\nx ::d:: y\n##[group]e\nf ####[add-mask]g";
+        let inert = inert(text);
+        assert_eq!(inert, ": :error::a\n  : :debug::b\r\t: :c\nx ::d:: y\n## [group]e\nf #### [add-mask]g");
+        assert_eq!(super::inert(&inert), inert);
+    }
+
+    #[test]
+    fn failures_are_errors_where_they_stand_and_odd_passes_are_warnings() {
+        let steps = all_kinds();
+        insta::assert_snapshot!(annotations(&failed(&steps, &[])).join("\n"), @r#"
+        ::error title=verify/t|e`st <b>%3A dates leap,file=a%2Cb%3Ac.rs,line=12::leap: expected 1,%0Afound 2: 50%25
+        ::error title=verify/slow::timed out (ran out of its time of 1s)
+        ::error title=verify/tool::could not run (no such program)
+        ::warning title=verify/net::flaky, try 2
+        ::warning title=verify/links::allowed failure, exit 1%0Aerror: it is broken%0Aassertion failed
+        "#);
+    }
+
+    #[test]
+    fn a_group_has_the_result_in_its_title() {
+        let report = StepReport { step: "a%\n::b".into(), ..step("", StepStatus::Passed) };
+        assert_eq!(group(&report, false), "::group::verify/a%25%0A: :b (passed, 1.2s)");
+        let report = step("a", StepStatus::Failed);
+        assert_eq!(group(&report, true), "::group::verify/a (exit 1, try 1; it is tried again, 1.2s)");
+    }
+
+    #[test]
+    fn there_are_ten_annotations_of_a_kind_at_most() {
+        let tests = |range: std::ops::Range<u32>| range.map(|n| test("t", Some(("a.rs", n)))).collect();
+        let steps = [with_tests("a", tests(0..7), 7), with_tests("b", tests(0..7), 7), step("c", StepStatus::Flaky)];
+        let all = annotations(&failed(&steps, &[]));
+        assert_eq!(all.iter().filter(|line| line.starts_with("::error ")).count(), 10);
+        assert_eq!(all.len(), 11);
+    }
+}

@@ -1,0 +1,205 @@
+//! A lane's result as a JUnit report: a suite with a test for each step. Pure. It is well-formed whatever the bytes of the output
+//! were; tries before the last one stand in the form of Maven's Surefire
+//! (<https://maven.apache.org/surefire/maven-surefire-plugin/examples/rerun-failing-tests.html>).
+
+use super::{LaneResult, failing, how, test_name, test_place};
+use crate::verdict::{StepReport, StepStatus};
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::io;
+
+type Xml = Writer<Vec<u8>>;
+
+/// The whole document.
+pub(crate) fn document(result: &LaneResult<'_>) -> String {
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
+    let _memory_takes_all = write(&mut xml, result);
+    let mut bytes = xml.into_inner();
+    bytes.push(b'\n');
+    String::from_utf8(bytes).unwrap_or_default() // it was made of text
+}
+
+fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
+    let count = |wanted: &str| result.steps.iter().filter(|step| outcome(step) == Some(wanted)).count().to_string();
+    let (tests, failures, errors, skipped) =
+        (result.steps.len().to_string(), count("failure"), count("error"), count("skipped"));
+    let (lane, time) = (name(result.lane), time(result.duration_ms));
+    let all = [
+        ("name", lane.as_str()),
+        ("tests", &tests),
+        ("failures", &failures),
+        ("errors", &errors),
+        ("skipped", &skipped),
+        ("time", &time),
+    ];
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
+        let suite = xml.create_element("testsuite").with_attributes(all);
+        suite.write_inner_content(|xml| result.steps.iter().try_for_each(|step| case(xml, step, result.retried)))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn case(xml: &mut Xml, step: &StepReport, retried: &[StepReport]) -> io::Result<()> {
+    let (lane, step_name, time) = (name(&step.lane), name(&step.step), time(step.duration_ms));
+    let about = [("classname", lane.as_str()), ("name", &step_name), ("time", &time)];
+    let earlier: Vec<&StepReport> = retried.iter().filter(|tried| tried.step == step.step).collect();
+    let test = xml.create_element("testcase").with_attributes(about);
+    if outcome(step).is_none() && earlier.is_empty() {
+        test.write_empty()?;
+        return Ok(());
+    }
+    test.write_inner_content(|xml| {
+        if let Some(outcome) = outcome(step) {
+            befallen(xml, outcome, step)?;
+        }
+        let kind = if outcome(step).is_none() { "flakyFailure" } else { "rerunFailure" };
+        earlier.iter().try_for_each(|tried| befallen(xml, kind, tried))
+    })?;
+    Ok(())
+}
+
+/// The element that says what befell a step; none for one that passed. A failure that the lane allows must fail no build, nor pass
+/// for a success, and so counts as skipped.
+fn outcome(step: &StepReport) -> Option<&'static str> {
+    match step.status {
+        StepStatus::Passed | StepStatus::Flaky => None,
+        StepStatus::Failed | StepStatus::TimedOut => Some("failure"),
+        StepStatus::Errored => Some("error"),
+        StepStatus::AllowedFailure | StepStatus::Cancelled | StepStatus::Skipped | StepStatus::NotRun => {
+            Some("skipped")
+        }
+    }
+}
+
+fn befallen(xml: &mut Xml, element: &str, step: &StepReport) -> io::Result<()> {
+    let message = name(&how(step));
+    let element =
+        xml.create_element(element).with_attributes([("message", message.as_str()), ("type", step.status.as_str())]);
+    let text = valid(&explanation(step));
+    if text.is_empty() {
+        element.write_empty()?;
+    } else {
+        element.write_text_content(BytesText::new(&text))?;
+    }
+    Ok(())
+}
+
+/// The failing tests by name, then the excerpt.
+fn explanation(step: &StepReport) -> String {
+    let (tests, more) = failing(step);
+    let mut text = String::new();
+    for test in tests {
+        let place = test_place(test).map(|place| format!(" ({place})")).unwrap_or_default();
+        text.push_str(&format!("{}{place}: {}\n", test_name(test), test.message));
+    }
+    if more > 0 {
+        text.push_str(&format!("and {more} more failing tests\n"));
+    }
+    text + &step.excerpt
+}
+
+/// Text for an attribute: one line.
+fn name(text: &str) -> String {
+    valid(text).replace(['\n', '\t'], " ")
+}
+
+/// Without the characters that XML has no form for (<https://www.w3.org/TR/xml/#charsets>).
+fn valid(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\t' | '\n' | ' '..='\u{fffd}' | '\u{10000}'..) && *c != '\u{7f}').collect()
+}
+
+/// Milliseconds as seconds.
+fn time(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane_runner::JunitReport;
+    use crate::report::lane::tests::{all_kinds, failed, step};
+    use crate::verdict::{TestCase, TestCounts, TestStatus};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_document_has_a_test_for_each_step() {
+        let steps = all_kinds();
+        let retried = [StepReport { step: "net".into(), ..step("net", StepStatus::Failed) }];
+        insta::assert_snapshot!(document(&failed(&steps, &retried)), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="verify" tests="8" failures="2" errors="1" skipped="3" time="4.321">
+          <testsuite name="verify" tests="8" failures="2" errors="1" skipped="3" time="4.321">
+            <testcase classname="verify" name="fmt" time="1.200"/>
+            <testcase classname="verify" name="net" time="1.200">
+              <flakyFailure message="exit 1" type="failed">error: it is broken
+        assertion failed</flakyFailure>
+            </testcase>
+            <testcase classname="verify" name="links" time="1.200">
+              <skipped message="allowed failure, exit 1" type="allowed_failure">error: it is broken
+        assertion failed</skipped>
+            </testcase>
+            <testcase classname="verify" name="t|e`st &lt;b&gt;" time="1.200">
+              <failure message="exit 1" type="failed">dates leap (a,b:c.rs:12): leap: expected 1,
+        found 2: 50%
+        ::error::mine
+        ````
+        &lt;b&gt;]]&gt; | %0A ##[error]x `a` </failure>
+            </testcase>
+            <testcase classname="verify" name="slow" time="1.200">
+              <failure message="timed out (ran out of its time of 1s)" type="timed_out"/>
+            </testcase>
+            <testcase classname="verify" name="tool" time="1.200">
+              <error message="could not run (no such program)" type="errored"/>
+            </testcase>
+            <testcase classname="verify" name="lint" time="1.200">
+              <skipped message="cancelled" type="cancelled"/>
+            </testcase>
+            <testcase classname="verify" name="docs" time="0.000">
+              <skipped message="not run (another step failed before)" type="not_run"/>
+            </testcase>
+          </testsuite>
+        </testsuites>
+        "#);
+    }
+
+    #[test]
+    fn our_own_reader_reads_the_same_back() {
+        let steps = all_kinds();
+        let read = JunitReport::parse(&document(&failed(&steps, &[]))).unwrap();
+        assert_eq!(read.counts, TestCounts { tests: 8, failures: 2, errors: 1, skipped: 3 });
+        let case = |step: &StepReport| {
+            let (status, said) = match outcome(step) {
+                None => (TestStatus::Passed, String::new()),
+                Some(outcome) => {
+                    let status = match outcome {
+                        "failure" => TestStatus::Failed,
+                        "error" => TestStatus::Errored,
+                        _ => TestStatus::Skipped,
+                    };
+                    (status, format!("{}\n{}", how(step), valid(&explanation(step))).trim_end().to_owned())
+                }
+            };
+            TestCase {
+                suite: "verify".into(),
+                name: step.step.clone(),
+                file: None,
+                line: None,
+                duration_ms: Some(step.duration_ms),
+                status,
+                message: said,
+            }
+        };
+        assert_eq!(read.cases, steps.iter().map(case).collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_document_that_can_be_read(text in any::<String>(), note in any::<String>()) {
+            let steps = [StepReport { excerpt: text.clone(), note, ..step(&text, StepStatus::Failed) }];
+            let read = JunitReport::parse(&document(&failed(&steps, &steps)));
+            prop_assert_eq!(read.map(|read| read.counts.failures), Ok(1));
+        }
+    }
+}

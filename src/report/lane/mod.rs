@@ -1,0 +1,136 @@
+//! What a lane came to, in the forms that others read: JUnit, Markdown, the commands of GitHub's runner. Pure.
+
+pub(crate) mod github;
+pub(crate) mod junit;
+pub(crate) mod markdown;
+
+use crate::verdict::{StepReport, StepStatus, TestCase};
+use serde::Serialize;
+
+/// The most failing tests of a step that are named one by one.
+pub(crate) const TESTS_NAMED: usize = 10;
+
+/// A lane that is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaneResult<'a> {
+    /// Its name.
+    pub(crate) lane: &'a str,
+    /// How it ended, in words that follow the name: `passed`, `ran nothing`.
+    pub(crate) word: &'a str,
+    /// Whether it passed.
+    pub(crate) passed: bool,
+    /// How long it took, in milliseconds.
+    pub(crate) duration_ms: u64,
+    /// All its steps.
+    pub(crate) steps: &'a [StepReport],
+    /// Tries that failed and were followed by another, in the order in which they ended.
+    pub(crate) retried: &'a [StepReport],
+}
+
+/// How many steps ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct StepCounts {
+    failed: u64,
+    timed_out: u64,
+    errored: u64,
+    passed: u64,
+    flaky: u64,
+    allowed_failures: u64,
+    skipped: u64,
+    not_run: u64,
+    cancelled: u64,
+}
+
+impl StepCounts {
+    pub(crate) fn of<'a>(steps: impl IntoIterator<Item = &'a StepReport>) -> Self {
+        let mut counts = Self::default();
+        for step in steps {
+            *match step.status {
+                StepStatus::Failed => &mut counts.failed,
+                StepStatus::TimedOut => &mut counts.timed_out,
+                StepStatus::Errored => &mut counts.errored,
+                StepStatus::Passed => &mut counts.passed,
+                StepStatus::Flaky => &mut counts.flaky,
+                StepStatus::AllowedFailure => &mut counts.allowed_failures,
+                StepStatus::Skipped => &mut counts.skipped,
+                StepStatus::NotRun => &mut counts.not_run,
+                StepStatus::Cancelled => &mut counts.cancelled,
+            } += 1;
+        }
+        counts
+    }
+
+    pub(crate) fn cancelled(self) -> u64 {
+        self.cancelled
+    }
+
+    pub(crate) fn without_cancelled(self) -> Self {
+        Self { cancelled: 0, ..self }
+    }
+
+    /// Those that there are, each apart: `3 passed, 1 flaky, 1 skipped`.
+    pub(crate) fn words(self) -> String {
+        let allowed = if self.allowed_failures == 1 { "allowed failure" } else { "allowed failures" };
+        let all = [
+            (self.failed, "failed"),
+            (self.timed_out, "timed out"),
+            (self.errored, "could not run"),
+            (self.passed, "passed"),
+            (self.flaky, "flaky"),
+            (self.allowed_failures, allowed),
+            (self.skipped, "skipped"),
+            (self.not_run, "not run"),
+            (self.cancelled, "cancelled"),
+        ];
+        let some: Vec<_> = all.iter().filter(|(count, _)| *count > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        if some.is_empty() { "no steps".into() } else { some.join(", ") }
+    }
+}
+
+/// Whether a step failed by itself: it was not stopped because of another, and the lane does not allow it.
+pub(crate) fn is_cause(report: &StepReport) -> bool {
+    match report.status {
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => true,
+        StepStatus::Passed
+        | StepStatus::Flaky
+        | StepStatus::AllowedFailure
+        | StepStatus::Cancelled
+        | StepStatus::Skipped
+        | StepStatus::NotRun => false,
+    }
+}
+
+/// How a step ended, in words that follow its name: `passed`, `exit 1`, `signal 11 (…)`, `skipped (…)`.
+pub(crate) fn how(report: &StepReport) -> String {
+    let word = match (report.status, report.exit_code, report.signal) {
+        (StepStatus::Failed, Some(code), _) => format!("exit {code}"),
+        (StepStatus::Failed, None, Some(signal)) => format!("signal {signal}"),
+        (StepStatus::AllowedFailure, Some(code), _) => format!("allowed failure, exit {code}"),
+        (StepStatus::Flaky, _, _) => format!("flaky, try {}", report.tries),
+        (StepStatus::Errored, _, _) => "could not run".into(),
+        (status, _, _) => status.as_str().replace('_', " "),
+    };
+    if report.note.is_empty() { word } else { format!("{word} ({})", report.note) }
+}
+
+/// The failing tests of a step that are named, and how many more there are.
+pub(crate) fn failing(report: &StepReport) -> (&[TestCase], u64) {
+    let Some(tests) = &report.tests else { return (&[], 0) };
+    let named = &tests.failing[..tests.failing.len().min(TESTS_NAMED)];
+    let all = (tests.counts.failures + tests.counts.errors).max(tests.failing.len() as u64);
+    (named, all - named.len() as u64)
+}
+
+/// A test's name with its suite.
+pub(crate) fn test_name(test: &TestCase) -> String {
+    if test.suite.is_empty() { test.name.clone() } else { format!("{} {}", test.suite, test.name) }
+}
+
+/// Where a test stands, `tests/a.rs:12`, if that is known.
+pub(crate) fn test_place(test: &TestCase) -> Option<String> {
+    let file = test.file.as_ref()?;
+    Some(test.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

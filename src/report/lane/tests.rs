@@ -1,0 +1,84 @@
+//! Tests of the forms of a lane's result, and the results that they are made of.
+
+use super::*;
+use crate::verdict::{TestCounts, TestStatus, TestSummary};
+
+/// A step that ended like this.
+pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {
+    let failed = matches!(status, StepStatus::Failed | StepStatus::AllowedFailure);
+    StepReport {
+        lane: "verify".into(),
+        step: name.into(),
+        command: format!("run {name}"),
+        status,
+        tries: if status == StepStatus::NotRun { 0 } else { 1 },
+        exit_code: if failed { Some(1) } else { None },
+        signal: None,
+        duration_ms: 1200,
+        log: Some(format!("/state/{name}.log")),
+        excerpt: if failed { "error: it is broken\nassertion failed".into() } else { String::new() },
+        note: String::new(),
+        tests: None,
+    }
+}
+
+/// A failing test.
+pub(crate) fn test(name: &str, place: Option<(&str, u32)>) -> TestCase {
+    TestCase {
+        suite: "dates".into(),
+        name: name.into(),
+        file: place.map(|(file, _)| file.into()),
+        line: place.map(|(_, line)| line),
+        duration_ms: None,
+        status: TestStatus::Failed,
+        message: format!("{name}: expected 1,\nfound 2: 50%"),
+    }
+}
+
+/// A step with failing tests.
+pub(crate) fn with_tests(name: &str, failing: Vec<TestCase>, failures: u64) -> StepReport {
+    let counts = TestCounts { tests: failures + 5, failures, ..TestCounts::default() };
+    StepReport { tests: Some(Box::new(TestSummary { counts, failing })), ..step(name, StepStatus::Failed) }
+}
+
+/// Steps of every kind, with text in them that means harm.
+pub(crate) fn all_kinds() -> Vec<StepReport> {
+    let evil = "::error::mine\n````\n<b>]]> | %0A ##[error]x `a` \u{fffe}\u{1}";
+    vec![
+        step("fmt", StepStatus::Passed),
+        StepReport { tries: 2, ..step("net", StepStatus::Flaky) },
+        step("links", StepStatus::AllowedFailure),
+        StepReport { excerpt: evil.into(), ..with_tests("t|e`st <b>", vec![test("leap", Some(("a,b:c.rs", 12)))], 1) },
+        StepReport { exit_code: None, note: "ran out of its time of 1s".into(), ..step("slow", StepStatus::TimedOut) },
+        StepReport { exit_code: None, note: "no such program".into(), log: None, ..step("tool", StepStatus::Errored) },
+        step("lint", StepStatus::Cancelled),
+        StepReport {
+            note: "another step failed before".into(),
+            log: None,
+            duration_ms: 0,
+            ..step("docs", StepStatus::NotRun)
+        },
+    ]
+}
+
+/// A lane with these steps, which failed.
+pub(crate) fn failed<'a>(steps: &'a [StepReport], retried: &'a [StepReport]) -> LaneResult<'a> {
+    LaneResult { lane: "verify", word: "failed", passed: false, duration_ms: 4321, steps, retried }
+}
+
+#[test]
+fn every_way_to_end_is_counted_apart() {
+    let steps = all_kinds();
+    let words = "1 failed, 1 timed out, 1 could not run, 1 passed, 1 flaky, 1 allowed failure, 1 not run, 1 cancelled";
+    assert_eq!(StepCounts::of(&steps).words(), words);
+    assert_eq!(StepCounts::of(&steps[..2]).words(), "1 passed, 1 flaky");
+    assert_eq!(StepCounts::default().words(), "no steps");
+}
+
+#[test]
+fn ten_failing_tests_are_named_and_the_others_counted() {
+    let tests: Vec<TestCase> = (0..15).map(|n| test(&format!("t{n}"), None)).collect();
+    let report = with_tests("test", tests.clone(), 27);
+    assert_eq!(failing(&report), (&tests[..10], 17));
+    assert_eq!(failing(&step("test", StepStatus::Failed)), (&[][..], 0));
+}

@@ -1,0 +1,264 @@
+//! What `fledge lanes run` shows and writes where there is no terminal: for people, for a job of GitHub's, and as files.
+
+use crate::support::{Ended, Fledge, unique};
+use rustix::process::Signal;
+
+const REPORT: &str = "<testsuite name='dates'><testcase name='leap' file='tests/dates.rs' line='12'>\
+    <failure message='expected 29'/></testcase><testcase name='other'/></testsuite>";
+
+/// One of everything, one after the other.
+const ALL_KINDS: &str = "fail_fast: false\njobs: 1\nsteps:\n\
+    - { name: good, run: echo all is well, needs: [] }\n\
+    - { name: test, run: 'cp report.xml out.xml; echo \"error: a test failed\"; exit 1', junit: out.xml, needs: [] }\n\
+    - { name: net, run: 'test -f again || { touch again; echo timed out; exit 1; }', retries: 1, needs: [] }\n\
+    - { name: links, run: 'echo a dead link; exit 4', allow_failure: true, needs: [] }\n\
+    - { name: docs, run: 'true', needs: [test] }\n\
+    - { name: evil, run: \"echo '::error::mine'; echo '##[endgroup]'; exit 2\", needs: [] }\n";
+
+fn lane(yaml: &str, args: &[&str]) -> Fledge {
+    let args = [&["lanes", "run", "verify"], args].concat();
+    Fledge::new().lane("verify", yaml).file("report.xml", REPORT).args(&args)
+}
+
+/// Standard error without what differs from run to run: the times and the folder of logs.
+fn story(run: &Ended) -> String {
+    let mut text = String::new();
+    for line in run.stderr.lines() {
+        let log = line.split_once("log: ").map(|(start, path)| format!("{start}log: …/{}", file_name(path)));
+        text.push_str(&timeless(log.as_deref().unwrap_or(line)));
+        text.push('\n');
+    }
+    text
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+fn timeless(line: &str) -> String {
+    let is_time = |word: &str| {
+        word.trim_matches(['(', ')', ':', ',']).strip_suffix('s').is_some_and(|n| n.parse::<f64>().is_ok())
+    };
+    let word = |word: &str| if is_time(word) { word.replace(|c: char| c.is_ascii_digit(), "0") } else { word.into() };
+    line.split(' ').map(word).collect::<Vec<String>>().join(" ")
+}
+
+#[test]
+fn a_failed_step_is_explained_once_and_the_last_line_names_it() {
+    let run = lane("steps: [{ name: test, run: 'cp report.xml out.xml; echo no; exit 1', junit: out.xml }]", &[]).run();
+    run.must_exit(1);
+    insta::assert_snapshot!(story(&run), @r#"
+          ✗ verify/test exit 1 0.0s
+            ✗ dates leap (tests/dates.rs:12): expected 29
+            | no
+            log: …/verify-01-test.log
+        lane verify failed (0.0s): test
+        "#);
+}
+
+#[test]
+fn the_cause_comes_last_and_what_was_cancelled_because_of_it_is_counted() {
+    let number = unique();
+    let yaml = format!(
+        "jobs: 3\nsteps:\n  - name: all\n    parallel:\n      - {{ name: slow, run: sleep {number} }}\n      \
+        - {{ name: slower, run: sleep {number} }}\n      - {{ name: bad, run: 'echo error: it broke; exit 7' }}\n  \
+        - {{ name: docs, run: 'true' }}\n"
+    );
+    let run = lane(&yaml, &[]).run();
+    run.must_exit(1);
+    let story = story(&run);
+    let (first, last) = story.split_at(story.rfind("  ✗ verify/bad").unwrap());
+    insta::assert_snapshot!(last, @r#"
+          ✗ verify/bad exit 7 0.0s
+            | error: it broke
+            log: …/verify-03-bad.log
+          1 failed, 1 not run; 2 steps were cancelled because of it
+        lane verify failed (0.0s): bad
+        "#);
+    assert!(
+        first.starts_with("  ✗ verify/bad exit 7 0.0s\n  - verify/docs not run (another step failed before)\n"),
+        "{first}"
+    );
+    assert_eq!((first.lines().count(), story.matches("error: it broke").count()), (4, 1), "{story}");
+}
+
+#[test]
+fn with_several_causes_each_is_explained_in_the_order_in_which_they_ended() {
+    let run = lane(ALL_KINDS, &[]).run();
+    run.must_exit(1);
+    insta::assert_snapshot!(story(&run), @r#"
+          ✓ verify/good 0.0s
+          ✗ verify/test exit 1 0.0s
+            ✗ dates leap (tests/dates.rs:12): expected 29
+            | error: a test failed
+            log: …/verify-02-test.log
+          - verify/docs not run (it needs `test`, which did not pass)
+          ! verify/net exit 1, try 1; it is tried again 0.0s
+            | timed out
+            log: …/verify-03-net.log
+          ! verify/net flaky, try 2 0.0s
+          ! verify/links allowed failure, exit 4 0.0s
+            | a dead link
+            log: …/verify-04-links.log
+          ✗ verify/evil exit 2 0.0s
+            | ::error::mine
+            | ##[endgroup]
+            log: …/verify-06-evil.log
+          ✗ verify/test exit 1 0.0s
+            ✗ dates leap (tests/dates.rs:12): expected 29
+            | error: a test failed
+            log: …/verify-02-test.log
+          ✗ verify/evil exit 2 0.0s
+            | ::error::mine
+            | ##[endgroup]
+            log: …/verify-06-evil.log
+          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
+        lane verify failed (0.0s): test, evil
+        "#);
+}
+
+#[test]
+fn all_output_or_none_of_it_is_shown_on_demand() {
+    let yaml = "steps:\n  - run: printf 'one\\n\\n10%%\\r99%%\\n\\033[2Jtwo'\n    name: good\n  - { name: bad, run: echo no; exit 3 }\n";
+    let all = lane(yaml, &["--output", "all"]).run();
+    all.must_exit(1);
+    insta::assert_snapshot!(story(&all), @r#"
+          ✓ verify/good 0.0s
+            | one
+            |
+            | 99%
+            | two
+          ✗ verify/bad exit 3 0.0s
+            | no
+            log: …/verify-02-bad.log
+          1 failed, 1 passed
+        lane verify failed (0.0s): bad
+        "#);
+    let none = lane(yaml, &["--output=none"]).run();
+    none.must_exit(1);
+    insta::assert_snapshot!(story(&none), @r#"
+          ✓ verify/good 0.0s
+          ✗ verify/bad exit 3 0.0s
+            log: …/verify-02-bad.log
+          1 failed, 1 passed
+        lane verify failed (0.0s): bad
+        "#);
+}
+
+#[test]
+fn a_long_silence_is_broken_by_what_runs() {
+    let fledge = lane("steps: [{ name: slow, run: 'until test -f go; do sleep 0.01; done' }]", &["--silence", "100ms"]);
+    let go = fledge.workspace().join("go");
+    let mut run = fledge.start();
+    run.wait_for("  still running: slow (0s)");
+    std::fs::write(go, "").unwrap();
+    run.end().must_exit(0);
+}
+
+#[test]
+fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
+    let fledge = lane(ALL_KINDS, &[]).file("summary.md", "# Before\n");
+    let summary = fledge.workspace().join("summary.md").display().to_string();
+    let run = fledge.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", &summary).run();
+    run.must_exit(1);
+    insta::assert_snapshot!(story(&run), @r#"
+        ::group::verify/good (passed, 0.0s)
+            | all is well
+            log: …/verify-01-good.log
+        ::endgroup::
+        ::group::verify/test (exit 1, 0.0s)
+            | error: a test failed
+            log: …/verify-02-test.log
+        ::endgroup::
+          - verify/docs not run (it needs `test`, which did not pass)
+        ::group::verify/net (exit 1, try 1; it is tried again, 0.0s)
+            | timed out
+            log: …/verify-03-net.log
+        ::endgroup::
+        ::group::verify/net (flaky, try 2, 0.0s)
+            log: …/verify-03-net-try2.log
+        ::endgroup::
+        ::group::verify/links (allowed failure, exit 4, 0.0s)
+            | a dead link
+            log: …/verify-04-links.log
+        ::endgroup::
+        ::group::verify/evil (exit 2, 0.0s)
+            | ::error::mine
+            | ## [endgroup]
+            log: …/verify-06-evil.log
+        ::endgroup::
+        ::error title=verify/test%3A dates leap,file=tests/dates.rs,line=12::expected 29
+        ::error title=verify/evil::exit 2%0A: :error::mine%0A## [endgroup]
+        ::warning title=verify/net::flaky, try 2
+        ::warning title=verify/links::allowed failure, exit 4%0Aa dead link
+          ✗ verify/test exit 1 0.0s
+            ✗ dates leap (tests/dates.rs:12): expected 29
+            | error: a test failed
+            log: …/verify-02-test.log
+          ✗ verify/evil exit 2 0.0s
+            | ::error::mine
+            | ## [endgroup]
+            log: …/verify-06-evil.log
+          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
+        lane verify failed (0.0s): test, evil
+        "#);
+    let summary = run.file("summary.md").unwrap();
+    assert!(summary.starts_with("# Before\n## ✗ lane `verify` failed\n"), "{summary}");
+}
+
+#[test]
+fn a_fold_has_both_ends_of_a_long_output() {
+    let run = lane("steps: [{ name: long, run: seq 5000 }]", &[]).env("GITHUB_ACTIONS", "true").run();
+    run.must_exit(0);
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!(lines.len(), 1 + 2001 + 3, "{}", run.stderr);
+    assert_eq!(lines[1001], "    | [… 3000 lines left out; the log has the rest …]");
+    assert_eq!((lines[1], lines[2001]), ("    | 1", "    | 5000"));
+}
+
+#[test]
+fn the_result_is_written_to_files_whole() {
+    let run = lane(ALL_KINDS, &["--junit", "junit.xml", "--summary", "summary.md", "--json"]).run();
+    run.must_exit(1);
+    let read = fledge::lane_runner::JunitReport::parse(&run.file("junit.xml").unwrap()).unwrap();
+    let counts = serde_json::json!({ "tests": 6, "failures": 2, "errors": 0, "skipped": 2 });
+    assert_eq!(serde_json::to_value(read.counts).unwrap(), counts);
+    assert!(run.file("junit.xml").unwrap().contains("<flakyFailure message=\"exit 1\" type=\"failed\">timed out"));
+    let summary = run.file("summary.md").unwrap();
+    assert!(summary.contains("2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run in "), "{summary}");
+    assert!(summary.contains("- `dates leap` at `tests/dates.rs:12`: `expected 29`\n"), "{summary}");
+    assert_eq!(run.events().len(), 1);
+}
+
+#[test]
+fn a_lane_that_was_cancelled_leaves_its_files_too() {
+    let number = unique();
+    let yaml = format!("steps: [{{ name: slow, run: echo begun; sleep {number} }}]");
+    let mut run = lane(&yaml, &["--junit=junit.xml", "--summary=-", "--silence=50ms"]).start();
+    run.wait_for("still running");
+    run.signal(Signal::TERM);
+    let ended = run.end();
+    ended.must_exit(143);
+    assert!(ended.file("junit.xml").unwrap().contains("<skipped message=\"cancelled\""));
+    assert!(ended.stdout.starts_with("## ✗ lane `verify` cancelled\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_file_without_a_place_is_known_before_anything_runs() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["--junit", "gone/junit.xml"], "--junit gone/junit.xml: there is no folder for it"),
+        (&["--summary", "lanes"], "--summary lanes: it is a folder"),
+        (&["--summary", "/proc/summary.md"], "--summary /proc/summary.md: its folder cannot be written to"),
+        (&["--junit", "-", "--json"], "--junit -: other data goes to standard output already"),
+        (&["--junit", "-", "--summary", "-"], "--summary -: other data goes to standard output already"),
+    ];
+    for (args, says) in cases {
+        let run = lane("steps: [{ name: a, run: touch ran }]", args).run();
+        if args.contains(&"/proc/summary.md") && run.code == Some(8) {
+            continue; // some users may write everywhere, and learn it later
+        }
+        run.must_exit(2);
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+        assert_eq!((run.file("ran"), run.stdout.as_str()), (None, ""));
+    }
+}
