@@ -11,6 +11,7 @@ mod bus;
 mod failure;
 mod inbox;
 mod perform;
+mod record;
 mod report;
 mod stop;
 mod watcher;
@@ -27,7 +28,7 @@ use crate::limits::Limits;
 use crate::moment::Moment;
 use crate::provider::Provider;
 use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
-use crate::store::{self, Journal, RunDir, StoreError};
+use crate::store::{self, Journal, StoreError};
 use crate::task::{GateChoice, Task};
 use crate::verdict::Reason;
 use bus::Bus;
@@ -41,7 +42,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The version of the journal's form.
+/// The version of the form of the journal's records.
 pub const JOURNAL_SCHEMA_VERSION: u32 = 1;
 /// How long the end of a run waits for its watchers.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -127,20 +128,19 @@ impl Agent {
         if store::is_inside(&self.settings.state_dir, &workspace) {
             return Err(RunError::StateInside(self.settings.state_dir.clone()));
         }
-        let run_dir = RunDir::create(&self.settings.state_dir, &workspace, &id).map_err(RunError::NotBegun)?;
-        let journal = Journal::create(&run_dir.journal()).map_err(RunError::NotBegun)?;
         let charter = self.charter(&task, id);
+        let journal = record::begin(&self.settings, &charter, &task, now_ms()).map_err(RunError::NotBegun)?;
         let (name, title) = (charter.run.clone(), charter.title.clone());
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), run_dir);
+        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder());
         let mut drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
-        drive.begin();
         if AssertUnwindSafe(drive.go(charter)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
-        let result = drive.run.result();
-        self.bus.settle(SETTLE).await;
         // A run that was cancelled before its start never heard its name.
-        RunError::judge(TaskResult { run: name, title, ..result.ok_or(RunError::NeverEnded)? })
+        let result = drive.run.result().map(|result| TaskResult { run: name, title, ..result });
+        drive.end_unreported(result.as_ref());
+        self.bus.settle(SETTLE).await;
+        RunError::judge(result.ok_or(RunError::NeverEnded)?)
     }
 
     fn charter(&self, task: &Task, run: RunId) -> Charter {
@@ -180,6 +180,8 @@ struct Drive<'a> {
     /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
     said: String,
     stop_told: bool,
+    /// Whether the journal says how the run ended.
+    is_ended: bool,
 }
 
 impl<'a> Drive<'a> {
@@ -197,19 +199,8 @@ impl<'a> Drive<'a> {
             seq: 0,
             said: String::new(),
             stop_told: false,
+            is_ended: false,
         }
-    }
-
-    /// Opens the journal with a line that says what it is.
-    fn begin(&mut self) {
-        let head = serde_json::json!({
-            "schema_version": JOURNAL_SCHEMA_VERSION,
-            "run": self.id,
-            "fledge": env!("CARGO_PKG_VERSION"),
-            "started_at": timestamp(),
-            "workspace": self.hands.settings.workspace.display().to_string(),
-        });
-        self.broken = self.journal.append(&head.to_string()).err();
     }
 
     async fn go(&mut self, charter: Charter) {
@@ -257,17 +248,43 @@ impl<'a> Drive<'a> {
     fn decide(&mut self, mut event: Event) -> Vec<Action> {
         let at = self.moment(); // one and the same for the journal and the machine, so that a replay decides alike
         if !event.is_transient() && self.broken.is_none() {
-            let record = serde_json::json!({ "at_ms": at, "event": event });
-            self.broken = self.journal.append(&record.to_string()).err();
+            self.broken = self.write(at, &event).err();
         }
-        if let Event::ReportSaved { call } = event {
+        if let Event::ReportSaved { call } | Event::ReportFailed { call, .. } = event {
+            self.broken = self.broken.take().or_else(|| self.end(at, &event).err());
+            let why = self.broken.as_ref().map(|error| briefing::chain(error));
             // Nothing is said to have ended well whose journal is not whole and safe.
-            self.broken = self.broken.take().or_else(|| self.journal.sync().err());
-            if let Some(why) = self.broken.as_ref().map(|error| briefing::chain(error)) {
+            if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
                 event = self.hands.report_failure(call, why, &self.run, true);
             }
         }
         self.decide_unwritten(at, event)
+    }
+
+    fn write(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+        self.journal.append(at.0, event.name(), &record::to_json(event)?)
+    }
+
+    /// Writes down how the run ends with this event, and makes the journal safe.
+    fn end(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+        let mut ending = self.run.clone();
+        ending.handle(at, event.clone());
+        match ending.result().filter(|_| ending.state() == StateName::Idle) {
+            None => self.journal.sync(),
+            Some(result) => {
+                self.journal.finish(&record::outcome(&result, now_ms()))?;
+                self.is_ended = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// The same for a run that ended without a report: cancelled before its start, or after a panic.
+    fn end_unreported(&mut self, result: Option<&TaskResult>) {
+        let (false, None, Some(result)) = (self.is_ended, &self.broken, result) else { return };
+        if let Err(error) = self.journal.finish(&record::outcome(result, now_ms())) {
+            tracing::error!(%error, "the end of the run cannot be written down");
+        }
     }
 
     fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
@@ -338,6 +355,11 @@ impl<'a> Drive<'a> {
 #[expect(clippy::disallowed_methods, reason = "the driver is where time comes in")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// The time of day, in milliseconds since 1970.
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
 }
 
 /// The time of day, as RFC 3339 in UTC with milliseconds.

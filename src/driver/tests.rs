@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::provider::{Endpoint, Kind, connect};
+use crate::store::{Filter, Outcome, Record, RunRow, RunState, Store};
 use crate::verdict::Verification;
 use std::fs;
 use std::path::Path;
-use walkdir::WalkDir;
 
 const TURNS: &str = r#"turns:
   - { text: "I'll write it.", tools: [{ name: files-write, input: { path: a.txt, content: one } }] }
@@ -31,17 +31,28 @@ fn task() -> Task {
     Task { gate: GateChoice::Skip, ..Task::from_prompt("Write a.txt") }
 }
 
+fn store(home: &Path) -> Store {
+    Store::open(&home.join("state"), &home.join("tree")).unwrap()
+}
+
 /// The journal's events, each with its moment.
 fn journal(home: &Path) -> Vec<(Moment, Event)> {
-    let is_journal = |entry: &walkdir::DirEntry| entry.file_name() == "events.jsonl";
-    let found = WalkDir::new(home.join("state")).into_iter().flatten().find(is_journal).unwrap();
-    let text = fs::read_to_string(found.path()).unwrap();
-    let record = |line: &str| {
-        let mut json: serde_json::Value = serde_json::from_str(line).unwrap();
-        let (at, event) = (json["at_ms"].take(), json["event"].take());
-        (serde_json::from_value(at).unwrap(), serde_json::from_value(event).unwrap())
+    let store = store(home);
+    let run = store.find("last").unwrap();
+    let records = store.events(&run, 0).unwrap().map(Result::unwrap);
+    let event = |record: Record| {
+        let event: Event = serde_json::from_str(&record.data).unwrap();
+        assert_eq!(event.name(), record.kind);
+        (Moment(record.at_ms), event)
     };
-    text.lines().skip(1).map(record).collect()
+    records.map(event).collect()
+}
+
+/// How the row of its one run says that it ended.
+fn ended(home: &Path) -> Outcome {
+    let rows = store(home).runs(&Filter::default()).unwrap();
+    let [RunRow { state: RunState::Ended(outcome), .. }] = rows.as_slice() else { panic!("{rows:?}") };
+    outcome.clone()
 }
 
 #[tokio::test]
@@ -58,6 +69,30 @@ async fn a_journal_folds_into_the_result_it_led_to() {
 }
 
 #[tokio::test]
+async fn the_row_of_a_run_says_what_it_was_and_how_it_ended() {
+    let home = tempfile::tempdir().unwrap();
+    let result = agent(home.path()).run_task(task()).await.unwrap();
+    let mut outcome = ended(home.path());
+    assert!(std::mem::take(&mut outcome.ended_at_ms) > 0);
+    let wanted = Outcome {
+        reason: "skipped".into(),
+        verified: true,
+        turns: 2,
+        tokens_in: result.usage.total.input_tokens,
+        tokens_out: result.usage.total.output_tokens,
+        summary: "Written.".into(),
+        ..Outcome::default()
+    };
+    assert_eq!(outcome, wanted);
+    let copy = store(home.path()).task(&result.run).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&copy.settings).unwrap();
+    assert_eq!(
+        (copy.text.as_str(), serde_json::from_value::<Task>(settings["task"].clone()).unwrap()),
+        ("Write a.txt", task())
+    );
+}
+
+#[tokio::test]
 async fn a_run_cancelled_before_its_start_begins_nothing() {
     let home = tempfile::tempdir().unwrap();
     let token = CancellationToken::new();
@@ -66,6 +101,7 @@ async fn a_run_cancelled_before_its_start_begins_nothing() {
     assert_eq!((result.cancelled, result.verified, result.exit_code, result.turns), (true, false, 130, 0));
     let names: Vec<&str> = journal(home.path()).iter().map(|(_, event)| event.name()).collect();
     assert_eq!(names, ["CancelRequested"]);
+    assert_eq!((ended(home.path()).reason.as_str(), ended(home.path()).exit_code), ("cancelled", 130));
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ fn facts(root: &Path, path: &str) -> Facts {
         match store::read_text(&root.join(path), MAX_SOURCE) {
             Ok(Some(text)) => drop(facts.texts.insert(path.clone(), text)),
             Ok(None) => {}
-            Err(error) => drop(facts.unreadable.insert(path.clone(), error.source.to_string())),
+            Err(error) => drop(facts.unreadable.insert(path.clone(), error.cause())),
         }
     }
     let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();

@@ -228,7 +228,7 @@ fn add_lanes(root: &Path, book: &mut Book) -> Result<(), GateFault> {
         match store::read_text(&root.join(&path), MAX_SOURCE) {
             Ok(Some(text)) => book.add_lane(name, &path, &text),
             Ok(None) => book.add_unreadable(name, &path, "it is a link that leads nowhere"),
-            Err(error) => book.add_unreadable(name, &path, &error.source.to_string()),
+            Err(error) => book.add_unreadable(name, &path, &error.cause()),
         }
     }
     Ok(())

@@ -1,42 +1,99 @@
-//! The journal of a run: append-only, one JSON object a line, in the order in which the machine sees the events.
+//! The journal of a run: append-only, in the order in which the machine sees the events.
 //!
-//! The one door is [`Journal::append`]. A record is one line ended by one `\n`; JSON escapes every line break inside, so a
-//! reader splits on `\n` alone. After a failed write or sync nothing is ever written again.
+//! The one door is [`Journal::append`]. A record that it took survives the death of this process; what [`Journal::sync`] made safe
+//! survives that of the machine. After a failed write or sync nothing is ever written again.
 
-use super::{StoreError, create_private};
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use super::chain::{self, Link};
+use super::events::{number, number_of};
+use super::files::{make_private, sync_folder, write_whole};
+use super::lock::Lock;
+use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy, schema};
+use crate::id::RunId;
+use rusqlite::Connection;
 
-/// An open journal. It has one writer: the file is created by it, and locked until it is dropped.
+/// Data of more bytes is kept in a file of its own.
+const LARGEST_IN_ROW: usize = 64 * 1024;
+/// Pages in the write-ahead log from which on a sync moves them into the database: 4 MB.
+const FULL_LOG: i64 = 1000;
+
+/// An open journal: the right to write to a run, which one process has at a time.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
-    path: PathBuf,
-    broken: bool,
+    store: Store,
+    run: RunId,
+    /// The run's number in the database.
+    no: i64,
+    /// The last record.
+    seq: u64,
+    link: Link,
+    /// The last record that is safe from a crash of the machine; `None` while not even the run's row is.
+    safe: Option<u64>,
+    is_broken: bool,
+    _lock: Lock,
 }
 
 impl Journal {
-    /// Begins a journal in a new file.
+    /// Begins the journal of a new run, and its folder.
     ///
     /// # Errors
-    /// When the file is there already, or cannot be made or locked.
-    pub fn create(path: &Path) -> Result<Self, StoreError> {
-        let fail = |source| StoreError::new("begin the journal", path, source);
-        let file = create_private(path).map_err(fail)?;
-        file.try_lock().map_err(|error| fail(io::Error::other(error)))?;
-        Ok(Self { file, path: path.to_owned(), broken: false })
+    /// When there is a run of this name or key already, or it cannot be written.
+    pub fn create(store: &Store, head: &RunHead, task: &TaskCopy) -> Result<Self, StoreError> {
+        let folder = store.folder(&head.id);
+        let is_new = !folder.path().exists();
+        folder.make()?;
+        let lock = Lock::take(&folder, &head.id)?;
+        let store = store.again()?;
+        let link = chain::first(head, task);
+        let begun = store.begin(head, task, &link);
+        if begun.is_err() && is_new {
+            let _left_behind = std::fs::remove_dir_all(folder.path()); // an empty folder harms nobody
+        }
+        let no = begun?;
+        Ok(Self { store, run: head.id.clone(), no, seq: 0, link, safe: None, is_broken: false, _lock: lock })
     }
 
-    /// Adds one record, which must not have a line break in it.
+    /// Takes up the journal of a run again, and gives what is in it. If the run had ended, that is taken back.
     ///
     /// # Errors
-    /// When it cannot be written whole, or an earlier record could not be.
-    pub fn append(&mut self, record: &str) -> Result<(), StoreError> {
-        let mut line = String::with_capacity(record.len() + 1);
-        line.push_str(record);
-        line.push('\n');
-        self.guard("append to", |file| file.write_all(line.as_bytes()))
+    /// When there is no such run, another process drives it, or its journal is damaged.
+    pub fn reopen(store: &Store, run: &RunId) -> Result<(Self, Vec<Record>), StoreError> {
+        let no = number_of(store, run)?;
+        let folder = store.folder(run);
+        folder.make()?;
+        let lock = Lock::take(&folder, run)?;
+        let store = store.again()?;
+        let mut events = store.events(run, 0)?;
+        let records = events.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let (seq, link) = events.end();
+        store.take_back_end(no)?;
+        let journal = Self { store, run: run.clone(), no, seq, link, safe: None, is_broken: false, _lock: lock };
+        Ok((journal, records))
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> RunDir {
+        self.store.folder(&self.run)
+    }
+
+    /// Adds one record: milliseconds since the start of the run, what kind of event it is, and the event as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be written, or an earlier record could not be.
+    pub fn append(&mut self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
+        self.guard(|journal| {
+            let (seq, digest) = (journal.seq + 1, chain::of(data));
+            let link = chain::next(&journal.link, seq, at_ms, kind, &digest);
+            let is_large = data.len() > LARGEST_IN_ROW;
+            if is_large {
+                journal.write_blob(&chain::hex(&digest), data)?;
+            }
+            let (data, blob) = if is_large { (None, Some(digest)) } else { (Some(data), None) };
+            let sql = "INSERT INTO events (run, seq, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let row = (journal.no, number(seq), number(at_ms), kind, data, blob, link);
+            journal.store.db.execute(sql, row).map_err(journal.store.fault("append to"))?;
+            (journal.seq, journal.link) = (seq, link);
+            Ok(())
+        })
     }
 
     /// Makes everything appended so far safe from a crash of the machine.
@@ -44,47 +101,88 @@ impl Journal {
     /// # Errors
     /// When the disk says no, or an earlier record could not be written.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.guard("sync", |file| file.sync_data())
+        self.guard(|journal| {
+            if journal.safe == Some(journal.seq) {
+                return Ok(());
+            }
+            journal.commit_safely("", &[])
+        })
     }
 
-    fn guard(&mut self, verb: &'static str, work: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StoreError> {
-        let done = if self.broken {
-            Err(io::Error::other("an earlier write failed, and nothing is written after that"))
-        } else {
-            work(&mut self.file)
-        };
-        self.broken |= done.is_err();
-        done.map_err(|source| StoreError::new(verb, &self.path, source))
+    /// Writes down how the run ended, and makes everything safe.
+    ///
+    /// # Errors
+    /// As those of [`Journal::sync`].
+    pub fn finish(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
+        self.guard(|journal| {
+            let bytes = number(super::prune::bytes_of(&journal.store, &journal.run, journal.no)?);
+            let Outcome { reason, summary, ended_at_ms, cost_micros, .. } = outcome;
+            let cost = cost_micros.map(number);
+            let counts = [outcome.attempts, outcome.turns, outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached];
+            let [attempts, turns, tokens_in, tokens_out, cached] = counts.map(number);
+            let more = ", ended_at = ?4, reason = ?5, exit_code = ?6, verified = ?7, cancelled = ?8, attempts = ?9, turns = ?10, \
+                 tokens_in = ?11, tokens_out = ?12, tokens_cached = ?13, cost_micros = ?14, summary = ?15, bytes = ?16, synced = 0";
+            journal.commit_safely(
+                more,
+                rusqlite::params![
+                    ended_at_ms, reason, outcome.exit_code, outcome.verified, outcome.cancelled, attempts, turns, tokens_in,
+                    tokens_out, cached, cost, summary, bytes
+                ],
+            )
+        })
+    }
+
+    /// Commits how far the journal goes, and more of the run's row, with a sync of the write-ahead log: of all commits before, that is.
+    fn commit_safely(&mut self, more: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), StoreError> {
+        let seq = number(self.seq);
+        let sql = format!("UPDATE runs SET safe_seq = ?2, safe_hash = ?3{more} WHERE no = ?1");
+        let values = [&[&self.no as &dyn rusqlite::ToSql, &seq, &self.link], values].concat();
+        let changed = empty_full_log(&self.store.db)
+            .and_then(|()| self.store.db.execute_batch("PRAGMA synchronous = FULL"))
+            .and_then(|()| self.store.db.execute(&sql, values.as_slice()))
+            .and_then(|changed| self.store.db.execute_batch("PRAGMA synchronous = NORMAL").map(|()| changed));
+        if changed.map_err(self.store.fault("sync"))? != 1 {
+            return Err(StoreError::Unknown { name: self.run.to_string() });
+        }
+        self.safe = Some(self.seq);
+        Ok(())
+    }
+
+    /// Writes data into a file of its own, named by its digest, safe from a crash of the machine.
+    fn write_blob(&self, name: &str, data: &str) -> Result<(), StoreError> {
+        let blobs = self.folder().blobs();
+        if !blobs.is_dir() {
+            make_private(&blobs)?;
+            blobs.ancestors().skip(1).take(3).try_for_each(sync_folder)?; // the run's, that of all runs, the project's
+        }
+        let path = blobs.join(name);
+        if path.exists() { Ok(()) } else { write_whole(&path, data.as_bytes()) }
+    }
+
+    fn guard(&mut self, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        if self.is_broken {
+            return Err(StoreError::Broken { run: self.run.clone() });
+        }
+        let done = work(self);
+        self.is_broken = done.is_err();
+        done
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_are_lines_in_order_and_a_second_writer_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        let mut journal = Journal::create(&path).unwrap();
-        journal.append("{\"a\":\"\\n\\u2028\"}").unwrap();
-        journal.append("{\"b\":2}").unwrap();
-        journal.sync().unwrap();
-        assert!(Journal::create(&path).is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"a\":\"\\n\\u2028\"}\n{\"b\":2}\n");
+impl Store {
+    /// A connection of its own to the same database.
+    fn again(&self) -> Result<Self, StoreError> {
+        Ok(Self { db: schema::open(&self.path())?, project: self.project.clone() })
     }
+}
 
-    #[test]
-    fn after_a_failed_write_nothing_is_written_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        let mut journal = Journal::create(&path).unwrap();
-        journal.append("1").unwrap();
-        journal.file = File::open(&path).unwrap(); // read-only: the next write fails
-        assert!(journal.append("2").is_err());
-        journal.file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-        assert!(journal.append("3").is_err());
-        assert!(journal.sync().is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
+/// Moves a long write-ahead log into the database, so that the next commit begins it anew. It costs syncs, so it is done where one is
+/// waited for anyway, and not in the middle of appending.
+fn empty_full_log(db: &Connection) -> rusqlite::Result<()> {
+    let pages = |sql| db.query_row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+    let (written, moved) = pages("PRAGMA wal_checkpoint(NOOP)")?;
+    if written >= FULL_LOG && moved < written {
+        pages("PRAGMA wal_checkpoint(PASSIVE)")?;
     }
+    Ok(())
 }

@@ -4,6 +4,7 @@
 use crate::support::{
     Ended, Fledge, Model, call, garbled, hang, needs, nothing, refuse, say, shell, status, words, write,
 };
+use fledge::store::RunState;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -259,6 +260,22 @@ fn state_that_cannot_be_written_ends_with_8_before_a_model_is_asked() {
     run.must_exit(8);
     assert!(run.stderr.contains("FLEDGE_STATE_DIR"), "{}", run.stderr);
     assert_eq!(model.count(), 0);
+}
+
+#[test]
+fn a_disk_that_is_full_in_the_middle_of_a_run_ends_with_8_and_what_was_written_stays() {
+    // No file may grow beyond 400 kB: the reports are far below that, and the journal's log is not.
+    let full = "trap '' XFSZ; ulimit -f 800; exec \"$@\"";
+    let many =
+        (0..30).map(|turn| shell(&format!("head -c 20000 /dev/zero | tr '\\0' {}", char::from(b'A' + turn % 26))));
+    let model = Model::new(many.chain([write("done", ""), say("Done.")]).collect::<Vec<_>>());
+    let run = Fledge::simple(&model).under(&["sh", "-c", full, "sh"]).run();
+    let report = run.must_be(8, "io_error");
+    assert_eq!(report["verified"], false);
+    let kinds = run.kinds(); // whole, or it could not be read
+    assert!(kinds.len() > 10 && !kinds.contains(&"ReportSaved".to_owned()), "{kinds:?}");
+    assert_eq!(run.row().state, RunState::Interrupted);
+    assert!(model.count() < 31, "{}", model.count());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The journal is enough: its events, fed to a fresh machine, give the report again.
 
-use crate::support::{Ended, Fledge, Model, call, nothing, say, shell, status, words, write};
+use crate::support::{Ended, Fledge, Model, call, nothing, say, shell, status, write};
 use fledge::moment::Moment;
 use fledge::run::{Action, Event, Run, StateName};
+use fledge::store::{RunRow, RunState};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -10,10 +11,9 @@ use serde_json::{Value, json};
 #[track_caller]
 fn replayed(run: &Ended) -> (Run, Vec<Action>) {
     let (mut machine, mut actions) = (Run::new(), Vec::new());
-    for line in run.journal().into_iter().skip(1) {
-        let at: Moment = serde_json::from_value(line["at_ms"].clone()).unwrap();
-        let event: Event = serde_json::from_value(line["event"].clone()).unwrap();
-        actions.extend(machine.handle(at, event));
+    for record in run.journal() {
+        let event: Event = serde_json::from_str(&record.data).unwrap();
+        actions.extend(machine.handle(Moment(record.at_ms), event));
     }
     (machine, actions)
 }
@@ -89,6 +89,19 @@ fn a_run_that_was_cancelled_in_the_middle_of_a_command() {
 }
 
 #[test]
+fn a_run_that_was_killed_is_interrupted_and_its_journal_is_whole() {
+    let model = Model::new([write("half", "1\n"), shell("echo begun; sleep 60").saying("Going on.")]);
+    let mut running = Fledge::simple(&model).arg("--json").start();
+    running.wait_for("{\"text\":\"begun");
+    running.signal(Signal::KILL);
+    let run = running.end();
+    assert_eq!((run.code, run.row().state), (None, RunState::Interrupted));
+    let turn = ["ModelCompleted", "ToolFinished", "HooksFinished", "ModelCompleted"];
+    assert_eq!(run.kinds(), [["TaskSubmitted", "PlanReady"].as_slice(), &turn].concat());
+    assert_eq!(replayed(&run).0.state(), StateName::Executing);
+}
+
+#[test]
 fn a_report_that_could_not_be_copied() {
     let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
@@ -98,21 +111,25 @@ fn a_report_that_could_not_be_copied() {
 }
 
 #[test]
-fn the_first_line_says_what_the_journal_is_and_every_other_is_an_event_in_order() {
+fn the_row_says_what_ran_and_how_it_ended_and_the_journal_has_every_event_in_order() {
     let model = Model::new([shell("echo one"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).run();
     let report = run.must_be(0, "verified");
-    let journal = run.journal();
-    let head = &journal[0];
-    assert_eq!((&head["schema_version"], &head["run"]), (&json!(1), &report["run"]));
-    assert_eq!((&head["fledge"], &head["workspace"]), (&report["fledge"], &report["workspace"]));
-    let types = words(journal.iter().skip(1).map(|line| &line["event"]["type"]));
-    let turn = ["model_completed", "tool_finished", "hooks_finished"];
+    let RunRow { head, state: RunState::Ended(end) } = run.row() else { panic!("{:?}", run.row()) };
+    assert_eq!((head.journal_version, json!(head.id.as_str())), (1, report["run"].clone()));
+    assert_eq!([json!(head.fledge), json!(head.workspace)], [report["fledge"].clone(), report["workspace"].clone()]);
+    assert_eq!(
+        (end.reason.as_str(), end.exit_code, end.verified, end.summary.as_str()),
+        ("verified", 0, true, "Done.")
+    );
+    assert_eq!((end.attempts, json!(end.turns)), (1, report["turns"].clone()));
+    let kinds = run.kinds();
+    let turn = ["ModelCompleted", "ToolFinished", "HooksFinished"];
     let wanted: Vec<&str> =
-        ["task_submitted", "plan_ready"].into_iter().chain(turn).chain(turn).chain(["model_completed"]).collect();
-    assert_eq!(types[..9], wanted);
-    assert_eq!(types[9..], ["gate_finished", "report_saved"]);
-    let times: Vec<u64> = journal.iter().skip(1).map(|line| line["at_ms"].as_u64().unwrap()).collect();
+        ["TaskSubmitted", "PlanReady"].into_iter().chain(turn).chain(turn).chain(["ModelCompleted"]).collect();
+    assert_eq!(kinds[..9], wanted);
+    assert_eq!(kinds[9..], ["GateFinished", "ReportSaved"]);
+    let times: Vec<u64> = run.journal().iter().map(|record| record.at_ms).collect();
     assert!(times.is_sorted(), "{times:?}");
 }
 

@@ -1,6 +1,7 @@
 //! What a run of the program came to: its exit code, what it printed, and what it left on disk.
 
 use super::Fledge;
+use fledge::store::{Filter, Record, RunRow, Store};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,10 +59,31 @@ impl Ended {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The lines of the journal of its one run.
+    /// The records of the journal of its one run.
     #[track_caller]
-    pub(crate) fn journal(&self) -> Vec<Value> {
-        json_lines(&fs::read_to_string(self.run_folder().join("events.jsonl")).unwrap())
+    pub(crate) fn journal(&self) -> Vec<Record> {
+        let run = self.row().head.id;
+        self.store().events(&run, 0).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// The kinds of event in that journal, in order.
+    #[track_caller]
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        self.journal().into_iter().map(|record| record.kind).collect()
+    }
+
+    /// The row of its one run.
+    #[track_caller]
+    pub(crate) fn row(&self) -> RunRow {
+        let mut rows = self.store().runs(&Filter::default()).unwrap();
+        assert_eq!(rows.len(), 1, "{}", self.story());
+        rows.remove(0)
+    }
+
+    /// What is kept of the workspace.
+    fn store(&self) -> Store {
+        let workspace = self.folder.path().join("workspace").canonicalize().unwrap();
+        Store::open(&self.folder.path().join("state"), &workspace).unwrap()
     }
 
     /// The lines of standard output, each JSON.

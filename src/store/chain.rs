@@ -1,0 +1,39 @@
+//! The chain that ties the records of a journal together: each carries a digest over the one before it, its number, time, kind and
+//! data, and the first one over the head of the run. What was changed, lost or swapped does not fit.
+
+use super::{RunHead, TaskCopy};
+use ring::digest::{Context, Digest, SHA256, digest};
+
+/// One link.
+pub(super) type Link = [u8; 32];
+
+/// The link before the first record.
+pub(super) fn first(head: &RunHead, task: &TaskCopy) -> Link {
+    let text = serde_json::to_vec(&(head, task)).unwrap_or_default();
+    plain(digest(&SHA256, &text))
+}
+
+/// The link of a record with data of this digest.
+pub(super) fn next(before: &Link, seq: u64, at_ms: u64, kind: &str, data: &Link) -> Link {
+    let mut context = Context::new(&SHA256);
+    for part in [before.as_slice(), &seq.to_be_bytes(), &at_ms.to_be_bytes(), data, kind.as_bytes()] {
+        context.update(part);
+    }
+    plain(context.finish())
+}
+
+/// The digest of data.
+pub(super) fn of(data: &str) -> Link {
+    plain(digest(&SHA256, data.as_bytes()))
+}
+
+/// As the name of a file.
+pub(super) fn hex(link: &Link) -> String {
+    link.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn plain(digest: Digest) -> Link {
+    let mut link = Link::default();
+    link.copy_from_slice(digest.as_ref());
+    link
+}

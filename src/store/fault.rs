@@ -1,0 +1,67 @@
+//! Why something could not be kept or found again.
+
+use crate::id::RunId;
+use rusqlite::ErrorCode;
+use std::io;
+use std::path::Path;
+
+/// Something could not be kept, or not be found again.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
+pub enum StoreError {
+    /// A file or folder; `verb` follows "cannot".
+    #[error("cannot {verb} {path}")]
+    File { verb: &'static str, path: String, source: io::Error },
+    /// The database; `verb` follows "cannot".
+    #[error("cannot {verb} {path}")]
+    Database { verb: &'static str, path: String, source: Box<dyn std::error::Error + Send + Sync> },
+    /// The database was written by a newer fledge.
+    #[error(
+        "{path} has version {found} of the schema, and this fledge knows versions up to {known}: use the newer fledge, or another FLEDGE_STATE_DIR"
+    )]
+    Newer { path: String, found: i64, known: i64 },
+    /// The file is no database, or the database of something else.
+    #[error("{path} is not a database of fledge: move it away, or use another FLEDGE_STATE_DIR")]
+    Foreign { path: String },
+    /// The database itself is damaged.
+    #[error("{path} is damaged: {what}")]
+    Corrupt { path: String, what: String },
+    /// A journal is damaged at the record `seq`; those before it are whole.
+    #[error("the journal of run {run} is damaged at record {seq}: {what}")]
+    Damaged { run: RunId, seq: u64, what: String },
+    /// Another process drives the run.
+    #[error("run {run} is being driven by {holder}")]
+    Held { run: RunId, holder: String },
+    /// An earlier write of this journal failed.
+    #[error("nothing more is written to the journal of run {run}: an earlier write failed")]
+    Broken { run: RunId },
+    /// No run goes by this name.
+    #[error("there is no run `{name}`")]
+    Unknown { name: String },
+    /// More than one run's id begins like this.
+    #[error("`{name}` is the start of more than one run: {}", .candidates.iter().map(RunId::as_str).collect::<Vec<_>>().join(", "))]
+    Ambiguous { name: String, candidates: Vec<RunId> },
+    /// Another run has this key.
+    #[error("the run key `{key}` belongs to run {run}")]
+    KeyTaken { key: String, run: RunId },
+}
+
+impl StoreError {
+    pub(crate) fn new(verb: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::File { verb, path: path.display().to_string(), source }
+    }
+
+    pub(super) fn database(verb: &'static str, path: &Path, error: rusqlite::Error) -> Self {
+        let path = path.display().to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::Foreign { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, what: error.to_string() },
+            _ => Self::Database { verb, path, source: Box::new(error) },
+        }
+    }
+
+    /// The cause alone, for a message that names the thing itself.
+    pub(crate) fn cause(&self) -> String {
+        std::error::Error::source(self).map_or_else(|| self.to_string(), ToString::to_string)
+    }
+}

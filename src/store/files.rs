@@ -1,0 +1,180 @@
+//! Single files and folders: made for their owner alone, written whole or not at all, read within bounds.
+
+use super::StoreError;
+use ring::digest::{SHA256, digest};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Makes a folder and its parents, for its owner alone.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_private(folder: &Path) -> Result<(), StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| StoreError::new("make the folder", folder, source))
+}
+
+/// Makes the names in a folder safe from a crash of the machine.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|source| StoreError::new("sync the folder", folder, source))
+}
+
+/// The SHA-256 digest of some bytes, in lower-case hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a folder that may not exist yet is, or would be, in another one, which must be a canonical path.
+pub fn is_inside(folder: &Path, outer: &Path) -> bool {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).is_some_and(|real| real.starts_with(outer))
+}
+
+/// Writes a file whole or not at all, for its owner alone: a temporary file beside it, synced, then renamed over it. Through a link
+/// to where it leads; what is there and is no regular file, a pipe for example, is written to as it is.
+///
+/// # Errors
+/// When any of it fails; what was there before is then still there.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_over(path, bytes, 0o600)
+}
+
+/// The same for everybody whom the umask lets read it: what others are to pick up.
+///
+/// # Errors
+/// When any of it fails; what was there before is then still there.
+pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_over(path, bytes, 0o666)
+}
+
+fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+    let fail = |source| StoreError::new("write", path, source);
+    let is_handle = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place));
+    if is_handle || fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return OpenOptions::new().append(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(fail);
+    }
+    let path = &destination(path);
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let mut temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
+    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    temporary.persist(path).map_err(|error| fail(error.error))?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+}
+
+/// Where a path leads, also when there is nothing yet.
+fn destination(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40; // as the kernel does (path_resolution(7))
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+/// Writes a new file whole or not at all, for everybody whom the umask lets read it. `Ok(false)` when there is one already,
+/// which stays as it is.
+///
+/// # Errors
+/// When any of it fails; there is then no such file.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    let fail = |source| StoreError::new("write", path, source);
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    let mut temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
+    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => File::open(folder).and_then(|folder| folder.sync_all()).map(|()| true).map_err(fail),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(fail(error.error)),
+    }
+}
+
+/// Reads a text file of at most `limit` bytes. `Ok(None)` when there is no such file.
+///
+/// # Errors
+/// When it cannot be read, is larger, or is not UTF-8.
+pub fn read_text(path: &Path, limit: usize) -> Result<Option<String>, StoreError> {
+    let fail = |source| StoreError::new("read", path, source);
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+        Ok(meta) if !meta.is_file() => return Err(fail(io::Error::other("not a regular file"))),
+        Ok(meta) if meta.len() > limit as u64 => {
+            return Err(fail(io::Error::other(format!("{} bytes, where at most {limit} are read", meta.len()))));
+        }
+        Ok(_) => {}
+    }
+    fs::read_to_string(path).map(Some).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_inside_however_it_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (outer, outside) = (root.join("outer"), root.join("outside"));
+        fs::create_dir_all(outer.join("in")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outer, root.join("link")).unwrap();
+        for (folder, is) in
+            [("outer/in/new/x", true), ("link/new", true), ("outer", true), ("outside/x", false), ("outer2", false)]
+        {
+            assert_eq!(is_inside(&root.join(folder), &outer), is, "{folder}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_written_through_and_a_pipe_is_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        write_whole(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_its_old_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("missing").join("report.json");
+        assert!(write_whole(&path, b"new").is_err());
+        let path = dir.path().join("report.json");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_file_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text");
+        assert_eq!(read_text(&path, 4).unwrap(), None);
+        fs::write(&path, "text").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), Some("text".into()));
+        assert!(read_text(&path, 3).is_err());
+        assert!(read_text(dir.path(), 4).is_err());
+    }
+
+    #[test]
+    fn a_new_file_is_never_written_over_another_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lane.yaml");
+        assert!(write_new(&path, b"first").unwrap());
+        assert!(!write_new(&path, b"second").unwrap());
+        std::os::unix::fs::symlink("nowhere", dir.path().join("link")).unwrap();
+        assert!(!write_new(&dir.path().join("link"), b"third").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+}

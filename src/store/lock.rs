@@ -1,0 +1,63 @@
+//! Who drives a run: a locked file in its folder that says who. The lock dies with its holder, however that ends.
+
+use super::{RunDir, StoreError};
+use crate::id::RunId;
+use jiff::Timestamp;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often, and how long apart, it is tried: whoever looks whether a run is driven holds the lock for an instant.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The right to write to a run, as long as it is held.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of a run whose folder is there.
+    pub(super) fn take(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
+        let path = path(folder);
+        let fail = |source| StoreError::new("lock", &path, source);
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(fail)?;
+        let mut tries = 0;
+        while let Err(error) = file.try_lock() {
+            match error {
+                TryLockError::Error(source) => return Err(fail(source)),
+                TryLockError::WouldBlock if tries < TRIES => std::thread::sleep(PAUSE),
+                TryLockError::WouldBlock => return Err(StoreError::Held { run: run.clone(), holder: said(&path) }),
+            }
+            tries += 1;
+        }
+        let host = rustix::system::uname();
+        let text = format!("process {} on {}\n", std::process::id(), host.nodename().to_string_lossy());
+        file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).map_err(fail)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Who drives a run, if anybody does.
+pub(super) fn holder(folder: &RunDir) -> Option<String> {
+    let path = path(folder);
+    let file = File::open(&path).ok()?;
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| said(&path))
+}
+
+fn path(folder: &RunDir) -> PathBuf {
+    folder.path().join("lock")
+}
+
+/// Who wrote the file, and when.
+fn said(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let since =
+        fs::metadata(path).and_then(|meta| meta.modified()).ok().and_then(|time| Timestamp::try_from(time).ok());
+    let who = if text.is_empty() { "another process" } else { text.trim_end() };
+    since.map_or_else(|| who.to_owned(), |since| format!("{who} since {since:.0}"))
+}

@@ -1,0 +1,149 @@
+//! Removing old runs: their rows, their folders, the space that they took. Never one that is being driven, nor a young one that can be
+//! taken up again.
+
+use super::events::unsigned;
+use super::lock::Lock;
+use super::{Store, StoreError, make_private};
+use crate::id::RunId;
+use rusqlite::{Transaction, TransactionBehavior};
+use std::fs;
+use std::io::ErrorKind;
+use walkdir::WalkDir;
+
+/// How long and how much is kept. A run goes as soon as one of these says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Milliseconds since the end of a run, or since the start of one that did not end.
+    pub age_ms: Option<i64>,
+    /// So many of the newest runs.
+    pub runs: Option<u64>,
+    /// So many bytes of the newest runs: journals, logs, outputs.
+    pub bytes: Option<u64>,
+}
+
+impl Default for Retention {
+    /// 30 days, 1000 runs, 1 GiB.
+    fn default() -> Self {
+        Self { age_ms: Some(30 * 24 * 3_600_000), runs: Some(1000), bytes: Some(1 << 30) }
+    }
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// The runs, the newest first.
+    pub runs: Vec<RunId>,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What is to be known of a run to decide whether it goes.
+struct Kept {
+    no: i64,
+    id: RunId,
+    at_ms: i64,
+    has_ended: bool,
+    bytes: u64,
+}
+
+impl Store {
+    /// Removes the runs that are not to be kept at this time, in milliseconds since 1970. Cheap when there are none.
+    ///
+    /// # Errors
+    /// When the database or a folder cannot be read or removed; what was begun is finished the next time.
+    pub fn prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
+        let gone = self.project.join("removed");
+        remove_all(&gone)?;
+        let (mut pruned, mut bytes) = (Pruned::default(), 0_u64);
+        for (place, run) in (0_u64..).zip(self.kept()?) {
+            bytes = bytes.saturating_add(run.bytes);
+            let is_old = keep.age_ms.is_some_and(|age| now_ms.saturating_sub(run.at_ms) > age);
+            let is_beyond = keep.runs.is_some_and(|most| place >= most) || keep.bytes.is_some_and(|most| bytes > most);
+            if (is_old || (is_beyond && run.has_ended)) && self.remove(&run)? {
+                pruned.bytes += run.bytes;
+                pruned.runs.push(run.id);
+            }
+        }
+        if !pruned.runs.is_empty() {
+            remove_all(&gone)?;
+            self.shrink().map_err(self.fault("shrink"))?;
+        }
+        Ok(pruned)
+    }
+
+    /// Gives the pages that are free now back to the file system, with the next checkpoint. Each step of the pragma frees one.
+    fn shrink(&self) -> rusqlite::Result<()> {
+        let mut statement = self.db.prepare("PRAGMA incremental_vacuum")?;
+        let mut steps = statement.query([])?;
+        while steps.next()?.is_some() {}
+        Ok(())
+    }
+
+    /// All runs, the newest first.
+    fn kept(&self) -> Result<Vec<Kept>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<(Kept, bool)>> {
+            let sql = "SELECT no, id, coalesce(ended_at, started_at), ended_at IS NOT NULL, coalesce(bytes, 0), bytes IS NULL \
+                 FROM runs ORDER BY no DESC";
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                let (no, id, at_ms, has_ended) =
+                    (row.get(0)?, RunId::new(row.get::<_, String>(1)?), row.get(2)?, row.get(3)?);
+                Ok((Kept { no, id, at_ms, has_ended, bytes: unsigned(row, 4)? }, row.get(5)?))
+            })?;
+            rows.collect()
+        };
+        let mut runs = Vec::new();
+        for (mut run, is_unknown) in read().map_err(self.fault("read"))? {
+            if is_unknown {
+                run.bytes = bytes_of(self, &run.id, run.no)?;
+            }
+            runs.push(run);
+        }
+        Ok(runs)
+    }
+
+    /// Removes a run unless it is being driven. The folder is put aside first: if this is interrupted, the row is still there to say
+    /// that the run must go, and the rest of the folder is found.
+    fn remove(&self, run: &Kept) -> Result<bool, StoreError> {
+        let folder = self.folder(&run.id);
+        let _lock = match Lock::take(&folder, &run.id) {
+            Ok(lock) => Some(lock),
+            Err(StoreError::Held { .. }) => return Ok(false),
+            Err(_) if !folder.path().exists() => None,
+            Err(error) => return Err(error),
+        };
+        let gone = self.project.join("removed");
+        make_private(&gone)?;
+        let aside = fs::rename(folder.path(), gone.join(run.id.as_str()));
+        if let (Err(error), true) = (aside, folder.path().exists()) {
+            return Err(StoreError::new("remove", folder.path(), error));
+        }
+        let work = || -> rusqlite::Result<()> {
+            let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+            for sql in [
+                "DELETE FROM events WHERE run = ?1",
+                "DELETE FROM tasks WHERE run = ?1",
+                "DELETE FROM runs WHERE no = ?1",
+            ] {
+                transaction.execute(sql, [run.no])?;
+            }
+            transaction.commit()
+        };
+        work().map(|()| true).map_err(self.fault("remove a run from"))
+    }
+}
+
+/// How much a run takes: its rows and the files in its folder.
+pub(super) fn bytes_of(store: &Store, run: &RunId, no: i64) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(sum(octet_length(data)), 0) FROM events WHERE run = ?1";
+    let rows = store.db.query_row(sql, [no], |row| unsigned(row, 0)).map_err(store.fault("read"))?;
+    let files = WalkDir::new(store.folder(run).path()).into_iter().flatten().filter_map(|entry| entry.metadata().ok());
+    Ok(files.filter(|meta| meta.is_file()).map(|meta| meta.len()).fold(rows, u64::saturating_add))
+}
+
+fn remove_all(folder: &std::path::Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::new("remove", folder, error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

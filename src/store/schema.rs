@@ -1,0 +1,185 @@
+//! The database of a project: how it is opened, told from others, and brought up to date.
+
+use super::StoreError;
+use super::files::sync_folder;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// The name of the file.
+pub(super) const FILE: &str = "fledge.db";
+/// Says in a database's head that it is one of fledge: "fldg".
+const APPLICATION: i64 = 0x666c_6467;
+/// How long a write waits for those of other processes. To wait is better than to lose a run.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What every connection sets. Commits are written without a sync, and the write-ahead log is emptied in `Journal::sync`; 16 MB of it is
+/// for whoever never syncs.
+const CONNECTION: &str =
+    "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304;
+    PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
+
+/// One step each from a version of the schema to the next. What was released is never changed.
+const MIGRATIONS: &[&str] = &[RUNS, MEMORY];
+
+/// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
+/// from one that goes no further. `synced` is what a server was sent of it.
+const RUNS: &str = "
+    CREATE TABLE runs (
+        no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run_key TEXT UNIQUE, parent TEXT,
+        title TEXT NOT NULL, source TEXT NOT NULL, task_digest TEXT NOT NULL, workspace TEXT NOT NULL, models TEXT NOT NULL,
+        fledge TEXT NOT NULL, journal_version INTEGER NOT NULL, started_at INTEGER NOT NULL,
+        ended_at INTEGER, reason TEXT, exit_code INTEGER, verified INTEGER, cancelled INTEGER, attempts INTEGER, turns INTEGER,
+        tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, cost_micros INTEGER, summary TEXT,
+        bytes INTEGER, safe_seq INTEGER NOT NULL, safe_hash BLOB NOT NULL, synced INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE tasks (run INTEGER PRIMARY KEY, text TEXT NOT NULL, settings TEXT NOT NULL) STRICT;
+    CREATE TABLE events (
+        run INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB,
+        hash BLOB NOT NULL, PRIMARY KEY (run, seq), CHECK ((data IS NULL) <> (blob IS NULL))
+    ) STRICT, WITHOUT ROWID;";
+
+/// What agents remember from run to run, and its words.
+const MEMORY: &str = "
+    CREATE TABLE memory (
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, text TEXT NOT NULL, run TEXT, created_at INTEGER NOT NULL, expires_at INTEGER
+    ) STRICT;
+    CREATE VIRTUAL TABLE memory_words USING fts5 (text, content = 'memory', content_rowid = 'id');
+    CREATE TRIGGER memory_added AFTER INSERT ON memory BEGIN
+        INSERT INTO memory_words (rowid, text) VALUES (new.id, new.text);
+    END;
+    CREATE TRIGGER memory_removed AFTER DELETE ON memory BEGIN
+        INSERT INTO memory_words (memory_words, rowid, text) VALUES ('delete', old.id, old.text);
+    END;
+    CREATE TRIGGER memory_changed AFTER UPDATE ON memory BEGIN
+        INSERT INTO memory_words (memory_words, rowid, text) VALUES ('delete', old.id, old.text);
+        INSERT INTO memory_words (rowid, text) VALUES (new.id, new.text);
+    END;";
+
+/// Opens the database, new or old.
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    open_up_to(path, MIGRATIONS)
+}
+
+fn open_up_to(path: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
+    let mut db = connect(path)?;
+    let version = version(&db, path, migrations)?;
+    keep_others_out(path)?;
+    if version < migrations.len() {
+        migrate(&mut db, path, migrations)?;
+    }
+    Ok(db)
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let fail = |error| StoreError::database("open", path, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags).map_err(fail)?;
+    db.busy_timeout(PATIENCE).and_then(|()| db.execute_batch(CONNECTION)).map_err(fail)?;
+    Ok(db)
+}
+
+/// Makes the file its owner's alone; those that SQLite puts beside it get the same mode. By its name: closing a handle of our own would
+/// drop the locks that other connections of this process hold.
+fn keep_others_out(path: &Path) -> Result<(), StoreError> {
+    let mode = fs::metadata(path).map(|meta| meta.permissions().mode() & 0o777);
+    let closed = match mode {
+        Ok(0o600) => Ok(()),
+        Ok(_) => fs::set_permissions(path, Permissions::from_mode(0o600)),
+        Err(error) => Err(error),
+    };
+    closed.map_err(|source| StoreError::new("keep others out of", path, source))
+}
+
+/// How many migrations it has seen; 0 for one that is empty.
+fn version(db: &Connection, path: &Path, migrations: &[&str]) -> Result<usize, StoreError> {
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version";
+    let found = db.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+    let (application, found, tables) = found.map_err(|error| StoreError::database("read", path, error))?;
+    let path = path.display().to_string();
+    match (application, found, tables) {
+        (0, 0, 0) => Ok(0),
+        (APPLICATION, 1.., _) => {
+            let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+            usize::try_from(found).ok().filter(|found| *found <= migrations.len()).ok_or(StoreError::Newer {
+                path,
+                found,
+                known,
+            })
+        }
+        _ => Err(StoreError::Foreign { path }),
+    }
+}
+
+/// Goes from version to version, each in one transaction. One process at a time: another one that comes waits.
+fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+    let lock = path.with_extension("migrating");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
+    let held = file.and_then(|file| file.lock().map(|()| file));
+    let _held = held.map_err(|source| StoreError::new("lock", &lock, source))?;
+    let fail = |error| StoreError::database("bring up to date", path, error);
+    let mut at = version(db, path, migrations)?;
+    if at == 0 {
+        // The first only counts before anything is written.
+        db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;").map_err(fail)?;
+        let folders = path.ancestors().skip(1).take(2).filter(|folder| !folder.as_os_str().is_empty());
+        folders.into_iter().try_for_each(sync_folder)?;
+    }
+    while let Some(step) = migrations.get(at) {
+        at += 1;
+        let work = |transaction: &Transaction<'_>| {
+            transaction.execute_batch(step)?;
+            transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {at};"))
+        };
+        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+        work(&transaction).and_then(|()| transaction.commit()).map_err(fail)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(FILE);
+        let old = open_up_to(&path, &MIGRATIONS[..1]).unwrap();
+        let event = "INSERT INTO events (run, seq, at, kind, data, hash) VALUES (1, 1, 2, 'A', 'one', x'00')";
+        old.execute_batch(event).unwrap();
+        assert!(matches!(open_up_to(&path, &[]), Err(StoreError::Newer { found: 1, known: 0, .. })));
+        drop(old);
+        let db = open(&path).unwrap();
+        assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
+        let data: String = db.query_row("SELECT data FROM events", [], |row| row.get(0)).unwrap();
+        assert_eq!(data, "one");
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_version_before() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(FILE);
+        let broken = [RUNS, "CREATE TABLE more (a) STRICT; CREATE TABLE runs (a)"];
+        assert!(open_up_to(&path, &broken).is_err());
+        let db = open(&path).unwrap();
+        assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
+    }
+
+    #[test]
+    fn memory_is_found_by_its_words() {
+        let home = tempfile::tempdir().unwrap();
+        let db = open(&home.path().join(FILE)).unwrap();
+        let found = |word: &str| -> i64 {
+            let sql = "SELECT count(*) FROM memory_words WHERE memory_words MATCH ?1";
+            db.query_row(sql, [word], |row| row.get(0)).unwrap()
+        };
+        db.execute_batch("INSERT INTO memory (kind, text, created_at) VALUES ('fact', 'dates are in UTC', 1)").unwrap();
+        assert_eq!((found("utc"), found("zone")), (1, 0));
+        db.execute_batch("UPDATE memory SET text = 'dates have a zone'").unwrap();
+        assert_eq!((found("utc"), found("zone")), (0, 1));
+        db.execute_batch("DELETE FROM memory").unwrap();
+        assert_eq!(found("zone"), 0);
+    }
+}

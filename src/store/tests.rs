@@ -1,0 +1,310 @@
+//! The store on real files: what is kept, what is found again, who may write, what is removed.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+/// A store in a folder of its own.
+pub(super) fn store() -> (TempDir, Store) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), Path::new("/a/app")).unwrap();
+    (home, store)
+}
+
+pub(super) fn head(id: &str) -> RunHead {
+    RunHead {
+        id: RunId::new(id),
+        run_key: None,
+        parent: None,
+        title: "Title".into(),
+        source: "task.md".into(),
+        task_digest: "d1".into(),
+        workspace: "/a/app".into(),
+        models: vec!["a/b".into(), "c/d".into()],
+        fledge: "0.1.0".into(),
+        journal_version: 1,
+        started_at_ms: 1_000,
+    }
+}
+
+pub(super) fn copy() -> TaskCopy {
+    TaskCopy { text: "Do it.".into(), settings: "{}".into() }
+}
+
+pub(super) fn begin(store: &Store, id: &str) -> Journal {
+    Journal::create(store, &head(id), &copy()).unwrap()
+}
+
+fn end(store: &Store, id: &str, exit_code: u8, ended_at_ms: i64) {
+    begin(store, id).finish(&Outcome { exit_code, ended_at_ms, ..Outcome::default() }).unwrap();
+}
+
+/// Every record of a run, or the first error.
+pub(super) fn records(store: &Store, id: &str) -> Result<Vec<Record>, StoreError> {
+    store.events(&RunId::new(id), 0)?.collect()
+}
+
+fn data(store: &Store, id: &str) -> Vec<String> {
+    records(store, id).unwrap().into_iter().map(|record| record.data).collect()
+}
+
+fn ids(rows: &[RunRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.head.id.as_str()).collect()
+}
+
+#[test]
+fn records_come_back_in_order_and_as_they_were() {
+    let (_home, store) = store();
+    let mut journal = begin(&store, "r");
+    let wanted: Vec<Record> = (1..=200_u64)
+        .map(|seq| Record { seq, at_ms: seq * 3, kind: format!("K{}", seq % 7), data: format!("\n\u{2028}\0{seq}") })
+        .collect();
+    for record in &wanted {
+        journal.append(record.at_ms, &record.kind, &record.data).unwrap();
+    }
+    assert_eq!(records(&store, "r").unwrap(), wanted);
+    let rest: Vec<Record> = store.events(&RunId::new("r"), 150).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rest, wanted[150..]);
+    assert!(store.events(&RunId::new("r"), 200).unwrap().next().is_none());
+    assert!(matches!(store.events(&RunId::new("r"), 201), Err(StoreError::Damaged { seq: 201, .. })));
+}
+
+#[test]
+fn a_journal_is_taken_up_where_it_ended() {
+    let (_home, store) = store();
+    let mut journal = begin(&store, "r");
+    journal.append(1, "A", "1").unwrap();
+    journal.finish(&Outcome::default()).unwrap();
+    drop(journal);
+    let (mut journal, found) = Journal::reopen(&store, &RunId::new("r")).unwrap();
+    assert_eq!(found, [Record { seq: 1, at_ms: 1, kind: "A".into(), data: "1".into() }]);
+    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Running { .. }));
+    journal.append(2, "B", "2").unwrap();
+    drop(journal);
+    assert_eq!(store.run(&RunId::new("r")).unwrap().state, RunState::Interrupted);
+    assert_eq!(data(&store, "r"), ["1", "2"]);
+}
+
+#[test]
+fn a_run_has_one_writer_and_a_second_one_is_told_who() {
+    let (_home, store) = store();
+    let journal = begin(&store, "r");
+    let error = Journal::reopen(&store, &RunId::new("r")).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("run r is being driven by process {} on ", std::process::id())), "{error}");
+    assert!(error.contains(" since 20"), "{error}");
+    drop(journal);
+    assert!(Journal::reopen(&store, &RunId::new("r")).is_ok());
+}
+
+#[test]
+fn large_data_is_in_a_file_of_its_own_and_is_verified() {
+    let (_home, store) = store();
+    let large = "x".repeat(70_000);
+    let mut journal = begin(&store, "r");
+    journal.append(1, "A", &large).unwrap();
+    journal.append(2, "B", &large).unwrap();
+    let blob = store.folder(&RunId::new("r")).blobs().join(sha256(large.as_bytes()));
+    assert_eq!(fs::read_to_string(&blob).unwrap(), large);
+    assert_eq!(data(&store, "r"), [large.clone(), large.clone()]);
+    fs::write(&blob, large.replace('x', "y")).unwrap();
+    assert!(matches!(records(&store, "r"), Err(StoreError::Damaged { seq: 1, .. })));
+    fs::remove_file(&blob).unwrap();
+    assert!(matches!(records(&store, "r"), Err(StoreError::Damaged { seq: 1, .. })));
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_written_again() {
+    let (_home, store) = store();
+    let mut journal = begin(&store, "r");
+    journal.append(1, "A", "1").unwrap();
+    store.db.execute_batch("ALTER TABLE events RENAME TO elsewhere").unwrap();
+    assert!(matches!(journal.append(2, "B", "2"), Err(StoreError::Database { .. })));
+    store.db.execute_batch("ALTER TABLE elsewhere RENAME TO events").unwrap();
+    assert!(matches!(journal.append(3, "C", "3"), Err(StoreError::Broken { .. })));
+    assert!(matches!(journal.sync(), Err(StoreError::Broken { .. })));
+    assert!(matches!(journal.finish(&Outcome::default()), Err(StoreError::Broken { .. })));
+    assert_eq!(data(&store, "r"), ["1"]);
+}
+
+#[test]
+fn several_runs_write_to_one_database_at_once() {
+    let (home, store) = store();
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let home = home.path();
+            scope.spawn(move || {
+                let store = Store::open(home, Path::new("/a/app")).unwrap();
+                let mut journal = begin(&store, &format!("r{number}"));
+                for at in 0..100 {
+                    journal.append(at, "A", &format!("{number} {at}")).unwrap();
+                    if at % 20 == 0 {
+                        journal.sync().unwrap();
+                    }
+                }
+                journal.finish(&Outcome::default()).unwrap();
+            });
+        }
+    });
+    for number in 0..4 {
+        let wanted: Vec<String> = (0..100).map(|at| format!("{number} {at}")).collect();
+        assert_eq!(data(&store, &format!("r{number}")), wanted);
+    }
+}
+
+#[test]
+fn a_database_is_made_once_by_many_that_open_it_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| Store::open(home.path(), Path::new("/a/app")).unwrap());
+        }
+    });
+}
+
+#[test]
+fn what_a_run_leaves_is_readable_by_its_owner_alone() {
+    let (_home, store) = store();
+    let mut journal = begin(&store, "r");
+    journal.append(1, "A", &"x".repeat(70_000)).unwrap();
+    write_whole(&journal.folder().report(), b"{}").unwrap();
+    let open = walkdir::WalkDir::new(&store.project).into_iter().flatten();
+    let open = open.filter(|entry| entry.metadata().unwrap().permissions().mode() & 0o077 != 0);
+    assert_eq!(open.map(|entry| entry.path().to_owned()).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    assert!(store.project.join("fledge.db-wal").exists() && store.project.join("fledge.db-shm").exists());
+}
+
+#[test]
+fn others_are_kept_out_of_a_database_that_was_open_to_them() {
+    let (home, store) = store();
+    let path = store.path();
+    drop(store);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    Store::open(home.path(), Path::new("/a/app")).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn runs_are_listed_newest_first_and_page_by_page() {
+    let (_home, store) = store();
+    for (id, exit_code) in [("a", 0), ("b", 1), ("c", 0), ("d", 4)] {
+        end(&store, id, exit_code, 2_000);
+    }
+    let running = begin(&store, "e");
+    let page = store.runs(&Filter { limit: 3, ..Filter::default() }).unwrap();
+    assert_eq!(ids(&page), ["e", "d", "c"]);
+    assert!(matches!(page[0].state, RunState::Running { .. }));
+    assert_eq!(
+        (&page[0].head, &page[2].state),
+        (&head("e"), &RunState::Ended(Outcome { ended_at_ms: 2_000, ..Outcome::default() }))
+    );
+    let before = Some(page[2].head.id.clone());
+    assert_eq!(ids(&store.runs(&Filter { before, ..Filter::default() }).unwrap()), ["b", "a"]);
+    assert_eq!(ids(&store.runs(&Filter { failed: true, ..Filter::default() }).unwrap()), ["d", "b"]);
+    drop(running);
+    assert_eq!(store.run(&RunId::new("e")).unwrap().state, RunState::Interrupted);
+}
+
+#[test]
+fn a_run_is_found_by_what_people_type() {
+    let (_home, store) = store();
+    end(&store, "0198-aa", 1, 1);
+    Journal::create(&store, &RunHead { run_key: Some("nightly".into()), ..head("0198-ab") }, &copy()).unwrap();
+    end(&store, "0199", 0, 1);
+    for (name, run) in [
+        ("last", "0199"),
+        ("last-failed", "0198-aa"),
+        ("0198-ab", "0198-ab"),
+        ("nightly", "0198-ab"),
+        ("0199", "0199"),
+        ("0198-aa", "0198-aa"),
+    ] {
+        assert_eq!(store.find(name).unwrap(), RunId::new(run), "{name}");
+    }
+    let errors = ["0198", "0198-b", "", "%"].map(|name| store.find(name).unwrap_err().to_string());
+    let wanted = [
+        "`0198` is the start of more than one run: 0198-aa, 0198-ab",
+        "there is no run `0198-b`",
+        "there is no run ``",
+        "there is no run `%`",
+    ];
+    assert_eq!(errors, wanted);
+}
+
+#[test]
+fn a_run_key_belongs_to_one_run() {
+    let (_home, store) = store();
+    let keyed = |id| RunHead { run_key: Some("nightly".into()), ..head(id) };
+    Journal::create(&store, &keyed("a"), &copy()).unwrap();
+    let error = Journal::create(&store, &keyed("b"), &copy()).unwrap_err();
+    assert_eq!(error.to_string(), "the run key `nightly` belongs to run a");
+    assert!(!store.folder(&RunId::new("b")).path().exists());
+    assert!(Journal::create(&store, &head("a"), &copy()).is_err());
+    assert!(store.folder(&RunId::new("a")).path().exists());
+}
+
+#[test]
+fn old_runs_go_with_everything_that_they_took() {
+    let (_home, store) = store();
+    for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {
+        let mut journal = begin(&store, id);
+        (0..50).for_each(|at| journal.append(at, "A", &"x".repeat(4_000)).unwrap());
+        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
+    }
+    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let before = fs::metadata(store.path()).unwrap().len();
+    let keep = Retention { age_ms: Some(15), runs: None, bytes: None };
+    let pruned = store.prune(&keep, 40).unwrap();
+    assert_eq!(pruned.runs, [RunId::new("b"), RunId::new("a")]);
+    assert!((400_000..420_000).contains(&pruned.bytes), "{}", pruned.bytes);
+    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    assert!(fs::metadata(store.path()).unwrap().len() < before / 2);
+    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["c"]);
+    let left: Vec<_> =
+        fs::read_dir(store.project.join("runs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["c"]);
+    assert_eq!(records(&store, "c").unwrap().len(), 50);
+    assert_eq!(store.prune(&keep, 40).unwrap(), Pruned::default());
+}
+
+#[test]
+fn beyond_the_number_or_the_size_only_ended_runs_go() {
+    let everything = Retention { age_ms: Some(1 << 40), runs: Some(0), bytes: Some(0) };
+    let (_home, store) = store();
+    end(&store, "a", 0, 1);
+    drop(begin(&store, "interrupted"));
+    let running = begin(&store, "running");
+    end(&store, "b", 1, 1);
+    let one = Retention { runs: Some(1), ..everything.clone() };
+    assert_eq!(store.prune(&Retention { bytes: None, ..one }, 5_000).unwrap().runs, [RunId::new("a")]);
+    assert_eq!(store.prune(&everything, 5_000).unwrap().runs, [RunId::new("b")]);
+    let old = Retention { age_ms: Some(0), ..everything };
+    assert_eq!(store.prune(&old, 5_000).unwrap().runs, [RunId::new("interrupted")]);
+    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["running"]);
+    drop(running);
+}
+
+#[test]
+fn a_removal_that_was_interrupted_is_finished() {
+    let (_home, store) = store();
+    end(&store, "a", 0, 1);
+    let gone = store.project.join("removed");
+    make_private(&gone).unwrap();
+    fs::rename(store.folder(&RunId::new("a")).path(), gone.join("a")).unwrap();
+    let pruned = store.prune(&Retention { runs: Some(0), ..Retention::default() }, 5_000).unwrap();
+    assert_eq!((pruned.runs, gone.exists()), (vec![RunId::new("a")], false));
+    assert!(store.runs(&Filter::default()).unwrap().is_empty());
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_written_is_named() {
+    let error = Store::open(Path::new("/proc/fledge"), Path::new("/a/app")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot make the folder /proc/fledge/app-"), "{error}");
+    let (home, store) = store();
+    let path = store.path();
+    drop(store);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let error = Store::open(home.path(), Path::new("/a/app")).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot open {}", path.display()));
+}
