@@ -56,6 +56,11 @@ pub(super) fn speak_to_runner() {
     TO_RUNNER.store(true, Ordering::Relaxed);
 }
 
+/// Whether that is so.
+pub(super) fn is_for_runner() -> bool {
+    TO_RUNNER.load(Ordering::Relaxed)
+}
+
 /// Writes a command for GitHub's runner.
 pub(super) fn command(command: &str) {
     live::above(&format!("{}\n", one_line(command)));
@@ -73,17 +78,29 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
 
 /// Writes all at once, so that nothing comes between.
 fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
+    let text = painted(pieces, is_colourful()) + end;
+    log(&text);
+}
+
+/// Lines for standard output, in colour where that is a terminal that wants it.
+pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
+    let is_colourful = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    let lines: Vec<String> = lines.iter().map(|line| painted(line, is_colourful).trim_end().to_owned()).collect();
+    let text = lines.join("\n");
+    if is_for_runner() { github::inert(&text) } else { text }
+}
+
+fn painted<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
     let paint = |(tone, text): &(Tone, T)| {
         let (text, style) = (harmless(text.as_ref()), tone.style());
-        if is_colourful() { format!("{style}{text}{style:#}") } else { text.into_owned() }
+        if is_colourful && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
-    let text: String = pieces.iter().map(paint).chain([end.to_owned()]).collect();
-    log(&text);
+    pieces.iter().map(paint).collect()
 }
 
 /// Writes text that is harmless already.
 pub(super) fn log(text: &str) {
-    if TO_RUNNER.load(Ordering::Relaxed) { live::above(&github::inert(text)) } else { live::above(text) }
+    if is_for_runner() { live::above(&github::inert(text)) } else { live::above(text) }
 }
 
 /// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a

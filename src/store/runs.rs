@@ -229,13 +229,13 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn short(&self, run: &RunId) -> Result<String, StoreError> {
-        let sql = "SELECT id FROM (SELECT max(id) AS id FROM runs WHERE id < ?1 UNION ALL SELECT min(id) FROM runs WHERE id > ?1) \
-             WHERE id IS NOT NULL";
-        let read =
-            || -> rusqlite::Result<Vec<RunId>> { self.db.prepare(sql)?.query_map([run.as_str()], id)?.collect() };
-        let alike =
-            |other: &RunId| run.as_str().chars().zip(other.as_str().chars()).take_while(|(a, b)| a == b).count();
-        let most = read().map_err(self.fault("read"))?.iter().map(alike).max().unwrap_or(0);
+        // Those beside it in their order have the longest start in common with it.
+        let sql = "SELECT (SELECT id FROM runs WHERE id < ?1 ORDER BY id DESC LIMIT 1), \
+             (SELECT id FROM runs WHERE id > ?1 ORDER BY id LIMIT 1)";
+        let beside = |row: &Row<'_>| Ok([row.get::<_, Option<String>>(0)?, row.get(1)?]);
+        let beside = self.db.query_row(sql, [run.as_str()], beside).map_err(self.fault("read"))?;
+        let alike = |other: &String| run.as_str().chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        let most = beside.iter().flatten().map(alike).max().unwrap_or(0);
         Ok(run.as_str().chars().take(SHORT.max(most + 1)).collect())
     }
 
