@@ -11,6 +11,9 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::path::Path;
 
+/// Columns of a project's name.
+const PROJECT: usize = 12;
+
 /// Arguments of `fledge runs list`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "running"])))]
@@ -114,7 +117,7 @@ fn table(runs: &[(String, RunRow)], now_ms: i64, with_project: bool, width: Opti
             let pad = " ".repeat(widths[column].saturating_sub(cells(&text)));
             match column {
                 9 => {
-                    let room = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(8));
+                    let room = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(2));
                     line.push((tone, fit(&text, room)));
                 }
                 3..=7 => line.extend([(Tone::Plain, pad), (tone, text), (Tone::Plain, "  ".into())]),
@@ -144,7 +147,7 @@ fn cells_of(short: &str, row: &RunRow, now_ms: i64, on_terminal: bool) -> [(Tone
         known(end.map(|end| count(end.tokens_in.saturating_add(end.tokens_out)))),
         known(end.and_then(|end| end.cost_micros).map(money)),
         known(data::duration_ms(row, now_ms).map(seconds)),
-        known(project.map(|name| paint::one_line(&name))),
+        known(project.map(|name| fit(&paint::one_line(&name), PROJECT))),
         (Tone::Plain, paint::one_line(&head.title)),
     ]
 }
