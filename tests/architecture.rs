@@ -51,7 +51,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("spawn_blocking", &["cli/run.rs", "driver/perform.rs", "gate/mod.rs", "tool/host.rs", "watch/mod.rs"]),
     ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
     ("SystemTime::now", &[]),
-    ("Timestamp::now", &["driver/mod.rs", "provider/transport/"]),
+    ("Timestamp::now", &["cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
     ("reqwest", &["provider/"]),
     ("notify", &["watch/ears.rs"]),

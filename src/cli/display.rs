@@ -2,10 +2,10 @@
 
 use super::live::Live;
 use super::paint::{self, Tone};
-use super::steps::{self, Story, Told};
+use super::steps::{self, Line, Story, Told};
 use crate::chat::Detail;
 use crate::driver::Briefing;
-use crate::report::{self, count, seconds};
+use crate::report::{self, Fact, count, seconds};
 use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
 use crate::verdict::{Reason, StepProgress};
@@ -140,17 +140,7 @@ impl Display {
 
     #[expect(clippy::too_many_arguments, reason = "one line is made of these")]
     fn tool(&mut self, name: &str, args: &Value, denied: bool, ms: u64, output: &str, changed: bool, detail: &Detail) {
-        let first = cut(output.lines().next().unwrap_or_default(), GIST);
-        let (tone, result) = match detail {
-            _ if denied => (Tone::Warn, format!("refused: {first}")),
-            Detail::Output { timed_out: true, .. } => (Tone::Bad, "timed out".into()),
-            Detail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
-            Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
-            Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
-            _ if !self.succeeded => (Tone::Bad, format!("failed: {first}")),
-            Detail::Output { .. } | Detail::None | Detail::Diff(_) if changed => (Tone::Good, "done".into()),
-            Detail::Output { .. } | Detail::None | Detail::Diff(_) => (Tone::Faint, first),
-        };
+        let (tone, result) = upshot(denied, self.succeeded, changed, output, detail);
         let (call, time) = (format!("  {} ", paint::one_line(name)), format!("{}  ", cut(&gist_of_args(args), GIST)));
         let slow = if ms >= 1000 { format!(" ({})", seconds(ms)) } else { String::new() };
         self.line(&[(Tone::Strong, &call), (Tone::Plain, &time), (tone, &result), (Tone::Faint, &slow)]);
@@ -212,7 +202,7 @@ impl Display {
 }
 
 /// How the run ended, and unless only errors are wanted, the summary.
-pub(super) fn closing(result: &TaskResult, only_errors: bool) {
+pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
     let (tone, mark) = match result.reason {
         Reason::Verified => (Tone::Good, "✓ verified"),
         Reason::Skipped => (Tone::Warn, "✓ done, not verified"),
@@ -220,13 +210,16 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) {
         reason => (Tone::Bad, reason.row().word),
     };
     let message = if result.verified || result.cancelled { String::new() } else { format!(": {}", result.message) };
-    let message = message.replace('\n', "\n  ");
-    paint::line(&[(tone, mark), (Tone::Plain, &message)]);
+    let mut lines = vec![vec![(tone, mark.to_owned()), (Tone::Plain, message.replace('\n', "\n  "))]];
     if !only_errors {
-        for fact in report::closing(result) {
-            paint::line(&[(Tone::Faint, &format!("  {:<9}", fact.about)), (Tone::Plain, &paint::one_line(&fact.says))]);
-        }
+        lines.extend(report::closing(result).iter().map(fact));
     }
+    lines
+}
+
+/// A line of a summary.
+pub(super) fn fact(fact: &Fact) -> Line {
+    vec![(Tone::Faint, format!("  {:<9}", fact.about)), (Tone::Plain, paint::one_line(&fact.says))]
 }
 
 /// The plan of a dry run, as text.
@@ -256,8 +249,23 @@ pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
     text
 }
 
+/// What came of a tool call, in a few words.
+pub(super) fn upshot(denied: bool, succeeded: bool, changed: bool, output: &str, detail: &Detail) -> (Tone, String) {
+    let first = cut(output.lines().next().unwrap_or_default(), GIST);
+    match detail {
+        _ if denied => (Tone::Warn, format!("refused: {first}")),
+        Detail::Output { timed_out: true, .. } => (Tone::Bad, "timed out".into()),
+        Detail::Output { exit_code: Some(0), .. } => (Tone::Good, "exit 0".into()),
+        Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
+        Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
+        _ if !succeeded => (Tone::Bad, format!("failed: {first}")),
+        Detail::Output { .. } | Detail::None | Detail::Diff(_) if changed => (Tone::Good, "done".into()),
+        Detail::Output { .. } | Detail::None | Detail::Diff(_) => (Tone::Faint, first),
+    }
+}
+
 /// The argument that tells most about a call: its path, command or pattern, else the first text.
-fn gist_of_args(args: &Value) -> String {
+pub(super) fn gist_of_args(args: &Value) -> String {
     let named = ["path", "command", "pattern"].iter().find_map(|key| args.get(key)?.as_str());
     let first = || args.as_object()?.values().find_map(Value::as_str);
     let gist = named.or_else(first).unwrap_or_default();

@@ -223,7 +223,7 @@ pub(super) fn clock(ms: u64) -> String {
 }
 
 /// The text, or as much of its start as there is room for.
-fn fit(text: &str, room: usize) -> String {
+pub(super) fn fit(text: &str, room: usize) -> String {
     if cells(text) <= room {
         return text.to_owned();
     }
@@ -239,7 +239,7 @@ fn fit(text: &str, room: usize) -> String {
 }
 
 /// The cells that a text takes: never fewer than a terminal shows, which may draw several characters as one.
-fn cells(text: &str) -> usize {
+pub(super) fn cells(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 

@@ -7,6 +7,7 @@ mod live;
 mod outlet;
 mod paint;
 mod run;
+mod runs;
 mod signals;
 mod steps;
 
@@ -43,6 +44,8 @@ enum Verb {
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand)]
     Lanes(lanes::LanesVerb),
+    /// Look at runs that are over, under way or interrupted
+    Runs(runs::RunsArguments),
 }
 
 /// Does what the command line says.
@@ -66,6 +69,7 @@ pub fn main() -> ExitCode {
     let done = match arguments.verb {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
+        Verb::Runs(arguments) => runs::run(arguments, &environment),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))

@@ -78,12 +78,24 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
 
 /// Writes all at once, so that nothing comes between.
 fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
+    let text = painted(pieces, is_colourful()) + end;
+    log(&text);
+}
+
+/// Lines for standard output, in colour where that is a terminal that wants it.
+pub(super) fn page<T: AsRef<str>>(lines: &[Vec<(Tone, T)>]) -> String {
+    let is_colourful = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    let lines: Vec<String> = lines.iter().map(|line| painted(line, is_colourful).trim_end().to_owned()).collect();
+    let text = lines.join("\n");
+    if speaks_to_runner() { github::inert(&text) } else { text }
+}
+
+fn painted<T: AsRef<str>>(pieces: &[(Tone, T)], is_colourful: bool) -> String {
     let paint = |(tone, text): &(Tone, T)| {
         let (text, style) = (harmless(text.as_ref()), tone.style());
-        if is_colourful() { format!("{style}{text}{style:#}") } else { text.into_owned() }
+        if is_colourful && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
-    let text: String = pieces.iter().map(paint).chain([end.to_owned()]).collect();
-    log(&text);
+    pieces.iter().map(paint).collect()
 }
 
 /// Writes text that is harmless already.

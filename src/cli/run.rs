@@ -140,7 +140,7 @@ fn close(result: &TaskResult, arguments: &RunArguments) {
     if arguments.quiet && result.verified {
         return;
     }
-    super::display::closing(result, arguments.quiet);
+    super::display::closing(result, arguments.quiet).iter().for_each(|line| paint::line(line));
 }
 
 fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {

@@ -68,7 +68,7 @@ fn tokens(result: &TaskResult) -> String {
         text.push_str(&format!(", {} of the input cached", count(usage.cached_tokens)));
     }
     if let Some(micros) = usage.cost_micros {
-        text.push_str(&format!(", ${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100));
+        text.push_str(&format!(", {}", money(micros)));
     }
     text
 }
@@ -84,6 +84,11 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Millionths of a US dollar as people read them: `$0.0123`.
+pub fn money(micros: u64) -> String {
+    format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
 /// A time in milliseconds as people read it: `0.4s`, `12.3s`, `2m05s`, `1h02m`.

@@ -4,8 +4,9 @@ mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod lane;
 pub mod lane_data;
+pub mod story;
 
-pub use human::{Fact, closing, count, seconds};
+pub use human::{Fact, closing, count, money, seconds};
 
 use crate::run::TaskResult;
 use serde::Serialize;

@@ -91,6 +91,12 @@ impl Iterator for Events<'_> {
 }
 
 impl Events<'_> {
+    /// The link of the record that was given out last, in hexadecimal; before the first one, that of the run's head and task. The
+    /// digest over the link before, number and time (8 bytes each, big-endian), the SHA-256 digest of the data, and the kind.
+    pub fn hash(&self) -> String {
+        chain::hex(&self.link)
+    }
+
     fn advance(&mut self) -> Result<Option<Record>, StoreError> {
         if self.page.is_empty() {
             self.page = self.read().map_err(self.store.fault("read"))?;

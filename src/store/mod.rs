@@ -22,10 +22,11 @@ pub use folder::{RunDir, durations, project_dir};
 pub use journal::Journal;
 pub use lane_dir::LaneDir;
 pub use prune::{Pruned, Retention};
-pub use runs::{Filter, Outcome, RunHead, RunRow, RunState, TaskCopy};
+pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
 
 use crate::id::RunId;
 use rusqlite::Connection;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What is kept of one project. Any number of these may be open at once, in any number of processes.
@@ -45,6 +46,38 @@ impl Store {
         let project = project_dir(state, workspace);
         make_private(&project.join("runs"))?;
         Ok(Self { db: schema::open(&project.join(schema::FILE))?, project })
+    }
+
+    /// The same for who only looks: `Ok(None)` where nothing is kept of the project yet, and nothing is made.
+    ///
+    /// # Errors
+    /// As those of [`Store::open`].
+    pub fn existing(state: &Path, workspace: &Path) -> Result<Option<Self>, StoreError> {
+        Self::of(project_dir(state, workspace))
+    }
+
+    /// What is kept of every project, in the order of the names of their folders: each, or why it cannot be opened.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn all(state: &Path) -> Result<Vec<Result<Self, StoreError>>, StoreError> {
+        let fail = |source| StoreError::new("read the folder", state, source);
+        let entries = match std::fs::read_dir(state) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(fail)?,
+        };
+        let mut folders =
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(fail)?;
+        folders.sort();
+        Ok(folders.into_iter().filter_map(|folder| Self::of(folder).transpose()).collect())
+    }
+
+    fn of(project: PathBuf) -> Result<Option<Self>, StoreError> {
+        let path = project.join(schema::FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        Ok(Some(Self { db: schema::open(&path)?, project }))
     }
 
     /// The folder of a run, which may not be there.

@@ -2,7 +2,7 @@
 //! taken up again.
 
 use super::events::unsigned;
-use super::lock::Lock;
+use super::lock::{self, Lock};
 use super::{Store, StoreError, make_private};
 use crate::id::RunId;
 use rusqlite::{Transaction, TransactionBehavior};
@@ -37,6 +37,13 @@ pub struct Pruned {
     pub bytes: u64,
 }
 
+impl Pruned {
+    fn add(&mut self, run: Kept) {
+        self.bytes = self.bytes.saturating_add(run.bytes);
+        self.runs.push(run.id);
+    }
+}
+
 /// What is to be known of a run to decide whether it goes.
 struct Kept {
     no: i64,
@@ -54,14 +61,10 @@ impl Store {
     pub fn prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
         let gone = self.project.join("removed");
         remove_all(&gone)?;
-        let (mut pruned, mut bytes) = (Pruned::default(), 0_u64);
-        for (place, run) in (0_u64..).zip(self.kept()?) {
-            bytes = bytes.saturating_add(run.bytes);
-            let is_old = keep.age_ms.is_some_and(|age| now_ms.saturating_sub(run.at_ms) > age);
-            let is_beyond = keep.runs.is_some_and(|most| place >= most) || keep.bytes.is_some_and(|most| bytes > most);
-            if (is_old || (is_beyond && run.has_ended)) && self.remove(&run)? {
-                pruned.bytes += run.bytes;
-                pruned.runs.push(run.id);
+        let mut pruned = Pruned::default();
+        for run in self.beyond(keep, now_ms)? {
+            if self.remove(&run)? {
+                pruned.add(run);
             }
         }
         if !pruned.runs.is_empty() {
@@ -69,6 +72,31 @@ impl Store {
             self.shrink().map_err(self.fault("shrink"))?;
         }
         Ok(pruned)
+    }
+
+    /// What [`Store::prune`] would remove now.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn would_prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
+        let mut pruned = Pruned::default();
+        let beyond = self.beyond(keep, now_ms)?.into_iter();
+        beyond.filter(|run| lock::holder(&self.folder(&run.id)).is_none()).for_each(|run| pruned.add(run));
+        Ok(pruned)
+    }
+
+    /// The runs that are not to be kept, driven ones among them.
+    fn beyond(&self, keep: &Retention, now_ms: i64) -> Result<Vec<Kept>, StoreError> {
+        let (mut beyond, mut bytes) = (Vec::new(), 0_u64);
+        for (place, run) in (0_u64..).zip(self.kept()?) {
+            bytes = bytes.saturating_add(run.bytes);
+            let is_old = keep.age_ms.is_some_and(|age| now_ms.saturating_sub(run.at_ms) > age);
+            let is_beyond = keep.runs.is_some_and(|most| place >= most) || keep.bytes.is_some_and(|most| bytes > most);
+            if is_old || (is_beyond && run.has_ended) {
+                beyond.push(run);
+            }
+        }
+        Ok(beyond)
     }
 
     /// Gives the pages that are free now back to the file system, with the next checkpoint. Each step of the pragma frees one.

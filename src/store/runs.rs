@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Candidates that are named when the start of an id is not enough.
 const CANDIDATES: u32 = 5;
+/// Characters of an id that are shown.
+const SHORT: usize = 8;
 const COLUMNS: &str = "id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, started_at, ended_at, \
     reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary";
 
@@ -108,13 +110,45 @@ pub struct Filter {
     pub limit: u32,
     /// Only those that began before this one: for the next page.
     pub before: Option<RunId>,
-    /// Only those that ended with another exit code than 0.
-    pub failed: bool,
+    /// Only those that are so.
+    pub only: Option<Only>,
+}
+
+/// What runs may have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// They ended with another exit code than 0.
+    Failed,
+    /// They ended, and the work counts.
+    Verified,
+    /// They did not end, and nobody drives them.
+    Interrupted,
+    /// Somebody drives them.
+    Running,
+}
+
+impl Only {
+    /// As far as the database can say it.
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
+            Self::Verified => "ended_at IS NOT NULL AND verified",
+            Self::Interrupted | Self::Running => "ended_at IS NULL",
+        }
+    }
+
+    fn is(self, state: &RunState) -> bool {
+        match self {
+            Self::Failed | Self::Verified => matches!(state, RunState::Ended(_)),
+            Self::Interrupted => *state == RunState::Interrupted,
+            Self::Running => matches!(state, RunState::Running { .. }),
+        }
+    }
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { limit: 50, before: None, failed: false }
+        Self { limit: 50, before: None, only: None }
     }
 }
 
@@ -124,15 +158,18 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        let condition = filter.only.map_or("1", Only::condition);
         let sql = format!(
             "SELECT {COLUMNS} FROM runs WHERE (?1 IS NULL OR no < (SELECT no FROM runs WHERE id = ?1)) \
-             AND (NOT ?2 OR (ended_at IS NOT NULL AND exit_code <> 0)) ORDER BY no DESC LIMIT ?3"
+             AND ({condition}) ORDER BY no DESC"
         );
         let before = filter.before.as_ref().map(RunId::as_str);
+        let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(&row.state));
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
-            let rows = statement.query_map(params![before, filter.failed, filter.limit], |row| self.row(row))?;
-            rows.collect()
+            let rows = statement.query_map([before], |row| self.row(row))?;
+            // Who drives a run is in no row, so they are counted here; SQLite goes no further than it is asked to.
+            rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
         };
         read().map_err(self.fault("read"))
     }
@@ -185,6 +222,21 @@ impl Store {
             }
             (None, _) => Err(StoreError::Unknown { name: name.into() }),
         }
+    }
+
+    /// The start of a run's id that no other one has: 8 characters, or as many more as it takes.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn short(&self, run: &RunId) -> Result<String, StoreError> {
+        // Those beside it in their order have the longest start in common with it.
+        let sql = "SELECT (SELECT id FROM runs WHERE id < ?1 ORDER BY id DESC LIMIT 1), \
+             (SELECT id FROM runs WHERE id > ?1 ORDER BY id LIMIT 1)";
+        let beside = |row: &Row<'_>| Ok([row.get::<_, Option<String>>(0)?, row.get(1)?]);
+        let beside = self.db.query_row(sql, [run.as_str()], beside).map_err(self.fault("read"))?;
+        let alike = |other: &String| run.as_str().chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        let most = beside.iter().flatten().map(alike).max().unwrap_or(0);
+        Ok(run.as_str().chars().take(SHORT.max(most + 1)).collect())
     }
 
     /// Writes the row of a new run, and gives its number.

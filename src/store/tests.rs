@@ -200,9 +200,63 @@ fn runs_are_listed_newest_first_and_page_by_page() {
     );
     let before = Some(page[2].head.id.clone());
     assert_eq!(ids(&store.runs(&Filter { before, ..Filter::default() }).unwrap()), ["b", "a"]);
-    assert_eq!(ids(&store.runs(&Filter { failed: true, ..Filter::default() }).unwrap()), ["d", "b"]);
     drop(running);
     assert_eq!(store.run(&RunId::new("e")).unwrap().state, RunState::Interrupted);
+}
+
+#[test]
+fn runs_are_listed_by_how_they_ended_or_did_not() {
+    let (_home, store) = store();
+    for id in ["a", "b"] {
+        begin(&store, id).finish(&Outcome { verified: true, ..Outcome::default() }).unwrap();
+        end(&store, &format!("{id}-failed"), 1, 1);
+        drop(begin(&store, &format!("{id}-interrupted")));
+    }
+    let running = begin(&store, "r");
+    let only = |only, limit| ids(&store.runs(&Filter { limit, only: Some(only), before: None }).unwrap()).join(" ");
+    assert_eq!(only(Only::Failed, 9), "b-failed a-failed");
+    assert_eq!(only(Only::Verified, 9), "b a");
+    assert_eq!(only(Only::Interrupted, 9), "b-interrupted a-interrupted");
+    assert_eq!(only(Only::Interrupted, 1), "b-interrupted");
+    assert_eq!(only(Only::Running, 1), "r");
+    drop(running);
+}
+
+#[test]
+fn the_short_form_of_an_id_is_that_of_no_other_run() {
+    let (_home, store) = store();
+    for id in ["0198a2b3-c4d5-7001", "0198a2b3-c4d5-7002", "0198a2b3-c4", "0199a2b3-c4d5-7001", "x"] {
+        end(&store, id, 0, 1);
+    }
+    let shorts: Vec<(String, String)> = store
+        .runs(&Filter::default())
+        .unwrap()
+        .into_iter()
+        .map(|row| (store.short(&row.head.id).unwrap(), row.head.id.to_string()))
+        .collect();
+    let wanted = ["x", "0199a2b3", "0198a2b3-c4", "0198a2b3-c4d5-7002", "0198a2b3-c4d5-7001"];
+    assert_eq!(shorts.iter().map(|(short, _)| short.as_str()).collect::<Vec<_>>(), wanted);
+    for (short, id) in shorts {
+        assert_eq!(store.find(&short).unwrap().as_str(), id);
+    }
+}
+
+#[test]
+fn who_only_looks_makes_nothing_and_finds_every_project() {
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join("state");
+    assert!(Store::existing(&state, Path::new("/a/app")).unwrap().is_none());
+    assert!(Store::all(&state).unwrap().is_empty() && !state.exists());
+    for project in ["/a/app", "/b/app"] {
+        end(&Store::open(&state, Path::new(project)).unwrap(), project, 0, 1);
+    }
+    fs::create_dir(state.join("else")).unwrap();
+    let stores: Vec<Store> = Store::all(&state).unwrap().into_iter().map(Result::unwrap).collect();
+    let mut found: Vec<String> =
+        stores.iter().map(|store| ids(&store.runs(&Filter::default()).unwrap()).join(" ")).collect();
+    found.sort();
+    assert_eq!(found, ["/a/app", "/b/app"]);
+    assert!(Store::existing(&state, Path::new("/a/app")).unwrap().is_some());
 }
 
 #[test]
@@ -276,6 +330,8 @@ fn beyond_the_number_or_the_size_only_ended_runs_go() {
     let running = begin(&store, "running");
     end(&store, "b", 1, 1);
     let one = Retention { runs: Some(1), ..everything.clone() };
+    let would = store.would_prune(&Retention { age_ms: Some(0), ..everything.clone() }, 5_000).unwrap();
+    assert_eq!(would.runs, ["b", "interrupted", "a"].map(RunId::new));
     assert_eq!(store.prune(&Retention { bytes: None, ..one }, 5_000).unwrap().runs, [RunId::new("a")]);
     assert_eq!(store.prune(&everything, 5_000).unwrap().runs, [RunId::new("b")]);
     let old = Retention { age_ms: Some(0), ..everything };

@@ -4,7 +4,7 @@ mod data;
 mod files;
 mod init;
 mod list;
-mod log;
+pub(super) mod log;
 mod plan;
 mod run;
 mod screen;

@@ -1,0 +1,110 @@
+//! The row of a run as data, and its parts in words.
+
+use crate::cli::paint::Tone;
+use crate::store::{Outcome, RunRow, RunState};
+use serde_json::{Value, json};
+
+/// The version of what `fledge runs` gives out.
+pub(super) const RUNS_SCHEMA_VERSION: u32 = 1;
+
+/// A row as data. What is known only at the end is null until then.
+pub(super) fn row(row: &RunRow, short: &str) -> Value {
+    let head = &row.head;
+    let (state, holder, end) = match &row.state {
+        RunState::Running { holder } => ("running", Some(holder), None),
+        RunState::Interrupted => ("interrupted", None, None),
+        RunState::Ended(end) => ("ended", None, Some(end)),
+    };
+    json!({
+        "id": head.id,
+        "short_id": short,
+        "run_key": head.run_key,
+        "parent": head.parent,
+        "title": head.title,
+        "source": head.source,
+        "task_digest": head.task_digest,
+        "workspace": head.workspace,
+        "models": head.models,
+        "fledge": head.fledge,
+        "journal_version": head.journal_version,
+        "started_at": rfc3339(head.started_at_ms),
+        "state": state,
+        "holder": holder,
+        "outcome": end.map(outcome_data),
+    })
+}
+
+fn outcome_data(end: &Outcome) -> Value {
+    json!({
+        "ended_at": rfc3339(end.ended_at_ms),
+        "reason": end.reason,
+        "exit_code": end.exit_code,
+        "verified": end.verified,
+        "cancelled": end.cancelled,
+        "attempts": end.attempts,
+        "turns": end.turns,
+        "input_tokens": end.tokens_in,
+        "output_tokens": end.tokens_out,
+        "cached_tokens": end.tokens_cached,
+        "cost_micros": end.cost_micros,
+        "summary": end.summary,
+    })
+}
+
+/// A time in milliseconds since 1970 as RFC 3339 in UTC.
+pub(super) fn rfc3339(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map(|time| format!("{time:.3}")).unwrap_or_default()
+}
+
+/// How a run ended, or that it did not, in one word.
+pub(super) fn outcome(state: &RunState) -> &str {
+    match state {
+        RunState::Running { .. } => "running",
+        RunState::Interrupted => "interrupted",
+        RunState::Ended(end) => &end.reason,
+    }
+}
+
+/// How that word looks.
+pub(super) fn tone(state: &RunState) -> Tone {
+    match state {
+        RunState::Running { .. } => Tone::Strong,
+        RunState::Interrupted => Tone::Warn,
+        RunState::Ended(end) if end.cancelled || end.reason == "skipped" => Tone::Warn,
+        RunState::Ended(Outcome { exit_code: 0, .. }) => Tone::Good,
+        RunState::Ended(_) => Tone::Bad,
+    }
+}
+
+/// How long a run took, or has taken so far, in milliseconds; not known of one that was interrupted.
+pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
+    let end = match &row.state {
+        RunState::Running { .. } => now_ms,
+        RunState::Interrupted => return None,
+        RunState::Ended(end) => end.ended_at_ms,
+    };
+    u64::try_from(end.saturating_sub(row.head.started_at_ms)).ok()
+}
+
+/// How long ago something was, roughly.
+pub(super) fn ago(now_ms: i64, then_ms: i64) -> String {
+    let seconds = now_ms.saturating_sub(then_ms) / 1000;
+    match seconds {
+        ..0 => "in the future".into(),
+        0..60 => format!("{seconds}s ago"),
+        60..3_600 => format!("{}m ago", seconds / 60),
+        3_600..86_400 => format!("{}h ago", seconds / 3_600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_ago_is_said_roughly() {
+        let said = [-1_000, 0, 59_999, 60_000, 3_599_000, 7_200_000, 86_400_000 * 40].map(|ms| ago(ms, 0));
+        assert_eq!(said, ["in the future", "0s ago", "59s ago", "1m ago", "59m ago", "2h ago", "40d ago"]);
+    }
+}

@@ -1,0 +1,100 @@
+//! `fledge runs export`: a run's journal as JSON lines that can be read back and verified, or its conversation with its state.
+
+use super::super::failure::Failure;
+use super::super::outlet::has_place;
+use super::super::{no_output, print_data};
+use super::{Shelf, data, failed, story};
+use crate::chat::{Block, Role, ToolCall};
+use crate::report::story::Story;
+use crate::run::StateName;
+use crate::store::{Record, RunRow, Store, write_whole};
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Arguments of `fledge runs export`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The first line is the head of the run, each further one a record: seq, at_ms, kind, data, hash. The hash is the SHA-256\n\
+    digest of the hash before, seq and at_ms (8 bytes each, big-endian), the SHA-256 digest of data as it stands in the line, and\n\
+    kind. The hash of the head is the digest of `[head,task]` as they stand there."
+)]
+pub(in crate::cli) struct ExportArguments {
+    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// The conversation with its state, as one JSON document
+    #[arg(long)]
+    thread: bool,
+    /// Write to this file, for its owner alone, and not to standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Writes a run; gives the exit code.
+pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, Failure> {
+    arguments.output.as_deref().map_or(Ok(()), |path| has_place("--output", path))?;
+    let (store, row) = shelf.find(&arguments.run)?;
+    let mut whole = String::new();
+    let mut put = |line: &str| match &arguments.output {
+        None => print_data(line).map_err(no_output),
+        Some(_) => {
+            whole.push_str(line);
+            whole.push('\n');
+            Ok(())
+        }
+    };
+    if arguments.thread {
+        let (story, failure) = story(&store, &row);
+        failure.map_or(Ok(()), Err)?;
+        put(&thread(&row, &story).to_string())?;
+    } else {
+        journal(&store, &row, &mut put)?;
+    }
+    // Whole or not at all, and only when all of it could be read.
+    arguments.output.as_deref().map_or(Ok(()), |path| write_whole(path, whole.as_bytes()).map_err(failed))?;
+    Ok(0)
+}
+
+fn journal(store: &Store, row: &RunRow, put: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut events = store.events(&row.head.id, 0).map_err(failed)?;
+    let task = store.task(&row.head.id).map_err(failed)?;
+    // By hand, so that head and task stand there as they were digested: a map would sort them.
+    let text = |value: Result<String, serde_json::Error>| value.map_err(Failure::own);
+    let (head, task) = (text(serde_json::to_string(&row.head))?, text(serde_json::to_string(&task))?);
+    let end = &data::row(row, row.head.id.as_str())["outcome"];
+    let (version, hash) = (data::RUNS_SCHEMA_VERSION, events.hash());
+    put(&format!(r#"{{"schema_version":{version},"head":{head},"task":{task},"outcome":{end},"hash":"{hash}"}}"#))?;
+    while let Some(record) = events.next() {
+        let Record { seq, at_ms, kind, data } = record.map_err(failed)?;
+        let (kind, hash) = (Value::from(kind), events.hash());
+        put(&format!(r#"{{"seq":{seq},"at_ms":{at_ms},"kind":{kind},"data":{data},"hash":"{hash}"}}"#))?;
+    }
+    Ok(())
+}
+
+/// The conversation so far, what it is in the middle of, and what every model call of it begins with.
+fn thread(row: &RunRow, story: &Story) -> Value {
+    let run = &story.run;
+    json!({
+        "schema_version": data::RUNS_SCHEMA_VERSION,
+        "run": row.head.id,
+        "title": row.head.title,
+        "agent_state": { "kind": run.state(), "doing": run.label(), "pending_tool_calls": pending(story) },
+        "system": run.system(),
+        "tools": run.tools(),
+        "conversation": { "messages": run.conversation() },
+    })
+}
+
+/// The tool calls that have no result in the conversation: those of the model's newest message while it stands last in a run that
+/// is not over.
+fn pending(story: &Story) -> Vec<ToolCall> {
+    let last = story.run.conversation().last().filter(|last| last.role == Role::Assistant);
+    let is_active = story.run.state() == StateName::Executing;
+    let call = |block: &'_ Block| match block {
+        Block::ToolUse(call) => Some(call.clone()),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque { .. } => None,
+    };
+    last.filter(|_| is_active).map(|last| last.content.iter().filter_map(call).collect()).unwrap_or_default()
+}

@@ -1,0 +1,153 @@
+//! `fledge runs list`: the newest runs, of this project or of all.
+
+use super::super::failure::Failure;
+use super::super::live::{cells, fit};
+use super::super::paint::{self, Tone};
+use super::super::{no_output, print_data};
+use super::{Shelf, data, failed, show::width};
+use crate::report::{count, money, seconds};
+use crate::store::{Filter, Only, RunRow, RunState, Store};
+use clap::{ArgGroup, Args};
+use serde_json::json;
+use std::path::Path;
+
+/// Columns of a project's name.
+const PROJECT: usize = 12;
+
+/// Arguments of `fledge runs list`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "running"])))]
+pub(in crate::cli) struct ListArguments {
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..1_000_000))]
+    limit: u32,
+    /// Only runs that ended with another exit code than 0
+    #[arg(long)]
+    failed: bool,
+    /// Only runs that ended with exit code 0
+    #[arg(long)]
+    verified: bool,
+    /// Only runs that did not end and that nobody drives
+    #[arg(long)]
+    interrupted: bool,
+    /// Only runs that are under way
+    #[arg(long)]
+    running: bool,
+    /// Runs of all projects, not only of this folder
+    #[arg(long)]
+    all_projects: bool,
+}
+
+impl ListArguments {
+    fn filter(&self) -> Filter {
+        let only = [
+            (self.failed, Only::Failed),
+            (self.verified, Only::Verified),
+            (self.interrupted, Only::Interrupted),
+            (self.running, Only::Running),
+        ];
+        let only = only.into_iter().find_map(|(is_wanted, only)| is_wanted.then_some(only));
+        Filter { limit: self.limit + 1, before: None, only } // one more, to know whether there are more
+    }
+}
+
+/// Lists runs; gives the exit code.
+pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failure> {
+    let (mut stores, mut code): (Vec<Store>, u8) = (Vec::new(), 0);
+    if arguments.all_projects {
+        for store in Store::all(&shelf.state).map_err(failed)? {
+            match store {
+                Ok(store) => stores.push(store),
+                Err(error) => code = code.max(failed(error).show()), // what can be read is listed all the same
+            }
+        }
+    } else {
+        stores.extend(shelf.store()?);
+    }
+    let mut runs: Vec<(&Store, RunRow)> = Vec::new();
+    for store in &stores {
+        let rows = store.runs(&arguments.filter()).map_err(failed)?;
+        runs.extend(rows.into_iter().map(|row| (store, row)));
+    }
+    if arguments.all_projects {
+        runs.sort_by_key(|(_, row)| std::cmp::Reverse((row.head.started_at_ms, row.head.id.clone())));
+    }
+    let has_more = runs.len() > arguments.limit as usize;
+    runs.truncate(arguments.limit as usize);
+    let runs = runs.into_iter().map(|(store, row)| store.short(&row.head.id).map(|short| (short, row)));
+    let runs = runs.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    if arguments.json {
+        let rows: Vec<_> = runs.iter().map(|(short, row)| data::row(row, short)).collect();
+        let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "runs": rows, "has_more": has_more });
+        print_data(&all.to_string()).map_err(no_output)?;
+        return Ok(code);
+    }
+    if runs.is_empty() {
+        let whose = if arguments.all_projects { String::new() } else { format!(" of {}", shelf.workspace.display()) };
+        let such = if arguments.filter().only.is_some() { "such " } else { "" };
+        paint::line(&[(Tone::Plain, format!("no {such}runs{whose}"))]);
+        return Ok(code);
+    }
+    print_data(&paint::page(&table(&runs, shelf.now_ms, arguments.all_projects, width()))).map_err(no_output)?;
+    if has_more {
+        paint::line(&[(
+            Tone::Faint,
+            format!("there are more: --limit {} shows them", arguments.limit.saturating_mul(5)),
+        )]);
+    }
+    Ok(code)
+}
+
+/// One line for each run under a line that names the columns. `width` is that of the terminal, where there is one.
+fn table(runs: &[(String, RunRow)], now_ms: i64, with_project: bool, width: Option<usize>) -> Vec<Vec<(Tone, String)>> {
+    let names = ["id", "when", "outcome", "att", "turns", "tokens", "cost", "time", "project", "title"];
+    let mut rows = vec![names.map(|name| (Tone::Faint, name.to_owned()))];
+    rows.extend(runs.iter().map(|(short, row)| cells_of(short, row, now_ms, width.is_some())));
+    let has_cost = runs.iter().any(|(_, row)| matches!(&row.state, RunState::Ended(end) if end.cost_micros.is_some()));
+    let is_shown = |column: usize| (column != 6 || has_cost) && (column != 8 || with_project);
+    let widest = |column: usize| rows.iter().map(|row| cells(&row[column].1)).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..names.len()).map(widest).collect();
+    let before: usize = (0..9).filter(|column| is_shown(*column)).map(|column| widths[column] + 2).sum();
+    let line = |row: [(Tone, String); 10]| {
+        let mut line = Vec::new();
+        for (column, (tone, text)) in row.into_iter().enumerate().filter(|(column, _)| is_shown(*column)) {
+            let pad = " ".repeat(widths[column].saturating_sub(cells(&text)));
+            match column {
+                9 => {
+                    let room = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(2));
+                    line.push((tone, fit(&text, room)));
+                }
+                3..=7 => line.extend([(Tone::Plain, pad), (tone, text), (Tone::Plain, "  ".into())]),
+                _ => line.extend([(tone, text), (Tone::Plain, pad + "  ")]),
+            }
+        }
+        line
+    };
+    rows.into_iter().map(line).collect()
+}
+
+fn cells_of(short: &str, row: &RunRow, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10] {
+    let (head, state) = (&row.head, &row.state);
+    let when = if on_terminal { data::ago(now_ms, head.started_at_ms) } else { data::rfc3339(head.started_at_ms) };
+    let end = match state {
+        RunState::Ended(end) => Some(end),
+        RunState::Running { .. } | RunState::Interrupted => None,
+    };
+    let known = |text: Option<String>| (Tone::Plain, text.unwrap_or_else(|| "-".into()));
+    let project = Path::new(&head.workspace).file_name().map(|name| name.to_string_lossy().into_owned());
+    [
+        (Tone::Strong, short.to_owned()),
+        (Tone::Plain, when),
+        (data::tone(state), data::outcome(state).to_owned()),
+        known(end.map(|end| end.attempts.to_string())),
+        known(end.map(|end| end.turns.to_string())),
+        known(end.map(|end| count(end.tokens_in.saturating_add(end.tokens_out)))),
+        known(end.and_then(|end| end.cost_micros).map(money)),
+        known(data::duration_ms(row, now_ms).map(seconds)),
+        known(project.map(|name| fit(&paint::one_line(&name), PROJECT))),
+        (Tone::Plain, paint::one_line(&head.title)),
+    ]
+}

@@ -1,0 +1,197 @@
+//! `fledge runs logs`: the logs of a run's gate steps, listed or printed; also those of a gate that never came to a verdict.
+
+use super::super::failure::Failure;
+use super::super::lanes::log::each_line;
+use super::super::paint::{self, Tone};
+use super::super::steps::Line;
+use super::super::{no_output, print_data};
+use super::{Shelf, data, show::width, story};
+use crate::report::lane::how;
+use crate::report::story::{Scene, Story, What};
+use crate::store::RunDir;
+use crate::verdict::StepReport;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `fledge runs logs`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LogsArguments {
+    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// The step whose log is printed: its name, `lane/step`, or the name of the file
+    step: Option<String>,
+    /// Of this attempt, from 1; otherwise a log is that of the last one
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    /// The list as JSON, to standard output
+    #[arg(long, conflicts_with = "step")]
+    json: bool,
+}
+
+/// A log that is there.
+#[derive(Debug)]
+struct Log {
+    attempt: u32,
+    lane: String,
+    /// What came of its step, when a verdict says so.
+    report: Option<StepReport>,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Log {
+    /// The name of its file, without the ending.
+    fn stem(&self) -> String {
+        self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The name of its step; else that of its file.
+    fn name(&self) -> String {
+        self.report.as_ref().map_or_else(|| self.stem(), |report| report.step.clone())
+    }
+
+    fn goes_by(&self, name: &str) -> bool {
+        let own = self.name();
+        name == own
+            || name == self.stem()
+            || name.strip_prefix(&self.lane).and_then(|rest| rest.strip_prefix('/')) == Some(&own)
+    }
+
+    fn data(&self) -> Value {
+        let report = self.report.as_ref();
+        json!({
+            "attempt": self.attempt,
+            "lane": self.lane,
+            "step": report.map(|report| &report.step),
+            "status": report.map(|report| report.status),
+            "exit_code": report.and_then(|report| report.exit_code),
+            "duration_ms": report.map(|report| report.duration_ms),
+            "bytes": self.bytes,
+            "path": self.path,
+        })
+    }
+
+    fn line(&self) -> Line {
+        let how = self.report.as_ref().map_or_else(|| "no verdict".into(), how);
+        let name = paint::one_line(&format!("{}/{}", self.lane, self.name()));
+        let about = format!("  {}, {} bytes  ", paint::one_line(&how), crate::report::count(self.bytes));
+        let path = paint::one_line(&self.path.display().to_string());
+        vec![
+            (Tone::Plain, format!("attempt {}  ", self.attempt)),
+            (Tone::Strong, name),
+            (Tone::Plain, about),
+            (Tone::Faint, path),
+        ]
+    }
+}
+
+/// Lists logs or prints one; gives the exit code.
+pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failure> {
+    let (store, row) = shelf.find(&arguments.run)?;
+    let (story, failure) = story(&store, &row);
+    if let Some(failure) = failure {
+        failure.show(); // the files are there all the same
+    }
+    let mut logs = all(&store.folder(&row.head.id), &story).map_err(Failure::own)?;
+    logs.retain(|log| arguments.attempt.is_none_or(|attempt| log.attempt == attempt));
+    if let Some(step) = &arguments.step {
+        return print(choose(&logs, step)?);
+    }
+    if arguments.json {
+        let logs: Vec<_> = logs.iter().map(Log::data).collect();
+        let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "run": row.head.id, "logs": logs });
+        print_data(&all.to_string()).map_err(no_output)?;
+    } else if logs.is_empty() {
+        paint::line(&[(Tone::Plain, "no logs: no step of the gate was started")]);
+    } else {
+        print_data(&paint::page(&logs.iter().map(Log::line).collect::<Vec<_>>())).map_err(no_output)?;
+    }
+    Ok(0)
+}
+
+/// The log of a step in the last attempt that has one.
+fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
+    let matching: Vec<&Log> = logs.iter().filter(|log| log.goes_by(step)).collect();
+    let last = matching.iter().map(|log| log.attempt).max();
+    let of_last: Vec<&Log> = matching.into_iter().filter(|log| Some(log.attempt) == last).collect();
+    let names = |logs: &mut dyn Iterator<Item = &Log>| {
+        let mut names: Vec<String> = logs.map(|log| format!("{}/{}", log.lane, log.name())).collect();
+        names.sort();
+        names.dedup();
+        names.join(", ")
+    };
+    match of_last[..] {
+        [log] => Ok(log),
+        [] if logs.is_empty() => {
+            Err(Failure::input(anyhow!("there is no log of a step `{step}`: there is none at all")))
+        }
+        [] => Err(Failure::input(anyhow!("there is no log of a step `{step}`; there are {}", names(&mut logs.iter())))),
+        _ => {
+            let which = names(&mut of_last.iter().copied());
+            Err(Failure::input(anyhow!("more than one step is named `{step}`: {which}")))
+        }
+    }
+}
+
+/// Prints a log as it is; on a terminal, and for who takes lines for commands, without what they would obey.
+fn print(log: &Log) -> Result<u8, Failure> {
+    if width().is_some() || paint::speaks_to_runner() {
+        let mut done = Ok(());
+        let mut say = |line: &str| {
+            let text = paint::page(&[vec![(Tone::Plain, line)]]);
+            if done.is_ok() {
+                done = print_data(&text);
+            }
+        };
+        each_line(&log.path, &mut say).map(drop).map_err(|error| unreadable(&log.path, error))?;
+        return done.map(|()| 0).map_err(no_output);
+    }
+    let mut file = File::open(&log.path).map_err(|error| unreadable(&log.path, error))?;
+    match io::copy(&mut file, &mut io::stdout().lock()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(no_output(error)),
+        Ok(_) | Err(_) => Ok(0),
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Failure {
+    Failure::own(anyhow::Error::new(error).context(format!("cannot read {}", path.display())))
+}
+
+/// Every log in the run's folder, `attempt-<n>/<lane>/<file>`, in that order, with what the story says of it.
+fn all(folder: &RunDir, story: &Story) -> anyhow::Result<Vec<Log>> {
+    let verdict =
+        |scene: &'_ Scene| if let What::Gate { verdict, .. } = &scene.what { Some(verdict.clone()) } else { None };
+    let reports: Vec<StepReport> = story.scenes.iter().filter_map(verdict).flat_map(|verdict| verdict.steps).collect();
+    let mut logs = Vec::new();
+    for attempt in below(&folder.logs())? {
+        let name = attempt.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(number) = name.strip_prefix("attempt-").and_then(|number| number.parse().ok()) else { continue };
+        for lane in below(&attempt)? {
+            for path in below(&lane)? {
+                let bytes = fs::metadata(&path).with_context(|| format!("cannot look at {}", path.display()))?.len();
+                let is_it = |report: &&StepReport| report.log.as_deref().is_some_and(|log| Path::new(log) == path);
+                let report = reports.iter().find(is_it).cloned();
+                let lane = lane.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let lane = report.as_ref().map_or(lane, |report| report.lane.clone());
+                logs.push(Log { attempt: number, lane, report, path, bytes });
+            }
+        }
+    }
+    logs.sort_by(|a, b| (a.attempt, &a.path).cmp(&(b.attempt, &b.path)));
+    Ok(logs)
+}
+
+/// What is in a folder; nothing when it is not there.
+fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot read {}", folder.display()))?,
+    };
+    let entries: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    entries.with_context(|| format!("cannot read {}", folder.display()))
+}

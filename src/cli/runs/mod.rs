@@ -1,0 +1,177 @@
+//! `fledge runs`: what is kept of runs, for people and as data. Nothing here changes a run or makes a folder but `prune`.
+
+mod data;
+mod export;
+mod list;
+mod logs;
+mod prune;
+mod scenes;
+mod show;
+
+use super::failure::Failure;
+use crate::config::Environment;
+use crate::driver::JOURNAL_SCHEMA_VERSION;
+use crate::moment::Moment;
+use crate::report::story::Story;
+use crate::store::{Filter, RunRow, Store, StoreError};
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Runs that are named when there is none of the name that was given.
+const NAMED: u32 = 5;
+
+/// Arguments of `fledge runs`.
+#[derive(Debug, Args)]
+#[command(after_help = "A run goes by the start of its id, by its run key, or by `last` or `last-failed`.\n\n\
+    Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs logs last test\n  fledge runs export last | jq .kind")]
+pub(super) struct RunsArguments {
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+    #[command(subcommand)]
+    verb: RunsVerb,
+}
+
+/// The verbs of `fledge runs`.
+#[derive(Debug, Subcommand)]
+enum RunsVerb {
+    /// List runs, the newest first
+    List(list::ListArguments),
+    /// Tell what happened in a run, turn by turn
+    Show(show::ShowArguments),
+    /// List the logs of a run's gate steps, or print one
+    Logs(logs::LogsArguments),
+    /// Write a run's journal, or its conversation, as JSON
+    Export(export::ExportArguments),
+    /// Remove runs that are old or too many
+    Prune(prune::PruneArguments),
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When there is no such run, or what is kept cannot be read.
+pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result<u8, Failure> {
+    let workspace = arguments.workspace.canonicalize();
+    let workspace = workspace
+        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
+        .map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(Failure::input)?;
+    let shelf = Shelf { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() };
+    match arguments.verb {
+        RunsVerb::List(arguments) => list::list(&shelf, &arguments),
+        RunsVerb::Show(arguments) => show::show(&shelf, &arguments),
+        RunsVerb::Logs(arguments) => logs::logs(&shelf, &arguments),
+        RunsVerb::Export(arguments) => export::export(&shelf, &arguments),
+        RunsVerb::Prune(arguments) => prune::prune(&shelf, &arguments),
+    }
+}
+
+/// Where runs are looked for, and when.
+#[derive(Debug)]
+struct Shelf {
+    state: PathBuf,
+    workspace: PathBuf,
+    /// Milliseconds since 1970.
+    now_ms: i64,
+}
+
+impl Shelf {
+    /// What is kept of the project, if there is anything.
+    fn store(&self) -> Result<Option<Store>, Failure> {
+        Store::existing(&self.state, &self.workspace).map_err(failed)
+    }
+
+    /// The run that goes by a name. Where there is none, or more than one, the failure says which ones there are.
+    fn find(&self, name: &str) -> Result<(Store, RunRow), Failure> {
+        let none = || {
+            let none = anyhow!("there are no runs of {} yet", self.workspace.display());
+            Failure::input(none).hint("`fledge runs list --all-projects` shows those of other folders; -C names one")
+        };
+        let Some(store) = self.store()? else {
+            return self.elsewhere(name)?.ok_or_else(none);
+        };
+        let (error, rows) = match store.find(name) {
+            Ok(run) => {
+                let row = store.run(&run).map_err(failed)?;
+                return Ok((store, row));
+            }
+            Err(StoreError::Ambiguous { name, candidates }) => {
+                let rows = candidates.iter().map(|run| store.run(run)).collect::<Result<Vec<_>, _>>();
+                (format!("`{name}` is the start of more than one run"), rows.map_err(failed)?)
+            }
+            Err(StoreError::Unknown { name }) => {
+                if let Some(found) = self.elsewhere(&name)? {
+                    return Ok(found);
+                }
+                let rows = store.runs(&Filter { limit: NAMED, ..Filter::default() }).map_err(failed)?;
+                (format!("there is no run `{name}`; the newest ones are"), rows)
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        if rows.is_empty() {
+            return Err(none());
+        }
+        let named: Result<Vec<String>, StoreError> = rows.iter().map(|row| self.line(&store, row)).collect();
+        let named = named.map_err(failed)?.join("\n  ");
+        Err(Failure::input(anyhow!("{error}:\n  {named}")).hint("name more of it; `fledge runs list` shows them all"))
+    }
+
+    /// The run of another project that goes by the start of an id: no project is asked for its last run, or by a key.
+    fn elsewhere(&self, name: &str) -> Result<Option<(Store, RunRow)>, Failure> {
+        let stores = Store::all(&self.state).map_err(failed)?.into_iter().flatten();
+        let found = |store: Store| {
+            let row = store.find(name).and_then(|run| store.run(&run)).ok()?;
+            row.head.id.as_str().starts_with(name).then_some((store, row))
+        };
+        let mut found: Vec<_> = stores.filter_map(found).collect();
+        Ok(if found.len() == 1 { found.pop() } else { None })
+    }
+
+    fn line(&self, store: &Store, row: &RunRow) -> Result<String, StoreError> {
+        let (short, ago) = (store.short(&row.head.id)?, data::ago(self.now_ms, row.head.started_at_ms));
+        let key = row.head.run_key.as_ref().map(|key| format!(" (key {key})")).unwrap_or_default();
+        Ok(super::paint::one_line(&format!("{short}  {ago}  {}  {}{key}", data::outcome(&row.state), row.head.title)))
+    }
+}
+
+/// The story of a run as far as its journal can be read, and what keeps it from being read further.
+fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
+    let mut story = Story::default();
+    let mut tell = || -> Result<(), Failure> {
+        let (theirs, ours) = (row.head.journal_version, JOURNAL_SCHEMA_VERSION);
+        if theirs > ours {
+            let newer = anyhow!("the journal has form {theirs}, and this fledge knows forms up to {ours}");
+            return Err(
+                Failure::own(newer).hint("use the fledge that wrote it; `fledge runs export` gives it as it is")
+            );
+        }
+        for record in store.events(&row.head.id, 0).map_err(failed)? {
+            let record = record.map_err(failed)?;
+            let event = serde_json::from_str(&record.data);
+            let event = event.with_context(|| format!("record {} of the journal is no event", record.seq));
+            story.take(Moment(record.at_ms), event.map_err(Failure::own)?);
+        }
+        Ok(())
+    };
+    let failure = tell().err();
+    (story, failure)
+}
+
+/// A store that does not know the run was asked wrongly; any other failure is its own.
+fn failed(error: StoreError) -> Failure {
+    match error {
+        StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::KeyTaken { .. } => {
+            Failure::input(error)
+        }
+        StoreError::File { .. }
+        | StoreError::Database { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Held { .. }
+        | StoreError::Broken { .. } => Failure::own(error),
+    }
+}

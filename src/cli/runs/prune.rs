@@ -1,0 +1,105 @@
+//! `fledge runs prune`: removes runs that are old or too many, or says which it would remove.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{no_output, print_data};
+use super::{Shelf, data, failed};
+use crate::duration::parse_duration;
+use crate::report::count;
+use crate::store::{Pruned, Retention};
+use clap::Args;
+use serde_json::json;
+use std::time::Duration;
+
+/// Arguments of `fledge runs prune`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --keep, --older-than and --max-size these are 1000, 30d and 1GiB, as they are at the start of each run.\n\
+    A run that somebody drives is never removed; one that was interrupted only for its age."
+)]
+pub(in crate::cli) struct PruneArguments {
+    /// Keep so many of the newest runs
+    #[arg(long, value_name = "N")]
+    keep: Option<u64>,
+    /// Remove runs that ended longer ago than this: 12h, 30d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Option<Duration>,
+    /// Keep the newest runs that take no more than this together: 200MB, 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_size: Option<u64>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+impl PruneArguments {
+    fn retention(&self) -> Retention {
+        let Self { keep: runs, older_than, max_size: bytes, .. } = self;
+        let age_ms = older_than.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+        if runs.is_none() && age_ms.is_none() && bytes.is_none() {
+            return Retention::default();
+        }
+        Retention { age_ms, runs: *runs, bytes: *bytes }
+    }
+}
+
+/// Removes runs; gives the exit code.
+pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments) -> Result<u8, Failure> {
+    let (keep, now) = (arguments.retention(), shelf.now_ms);
+    let pruned = match shelf.store()? {
+        None => Pruned::default(),
+        Some(store) if arguments.dry_run => store.would_prune(&keep, now).map_err(failed)?,
+        Some(store) => store.prune(&keep, now).map_err(failed)?,
+    };
+    let Pruned { runs, bytes } = &pruned;
+    if arguments.json {
+        let (version, dry_run) = (data::RUNS_SCHEMA_VERSION, arguments.dry_run);
+        let all = json!({ "schema_version": version, "dry_run": dry_run, "runs": runs, "bytes": bytes });
+        print_data(&all.to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
+    for run in runs {
+        print_data(run.as_str()).map_err(no_output)?;
+    }
+    let verb = if arguments.dry_run { "would be removed" } else { "removed" };
+    let runs = if runs.len() == 1 { "1 run".into() } else { format!("{} runs", count(runs.len() as u64)) };
+    paint::line(&[(Tone::Plain, format!("{runs} {verb}, {} bytes", count(*bytes)))]);
+    Ok(0)
+}
+
+/// Units of a size, and their bytes.
+const UNITS: [(&str, u64); 7] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+/// A size in bytes as people write it: `200MB`, `1GiB`, `4096`.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (number, factor) = unit.unwrap_or((text, 1));
+    let number = number.parse::<u64>().map_err(|_| format!("`{text}` is no size: write it like `200MB` or `1GiB`"));
+    number?.checked_mul(factor).ok_or_else(|| format!("`{text}` is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = ["0", "12B", "200MB", "1GiB", "3KB"].map(parse_size);
+        assert_eq!(sizes, [0, 12, 200_000_000, 1 << 30, 3_000].map(Ok));
+        for text in ["", "MB", "1.5GB", "-1", "1 GB", "1gb", "1TB"] {
+            assert_eq!(parse_size(text), Err(format!("`{text}` is no size: write it like `200MB` or `1GiB`")));
+        }
+        assert_eq!(parse_size("99999999999GiB"), Err("`99999999999GiB` is too large".into()));
+    }
+}

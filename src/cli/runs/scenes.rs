@@ -1,0 +1,217 @@
+//! The scenes of a story as lines: what was said behind a bar, calls with their results in a line, changes as + and -.
+
+use super::super::display::{gist_of_args, upshot};
+use super::super::live::{cells, fit};
+use super::super::paint::{self, Tone};
+use super::super::steps::{self, Line};
+use crate::chat::{ChangeKind, Detail, StopReason, Usage};
+use crate::limits::Limits;
+use crate::report::lane::is_cause;
+use crate::report::story::{Scene, ToolScene, What};
+use crate::report::{count, money, seconds};
+use crate::verdict::{Ruling, StopCause, Verdict};
+
+/// Lines of a text that are shown unless all is wanted.
+const LINES: usize = 8;
+/// Columns of a line that are shown unless all is wanted, where no terminal says how many there are.
+const COLUMNS: usize = 160;
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    /// Everything, uncut.
+    pub(super) is_full: bool,
+    /// Columns of the terminal, if it is one.
+    pub(super) width: Option<usize>,
+}
+
+impl Scale {
+    /// As much of a text as fits into a line behind so many columns.
+    fn fit(&self, text: &str, behind: usize) -> String {
+        let room = self.width.unwrap_or(COLUMNS).saturating_sub(behind).max(12);
+        let text = paint::one_line(text);
+        if self.is_full { text } else { fit(&text, room) }
+    }
+}
+
+/// The lines of a scene.
+pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
+    let at = scene.at_ms;
+    match &scene.what {
+        What::Began { prompt, verify, max_retries, limits, .. } => began(prompt, *verify, *max_retries, limits, scale),
+        What::Planned { gate_digest, tools } => {
+            let digest: String = gate_digest.chars().take(12).collect();
+            let gate = if digest.is_empty() { "no gate".into() } else { format!("gate {digest}") };
+            vec![heading(Tone::Plain, &format!("planned: {gate}, {} tools", tools.len()), at)]
+        }
+        What::Attempt { number } => vec![heading(Tone::Plain, &format!("attempt {number}"), at)],
+        What::Turn { number, model, text, stop, usage, duration_ms } => {
+            let mut lines = vec![turn(*number, model, *stop, usage.as_ref(), *duration_ms, at)];
+            lines.extend(quoted(text.trim(), scale));
+            lines
+        }
+        What::Discarded { error } => note(&format!("the answer does not count: {error}"), scale),
+        What::Tool(scene) => tool(scene, scale),
+        What::Subagent { finished, note } => {
+            let what = if *finished { "sub-agent ended" } else { "sub-agent began" };
+            vec![vec![(Tone::Strong, format!("  {what} ")), (Tone::Plain, scale.fit(note, 18))]]
+        }
+        What::Answered { tool, approved } => {
+            note(&format!("{tool} was {}", if *approved { "approved" } else { "denied" }), scale)
+        }
+        What::Hooks { notes } => notes.iter().flat_map(|said| note(&format!("hook: {said}"), scale)).collect(),
+        What::Query { answer } => {
+            let mut lines = vec![vec![(Tone::Faint, "  answered what it asked for in prose".to_owned())]];
+            lines.extend(quoted(answer.trim(), scale));
+            lines
+        }
+        What::Compaction { success, note: said } => {
+            let what = if *success { "conversation shortened" } else { "conversation not shortened" };
+            note(&format!("{what}: {said}"), scale)
+        }
+        What::Gate { attempt, verdict } => gate(*attempt, verdict, at, scale),
+        What::Retry { what, tries, wait_ms, error } => {
+            note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
+        }
+        What::Limit { reason } => note(reason.row().meaning, scale),
+        What::Stopped { cause, said } => {
+            let who = match cause {
+                StopCause::Interrupt => "SIGINT",
+                StopCause::Terminate => "SIGTERM",
+                StopCause::Token => "its caller",
+            };
+            let mut lines = note(&format!("asked to stop by {who}"), scale);
+            lines.extend(quoted(said.trim(), scale));
+            lines
+        }
+        What::Warning { message } => note(message, scale),
+        What::Ended { .. } => Vec::new(), // the result says more
+    }
+}
+
+fn began(prompt: &str, verify: bool, max_retries: u32, limits: &Limits, scale: &Scale) -> Vec<Line> {
+    let Limits { turns, tokens, usd_micros, time_ms, .. } = limits;
+    let retries = if verify { format!("{max_retries} retries") } else { "no verification".into() };
+    let more = tokens.map(|tokens| format!(", {} tokens", count(tokens))).unwrap_or_default()
+        + &usd_micros.map(|micros| format!(", {}", money(micros))).unwrap_or_default();
+    let bounds = format!("{turns} turns, {}{more}, {retries}", seconds(*time_ms));
+    let mut lines = vec![vec![(Tone::Faint, "  limits   ".to_owned()), (Tone::Plain, bounds)]];
+    lines.extend(quoted(prompt.trim(), scale));
+    lines
+}
+
+fn turn(number: u64, model: &str, stop: StopReason, usage: Option<&Usage>, ms: u64, at: u64) -> Line {
+    let stop = match stop {
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Pause => "",
+        StopReason::OutputLimit => ", cut off at its output limit",
+        StopReason::Refusal => ", refused",
+    };
+    let tokens = |usage: &Usage| format!(", {} in, {} out", count(usage.input_tokens), count(usage.output_tokens));
+    let usage = usage.map(tokens).unwrap_or_default();
+    let about = format!("  {}{usage}, {}{stop}{}", paint::one_line(model), seconds(ms), since(at));
+    vec![(Tone::Strong, format!("  turn {number}")), (Tone::Faint, about)]
+}
+
+fn tool(scene: &ToolScene, scale: &Scale) -> Vec<Line> {
+    let ToolScene { name, args, success, denied, duration_ms, output, change, detail } = scene;
+    let (tone, result) = upshot(*denied, *success, change.is_some(), output, detail);
+    let slow = if *duration_ms >= 1000 { format!(" ({})", seconds(*duration_ms)) } else { String::new() };
+    let call = format!("  {} ", paint::one_line(name));
+    let (taken, result) = (cells(&call) + cells(&slow), paint::one_line(result.trim()));
+    let half = scale.width.unwrap_or(COLUMNS).saturating_sub(taken) / 2;
+    let gist = scale.fit(&gist_of_args(args), taken + 2 + cells(&result).min(half)) + "  ";
+    let result = scale.fit(&result, taken + cells(&gist));
+    let mut lines = vec![vec![(Tone::Strong, call), (Tone::Plain, gist), (tone, result), (Tone::Faint, slow)]];
+    if let Some(change) = change {
+        let what = match change.kind {
+            ChangeKind::Created => " (new)",
+            ChangeKind::Modified => "",
+            ChangeKind::Deleted => " (deleted)",
+        };
+        let about = format!("    {} +{} -{}{what}", paint::one_line(&change.path), change.added, change.removed);
+        lines.push(vec![(Tone::Faint, about)]);
+    }
+    lines.extend(shortened(diff(detail), scale));
+    if scale.is_full && change.is_none() {
+        lines.extend(output.trim_end().lines().map(steps::output));
+    }
+    lines
+}
+
+/// What a call changed, line by line, without the names at the top, which stand above already.
+fn diff(detail: &Detail) -> Vec<Line> {
+    let line = |line: &str| changed(line.chars().next(), line.get(1..).unwrap_or_default());
+    match detail {
+        Detail::Diff(diff) => diff.lines().skip_while(|line| !line.starts_with("@@")).map(line).collect(),
+        Detail::None | Detail::Output { .. } => Vec::new(),
+    }
+}
+
+fn changed(sign: Option<char>, text: &str) -> Line {
+    let (tone, mark) = match sign {
+        Some('+') => (Tone::Good, "    + "),
+        Some('-') => (Tone::Bad, "    - "),
+        Some('@') => return vec![(Tone::Faint, format!("    @{}", paint::one_line(text)))],
+        Some(_) | None => (Tone::Faint, "      "),
+    };
+    vec![(tone, format!("{mark}{}", paint::one_line(text)))]
+}
+
+fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &Scale) -> Vec<Line> {
+    let (tone, word) = match verdict.ruling {
+        Ruling::Passed => (Tone::Good, "passed"),
+        Ruling::Failed => (Tone::Bad, "failed"),
+        Ruling::Errored => (Tone::Bad, "could not run"),
+        Ruling::Tampered => (Tone::Bad, "tampered with"),
+    };
+    let what = format!("gate, attempt {attempt}: {word} ({})", seconds(verdict.duration_ms));
+    let mut lines = vec![heading(tone, &what, at)];
+    for finding in &verdict.findings {
+        lines.extend(note(&format!("protected path {}: {} ({})", finding.change, finding.path, finding.rule), scale));
+    }
+    for step in &verdict.steps {
+        lines.push(steps::result(step));
+        if is_cause(step) {
+            lines.extend(steps::explanation(step, true));
+        }
+    }
+    lines
+}
+
+fn heading(tone: Tone, text: &str, at: u64) -> Line {
+    vec![(Tone::Strong, "● ".into()), (tone, text.to_owned()), (Tone::Faint, since(at))]
+}
+
+fn since(at: u64) -> String {
+    format!("  +{}", seconds(at))
+}
+
+fn note(message: &str, scale: &Scale) -> Vec<Line> {
+    vec![vec![(Tone::Warn, "  ! ".into()), (Tone::Plain, scale.fit(message, 4))]]
+}
+
+/// A text of somebody else, each line behind a bar: it cannot be taken for one of ours.
+pub(super) fn quoted(text: &str, scale: &Scale) -> Vec<Line> {
+    let line = |line: &str| vec![(Tone::Faint, "  │ ".to_owned()), (Tone::Plain, line.to_owned())];
+    shortened(text.lines().map(line).collect(), scale)
+}
+
+/// The first lines, cut to their room, and how many there are beside, unless everything is wanted.
+fn shortened(mut lines: Vec<Line>, scale: &Scale) -> Vec<Line> {
+    if scale.is_full {
+        return lines;
+    }
+    let hidden = lines.len().saturating_sub(LINES);
+    if hidden > 1 {
+        lines.truncate(LINES);
+        lines.push(vec![(Tone::Faint, format!("    … {hidden} more lines: --full"))]);
+    }
+    for line in &mut lines {
+        let behind: usize = line.iter().rev().skip(1).map(|(_, text)| cells(text)).sum();
+        if let Some((_, text)) = line.last_mut() {
+            // What begins a line is kept as it is: it says what kind of line it is.
+            *text = scale.fit(text, behind);
+        }
+    }
+    lines
+}

@@ -1,0 +1,182 @@
+//! `fledge runs show`: a run as a story, from its journal; also one that is under way or was interrupted.
+
+use super::super::display;
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::steps::Line;
+use super::super::{no_output, print_data};
+use super::scenes::{Scale, quoted, told};
+use super::{Shelf, data, failed, story};
+use crate::report::story::{Part, STORY_SCHEMA_VERSION, Story};
+use crate::report::{Fact, seconds};
+use crate::store::{RunRow, RunState};
+use clap::Args;
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+
+/// Arguments of `fledge runs show`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ShowArguments {
+    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// As JSON, to standard output: always in full
+    #[arg(long)]
+    json: bool,
+    /// Everything that was said, written and answered, uncut
+    #[arg(long)]
+    full: bool,
+}
+
+/// Columns of the bar that shows where the time went, at most.
+const BAR: usize = 60;
+
+/// Tells a run; gives the exit code. Of a journal that is damaged, what comes before the damage.
+pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failure> {
+    let (store, row) = shelf.find(&arguments.run)?;
+    let (story, failure) = story(&store, &row);
+    if arguments.json {
+        failure.map_or(Ok(()), Err)?;
+        let short = store.short(&row.head.id).map_err(failed)?;
+        print_data(&as_json(&row, &short, &story).to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
+    let scale = Scale { is_full: arguments.full, width: width() };
+    let mut lines = opening(&row, shelf.now_ms);
+    lines.extend(story.scenes.iter().flat_map(|scene| told(scene, &scale)));
+    if failure.is_none() {
+        lines.extend(ending(&row, &story, &scale));
+    }
+    print_data(&paint::page(&lines)).map_err(no_output)?;
+    failure.map_or(Ok(0), Err)
+}
+
+/// Columns of the terminal on standard output, if it is one.
+pub(super) fn width() -> Option<usize> {
+    let out = std::io::stdout();
+    let columns = || rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
+    out.is_terminal().then(|| columns().filter(|columns| *columns > 0).unwrap_or(80).max(40))
+}
+
+fn as_json(row: &RunRow, short: &str, story: &Story) -> Value {
+    let mut time: serde_json::Map<String, Value> =
+        Part::ALL.iter().map(|part| (format!("{}_ms", part.as_str()), story.spent_ms(*part).into())).collect();
+    time.insert("total_ms".into(), story.total_ms().into());
+    json!({
+        "schema_version": STORY_SCHEMA_VERSION,
+        "run": data::row(row, short),
+        "story": story.scenes,
+        "course": story.course,
+        "time": time,
+        "state": story.run.state(),
+        "doing": story.run.label(),
+        "turns": story.run.next_turn() - 1,
+        "result": story.run.result(),
+    })
+}
+
+/// What is known without the journal.
+fn opening(row: &RunRow, now_ms: i64) -> Vec<Line> {
+    let head = &row.head;
+    let outcome = format!("  {}", paint::one_line(data::outcome(&row.state)));
+    let key = head.run_key.as_ref().map(|key| format!(" (key {key})")).unwrap_or_default();
+    let parent = head.parent.as_ref().map(|parent| format!(", goes on from {parent}")).unwrap_or_default();
+    let mut lines = vec![vec![(Tone::Strong, paint::one_line(&head.title)), (data::tone(&row.state), outcome)]];
+    let began = format!("{}, {}", data::rfc3339(head.started_at_ms), data::ago(now_ms, head.started_at_ms));
+    let facts = [
+        ("run", format!("{}{key}{parent}", head.id)),
+        ("task", head.source.clone()),
+        ("folder", head.workspace.clone()),
+        ("models", head.models.join(", ")),
+        ("began", format!("{began}, by fledge {}", head.fledge)),
+    ];
+    lines.extend(facts.map(|(about, says)| display::fact(&Fact { about, says })));
+    lines
+}
+
+/// How it ended, or what goes on, and where the time went.
+fn ending(row: &RunRow, story: &Story, scale: &Scale) -> Vec<Line> {
+    let mut lines = Vec::new();
+    match (story.run.result(), &row.state) {
+        (Some(result), RunState::Ended(_)) => {
+            let mut closing = display::closing(&result, false);
+            if let Some(first) = closing.first_mut() {
+                first.insert(0, (Tone::Strong, "● ".into()));
+            }
+            lines.append(&mut closing);
+            let summary = result.summary.trim();
+            if scale.is_full && !summary.is_empty() {
+                lines.push(vec![(Tone::Faint, "  summary".into())]);
+                lines.extend(quoted(summary, scale));
+            }
+        }
+        (_, RunState::Running { holder }) => {
+            let what = format!("running: {}, driven by {}", doing(story), paint::one_line(holder));
+            lines.push(vec![(Tone::Strong, format!("● {what}"))]);
+        }
+        (_, RunState::Interrupted) => {
+            let what = format!("interrupted: {}, {} after the start", doing(story), seconds(story.total_ms()));
+            lines.push(vec![(Tone::Warn, format!("● {what}"))]);
+        }
+        (None, RunState::Ended(end)) => {
+            lines.push(vec![(Tone::Bad, format!("● {}: {}", end.reason, paint::one_line(&end.summary)))]);
+        }
+    }
+    lines.extend(course(story, scale));
+    lines
+}
+
+/// What the run was busy with last.
+fn doing(story: &Story) -> String {
+    let turn = story.run.next_turn();
+    match story.run.label() {
+        "CallingModel" => format!("waiting for the model, turn {turn}"),
+        "BackingOff" => "waiting before another try".into(),
+        "Confirming" => "waiting for a person's answer".into(),
+        "RunningTools" => format!("running tools of turn {}", turn - 1),
+        "Dispatching" => "a sub-agent works".into(),
+        "RunningHooks" => "running hooks".into(),
+        "AnsweringQuery" => "looking something up".into(),
+        "Compacting" => "shortening the conversation".into(),
+        "Planning" => "planning".into(),
+        "Verifying" => "running the gate".into(),
+        "Reporting" => "writing the report".into(),
+        _ => "not begun".into(),
+    }
+}
+
+/// A bar of what the time was spent on, from start to end, and how much on each.
+fn course(story: &Story, scale: &Scale) -> Vec<Line> {
+    let columns = scale.width.map_or(BAR, |width| width.saturating_sub(12).min(BAR));
+    let bar = story.bar(columns as u64);
+    if bar.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![vec![(Tone::Faint, "  course   ".to_owned())], vec![(Tone::Faint, " ".repeat(11))]];
+    lines[0].extend(bar.iter().map(|part| (tone(*part), mark(*part).to_owned())));
+    for part in Part::ALL.into_iter().filter(|part| story.spent_ms(*part) > 0) {
+        let spent = format!(" {} {}   ", part.as_str(), seconds(story.spent_ms(part)));
+        lines[1].extend([(tone(part), mark(part).to_owned()), (Tone::Plain, spent)]);
+    }
+    lines
+}
+
+fn mark(part: Part) -> &'static str {
+    match part {
+        Part::Model => "█",
+        Part::Tools => "▓",
+        Part::Gate => "▒",
+        Part::Waiting => "░",
+        Part::Other => "·",
+    }
+}
+
+fn tone(part: Part) -> Tone {
+    match part {
+        Part::Model => Tone::Plain,
+        Part::Tools => Tone::Warn,
+        Part::Gate => Tone::Good,
+        Part::Waiting => Tone::Bad,
+        Part::Other => Tone::Faint,
+    }
+}

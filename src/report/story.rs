@@ -1,0 +1,381 @@
+//! What a journal tells: a fold of its events through the machine that they were fed to, as scenes in their order and as where the
+//! time went. Pure; the same for a run that is over, under way or interrupted.
+
+use crate::chat::{Detail, FileChange, StopReason, Usage};
+use crate::limits::Limits;
+use crate::moment::Moment;
+use crate::run::{Action, AgentEvent, Event, Run, StateName};
+use crate::verdict::{Reason, StopCause, Verdict};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The version of the form in which a story is given out.
+pub const STORY_SCHEMA_VERSION: u32 = 1;
+
+/// A story as far as it has been told.
+#[derive(Debug, Default)]
+pub struct Story {
+    /// What happened, in order.
+    pub scenes: Vec<Scene>,
+    /// Where the time went, in order; neighbours differ.
+    pub course: Vec<Stretch>,
+    /// The machine, as the events so far have left it.
+    pub run: Run,
+    at: Moment,
+    attempts: u32,
+    gates: u32,
+    succeeded: bool,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scene {
+    /// When, in milliseconds since the run began.
+    pub at_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened. In JSON: `{"type": …, "data": …}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
+pub enum What {
+    /// The task was handed over.
+    Began { title: String, prompt: String, models: Vec<String>, verify: bool, max_retries: u32, limits: Limits },
+    /// The gate is frozen and the first message is made.
+    Planned { gate_digest: String, tools: Vec<String> },
+    /// The model may work, for the first time or once more.
+    Attempt { number: u32 },
+    /// The model's turn ended properly.
+    Turn { number: u64, model: String, text: String, stop: StopReason, usage: Option<Usage>, duration_ms: u64 },
+    /// The model's turn ended in any other way.
+    Discarded { error: String },
+    /// A tool call ended.
+    Tool(Box<ToolScene>),
+    /// A sub-agent began or ended.
+    Subagent { finished: bool, note: String },
+    /// A person answered.
+    Answered { tool: String, approved: bool },
+    /// What hooks told the model.
+    Hooks { notes: Vec<String> },
+    /// What the model was told that it had asked for in prose.
+    Query { answer: String },
+    /// The conversation was shortened, or could not be.
+    Compaction { success: bool, note: String },
+    /// The gate spoke.
+    Gate { attempt: u32, verdict: Box<Verdict> },
+    /// Something is tried again after a pause.
+    Retry { what: String, tries: u32, wait_ms: u64, error: String },
+    /// A limit ended the run.
+    Limit { reason: Reason },
+    /// Somebody wanted the run to stop; `said` is what the model had said of an unfinished answer.
+    Stopped { cause: StopCause, said: String },
+    /// Something was not as it should be.
+    Warning { message: String },
+    /// The run is over.
+    Ended { reason: Reason, verified: bool, exit_code: u8, message: String },
+}
+
+/// A tool call that ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolScene {
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, as far as they could be read.
+    pub args: Value,
+    /// Whether it did what it was asked for.
+    pub success: bool,
+    /// Whether it was not run at all.
+    pub denied: bool,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// What the model was told.
+    pub output: String,
+    /// What it changed.
+    pub change: Option<FileChange>,
+    /// What else is to be seen of it.
+    pub detail: Detail,
+}
+
+/// What a run spends its time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The model.
+    Model,
+    /// Tools, sub-agents and hooks.
+    Tools,
+    /// The gate.
+    Gate,
+    /// Pauses before another try, and people.
+    Waiting,
+    /// Planning and reporting.
+    Other,
+}
+
+impl Part {
+    /// Every part, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [Self::Model, Self::Tools, Self::Gate, Self::Waiting, Self::Other];
+
+    /// What a run with this label is busy with.
+    fn of(run: &Run) -> Self {
+        match (run.state(), run.label()) {
+            (StateName::Executing, "CallingModel" | "Compacting") => Self::Model,
+            (StateName::Executing, "BackingOff" | "Confirming") => Self::Waiting,
+            (StateName::Executing, _) => Self::Tools,
+            (StateName::Verifying, _) => Self::Gate,
+            (StateName::Idle | StateName::Planning | StateName::Reporting, _) => Self::Other,
+        }
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Tools => "tools",
+            Self::Gate => "gate",
+            Self::Waiting => "waiting",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A time that was spent on one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Stretch {
+    /// On what.
+    pub part: Part,
+    /// How long, in milliseconds.
+    pub ms: u64,
+}
+
+impl Story {
+    /// Tells one more event of the journal.
+    pub fn take(&mut self, at: Moment, event: Event) {
+        let ms = at.0.saturating_sub(self.at.0);
+        self.spend(Part::of(&self.run), ms);
+        self.at = at.max(self.at);
+        if event.call().is_none_or(|call| self.run.awaited().contains(&call)) {
+            self.happened(&event, ms);
+        }
+        for action in self.run.handle(at, event) {
+            if let Action::Emit { event } = action {
+                self.was_told(event);
+            }
+        }
+    }
+
+    /// How long it has been, in milliseconds.
+    pub fn total_ms(&self) -> u64 {
+        self.course.iter().map(|stretch| stretch.ms).sum()
+    }
+
+    /// How long it has been about one thing, in milliseconds.
+    pub fn spent_ms(&self, part: Part) -> u64 {
+        self.course.iter().filter(|stretch| stretch.part == part).map(|stretch| stretch.ms).sum()
+    }
+
+    /// The course in so many equal steps: what most of each was spent on. Empty when no time has passed.
+    pub fn bar(&self, steps: u64) -> Vec<Part> {
+        let total = self.total_ms();
+        let most = |step: u64| {
+            let (from, to) = (step * total, (step + 1) * total); // in units of 1/steps of a millisecond
+            let (mut shares, mut begin) = ([0_u64; Part::ALL.len()], 0);
+            for stretch in &self.course {
+                let end = begin + stretch.ms * steps;
+                shares[stretch.part as usize] += to.min(end).saturating_sub(from.max(begin));
+                begin = end;
+            }
+            Part::ALL.into_iter().rev().max_by_key(|part| shares[*part as usize]).unwrap_or(Part::Other)
+        };
+        if total == 0 { Vec::new() } else { (0..steps).map(most).collect() }
+    }
+
+    /// What the event itself says.
+    fn happened(&mut self, event: &Event, ms: u64) {
+        let what = match event {
+            Event::TaskSubmitted { charter } => What::Began {
+                title: charter.title.clone(),
+                prompt: charter.prompt.clone(),
+                models: charter.models.clone(),
+                verify: charter.verify,
+                max_retries: charter.max_retries,
+                limits: charter.limits.clone(),
+            },
+            Event::PlanReady { plan, .. } => What::Planned {
+                gate_digest: plan.gate_digest.clone(),
+                tools: plan.tools.iter().map(|tool| tool.name.clone()).collect(),
+            },
+            Event::ModelCompleted { reply, .. } => What::Turn {
+                number: self.run.next_turn(),
+                model: reply.model.clone(),
+                text: reply.text(),
+                stop: reply.stop,
+                usage: reply.usage.clone(),
+                duration_ms: ms,
+            },
+            Event::HooksFinished { notes, .. } if !notes.is_empty() => What::Hooks { notes: notes.clone() },
+            Event::QueryAnswered { answer, .. } => What::Query { answer: answer.clone() },
+            Event::GateFinished { verdict, .. } => {
+                self.gates += 1;
+                What::Gate { attempt: self.gates, verdict: verdict.clone() }
+            }
+            Event::CancelRequested { cause, said } => What::Stopped { cause: *cause, said: said.clone() },
+            Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. } => return,
+        };
+        self.tell(what);
+    }
+
+    /// What the machine made of it.
+    fn was_told(&mut self, event: AgentEvent) {
+        let what = match event {
+            AgentEvent::StateChanged(StateName::Executing) => {
+                self.attempts += 1;
+                What::Attempt { number: self.attempts }
+            }
+            AgentEvent::ToolResult { success, .. } => {
+                self.succeeded = success;
+                return;
+            }
+            AgentEvent::ToolDetail { name, args, denied, duration_ms, output, change, detail, .. } => {
+                let success = self.succeeded;
+                What::Tool(Box::new(ToolScene { name, args, success, denied, duration_ms, output, change, detail }))
+            }
+            AgentEvent::Retry { what, tries, wait_ms, error } => What::Retry { what, tries, wait_ms, error },
+            AgentEvent::TurnDiscarded { error } => What::Discarded { error },
+            AgentEvent::Compaction { success, note } => What::Compaction { success, note },
+            AgentEvent::Confirmation { name, approved: Some(approved), .. } => What::Answered { tool: name, approved },
+            AgentEvent::Subagent { finished, note } => What::Subagent { finished, note },
+            AgentEvent::Limit { reason } => What::Limit { reason },
+            AgentEvent::Warning(message) => What::Warning { message },
+            AgentEvent::Finished { reason, verified, exit_code, message, .. } => {
+                What::Ended { reason, verified, exit_code, message }
+            }
+            AgentEvent::Started { .. }
+            | AgentEvent::StateChanged(_)
+            | AgentEvent::PhaseChanged(_)
+            | AgentEvent::Text(_)
+            | AgentEvent::Thinking(_)
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolOutput { .. }
+            | AgentEvent::VerifyResult { .. }
+            | AgentEvent::LaneStep(_)
+            | AgentEvent::Usage(_)
+            | AgentEvent::Confirmation { .. }
+            | AgentEvent::Tamper { .. } => return,
+        };
+        self.tell(what);
+    }
+
+    fn tell(&mut self, what: What) {
+        self.scenes.push(Scene { at_ms: self.at.0, what });
+    }
+
+    fn spend(&mut self, part: Part, ms: u64) {
+        match self.course.last_mut() {
+            _ if ms == 0 => {}
+            Some(last) if last.part == part => last.ms += ms,
+            Some(_) | None => self.course.push(Stretch { part, ms }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Block, ModelError, ModelFault, Reply, ToolCall, ToolInput, ToolOutcome};
+    use crate::id::{CallId, RunId};
+    use crate::run::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
+    use serde_json::json;
+
+    fn reply(content: Vec<Block>, stop: StopReason) -> Box<Reply> {
+        Box::new(Reply { content, stop, usage: None, model: "m".into() })
+    }
+
+    /// Tells the next event, made with the call that is waited for.
+    fn tell(story: &mut Story, at: u64, event: impl FnOnce(CallId) -> Event) {
+        let call = story.run.awaited().first().copied().unwrap_or(CallId(0));
+        story.take(Moment(at), event(call));
+    }
+
+    fn told() -> Story {
+        let mut story = Story::default();
+        let charter = Charter { verify: false, ..Charter::new(RunId::new("r"), "Title", "Do it.") };
+        let rules = vec![ToolRule { name: "shell-exec".into(), access: ToolAccess::Allowed, role: ToolRole::Writer }];
+        let plan = Plan { rules, gate_digest: "g".into(), ..Plan::default() };
+        tell(&mut story, 0, |_| Event::TaskSubmitted { charter: Box::new(charter) });
+        tell(&mut story, 10, |call| Event::PlanReady { call, plan: Box::new(plan) });
+        let fault = ModelError { retry_after_ms: Some(500), ..ModelError::new(ModelFault::Busy, "busy") };
+        tell(&mut story, 110, |call| Event::ModelFailed { call, error: fault });
+        tell(&mut story, 5_110, |_| Event::DeadlinePassed);
+        let input = ToolInput::Object(json!({ "command": "make" }));
+        let use_tool = Block::ToolUse(ToolCall { id: "c".into(), name: "shell-exec".into(), input });
+        tell(&mut story, 5_610, |call| Event::ModelCompleted {
+            call,
+            reply: reply(vec![use_tool], StopReason::ToolUse),
+        });
+        tell(&mut story, 5_910, |call| Event::ToolFinished { call, outcome: ToolOutcome::error("no") });
+        story
+    }
+
+    #[test]
+    fn a_story_has_what_was_said_done_and_retried_in_order() {
+        let story = told();
+        let names: Vec<_> = story
+            .scenes
+            .iter()
+            .map(|scene| (scene.at_ms, serde_json::to_value(scene).unwrap()["type"].clone()))
+            .collect();
+        let wanted = [
+            (0, "began"),
+            (10, "planned"),
+            (10, "attempt"),
+            (110, "discarded"),
+            (110, "retry"),
+            (5_610, "turn"),
+            (5_910, "tool"),
+        ];
+        assert_eq!(names, wanted.map(|(at, name)| (at, json!(name))));
+        let What::Tool(tool) = &story.scenes[6].what else { panic!("{:?}", story.scenes[6]) };
+        assert_eq!(
+            (tool.name.as_str(), tool.success, tool.duration_ms, tool.output.as_str()),
+            ("shell-exec", false, 300, "no")
+        );
+        let What::Turn { number, duration_ms, .. } = &story.scenes[5].what else { panic!("{:?}", story.scenes[5]) };
+        assert_eq!((*number, *duration_ms), (1, 500));
+    }
+
+    #[test]
+    fn the_time_goes_to_what_the_run_was_busy_with() {
+        let story = told();
+        let spent = Part::ALL.map(|part| story.spent_ms(part));
+        assert_eq!((spent, story.total_ms()), ([600, 300, 0, 5_000, 10], 5_910));
+        let names: Vec<_> = story.bar(6).into_iter().map(Part::as_str).collect();
+        assert_eq!(names, ["waiting", "waiting", "waiting", "waiting", "waiting", "model"]);
+        assert!(Story::default().bar(9).is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_nobody_waits_for_is_no_scene() {
+        let mut story = told();
+        let before = story.scenes.len();
+        story.take(Moment(6_000), Event::QueryAnswered { call: CallId(999), answer: "late".into() });
+        let rest: Vec<_> = story.scenes[before..].iter().map(|scene| &scene.what).collect();
+        assert!(matches!(rest[..], [What::Warning { .. }]), "{rest:?}");
+    }
+}
