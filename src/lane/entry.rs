@@ -1,11 +1,11 @@
 //! The items of a lane's `steps` as they are written: what people number and name, and which commands each stands for.
 
 use super::Condition;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// One item of a lane's `steps`, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The given name; else the task's or the lane's name, the command line of a `run`, `parallel(a, b)` of a group.
     pub name: String,
@@ -29,7 +29,7 @@ pub struct Entry {
 }
 
 /// A member of a parallel group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Named as an entry is.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Member {
 }
 
 /// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// A task, by name.
@@ -54,7 +54,7 @@ pub enum EntryKind {
 }
 
 /// A task in an entry that has no command of its own: what it depends on runs when it is to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gather {
     /// The number of the entry, from 0.
     pub entry: usize,

@@ -25,13 +25,13 @@ pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
 pub use selection::{Facts, Selection};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// A lane. Two of them are the same gate when they serialize to the same text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
     /// Its name, which is that of its file.
     pub name: String,
@@ -50,12 +50,12 @@ pub struct Lane {
     /// What is written in `steps`, item by item.
     pub entries: Vec<Entry>,
     /// The tasks among them that have no command of their own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<Gather>,
 }
 
 /// One command of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Its name, no other step's of the lane.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Which paths of the workspace differ from the last commit: the only thing that is asked of git so far.
+//! What differs from the last commit in the workspace: the only thing that is asked of git so far.
 
 use crate::process::{self, End, Invocation};
 use std::collections::BTreeSet;
@@ -29,6 +29,14 @@ pub async fn changed_paths(
     let bytes = [output.head, output.tail].concat();
     let entries = bytes.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
     Some(entries.map(|entry| String::from_utf8_lossy(&entry[3..]).into_owned()).collect())
+}
+
+/// How the files that git knows differ from the last commit, as a diff of at most about `limit` bytes. `None` when that cannot be told.
+pub async fn diff_of(root: &Path, env: &[(String, String)], limit: usize, stop: &CancellationToken) -> Option<String> {
+    let diff = ["diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--", "."];
+    let args: Vec<&str> = NO_PROGRAMS.iter().chain(&diff).copied().collect();
+    let ended = process::run(git(root, env, &args), stop, &|_| {}).await;
+    (ended.end == End::Exited(0)).then(|| ended.output.text(limit))
 }
 
 fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
