@@ -1,12 +1,14 @@
 //! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
 
 mod display;
+mod drive;
 mod failure;
 mod lanes;
 mod live;
 mod outlet;
 mod paint;
 mod run;
+mod runs;
 mod signals;
 mod steps;
 
@@ -42,6 +44,9 @@ struct Arguments {
 enum Verb {
     /// Run a task: an agent works on it until the project's checks pass
     Run(run::RunArguments),
+    /// Go on with earlier runs, or check them
+    #[command(subcommand)]
+    Runs(runs::RunsVerb),
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand)]
     Lanes(lanes::LanesVerb),
@@ -67,6 +72,7 @@ pub fn main() -> ExitCode {
     start_log(arguments.verbose, environment.get("FLEDGE_LOG"));
     let done = match arguments.verb {
         Verb::Run(arguments) => run::run(arguments, &environment),
+        Verb::Runs(verb) => runs::run(verb, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
     };
     crate::process::close();
