@@ -1,6 +1,7 @@
 //! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
 
 mod display;
+mod drive;
 mod failure;
 mod lanes;
 mod live;
@@ -44,7 +45,7 @@ enum Verb {
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand)]
     Lanes(lanes::LanesVerb),
-    /// Look at runs that are over, under way or interrupted
+    /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
 }
 

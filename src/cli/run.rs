@@ -1,23 +1,21 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
-use super::display::Display;
+use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
 use super::outlet::has_place;
-use super::{block_on, hear_out, no_output, paint, print_data, print_json, signals};
+use super::runs::{Found, Place, interrupted, keyed, resume};
+use super::{block_on, no_output, paint, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{Agent, PlanFault, RunError, Settings, Stop, prepare};
+use crate::driver::{PlanFault, Settings, prepare};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
-use crate::run::TaskResult;
-use crate::store;
+use crate::store::{self, RunRow, RunState};
 use crate::task::{self, GateChoice, ParamValues, Task};
-use crate::verdict::Reason;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// Arguments of `fledge run`.
 #[derive(Debug, Args)]
@@ -61,6 +59,12 @@ pub(super) struct RunArguments {
     /// Show what would be sent and run, and call nothing
     #[arg(long)]
     dry_run: bool,
+    /// Go on with the newest interrupted run of this task, or of --run-key; start one if there is none
+    #[arg(long)]
+    resume_or_start: bool,
+    /// A name for the run, by which it is found again; a run that ended unverified gives it up to the next
+    #[arg(long, value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    run_key: Option<String>,
     /// The folder that the agent works in
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
@@ -83,64 +87,50 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
     if arguments.dry_run {
         return dry_run(&arguments, &task, settings(&arguments, environment, &set, workspace, state_dir, Vec::new()));
     }
-    let models = connect_models(&task, &set, environment, task_folder(&arguments.task))?;
-    let is_live = !(arguments.ni || set.non_interactive) && paint::can_draw(environment);
-    let settings = settings(&arguments, environment, &set, workspace, state_dir, models);
-    block_on(drive(arguments, task, settings, is_live))?
-}
-
-async fn drive(arguments: RunArguments, task: Task, settings: Settings, is_live: bool) -> Result<u8, Failure> {
-    let stop = Stop::default();
-    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-    let mut agent = Agent::new(settings).with_stop(stop.clone());
-    let unwritten: Arc<Mutex<Option<std::io::Error>>> = Arc::default();
-    if arguments.json {
-        let unwritten = unwritten.clone();
-        agent.on_record(move |record| {
-            if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
-                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-        });
-    }
-    if !arguments.quiet {
-        let mut display = Display::new(is_live);
-        agent.on_record(move |record| display.show(&record.event));
-    }
-    let ended = agent.run_task(task).await;
-    let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
-    let result = match &ended {
-        Ok(result) => result.clone(),
-        Err(error) => match error.result() {
-            Some(result) => result.clone(),
-            None => return Err(begin_failure(ended)),
-        },
+    let connected = |task: &Task| {
+        let models = connect_models(&task.models, &set, environment, task_folder(&arguments.task))?;
+        Ok(settings(&arguments, environment, &set, workspace.clone(), state_dir.clone(), models))
     };
-    let mut code = result.exit_code;
-    let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let closing = tokio::task::spawn_blocking(move || close(&result, &arguments));
-    was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
-    if !was_heard && code == 0 {
-        code = Reason::Cancelled.exit_code(Some(stop.cause()));
-    }
-    drop(listening);
-    unwritten.map_or(Ok(code), |error| Err(no_output(error)))
+    let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
+    start_or_resume(&arguments, environment, task, connected, place)
 }
 
-fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
-    let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
-    let failure = ended.err().map_or_else(
-        || Failure::own(anyhow!("the run ended without a result")),
-        |error| Failure::because(reason, error),
-    );
-    failure.hint("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge")
+/// Resumes the run that these arguments mean, or starts one.
+fn start_or_resume(
+    arguments: &RunArguments,
+    environment: &Environment,
+    task: Task,
+    settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
+    place: Place<'_>,
+) -> Result<u8, Failure> {
+    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, place.set, environment);
+    let mut key = arguments.run_key.clone();
+    if arguments.resume_or_start || key.is_some() {
+        let store = place.store()?;
+        let digest = store::sha256(task.prompt.as_bytes());
+        let found = match &key {
+            Some(name) => keyed(&store, name).map_err(Failure::own)?,
+            None => Found { newest: interrupted(&store, &digest).map_err(Failure::own)?, free: String::new() },
+        };
+        if let Some(row) = found.newest.filter(must_count) {
+            let run = &row.head.id;
+            if !arguments.resume_or_start {
+                let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
+                return Err(Failure::input(error).hint("go on with that run by --resume-or-start, or use another key"));
+            }
+            if row.head.task_digest != digest {
+                return Err(Failure::input(anyhow!("run {run} has another task: use another run key")));
+            }
+            return resume(run, environment, &place, voice);
+        }
+        key = key.map(|_| found.free);
+    }
+    block_on(drive(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))?
 }
 
-/// The last lines: how it ended, and the summary.
-fn close(result: &TaskResult, arguments: &RunArguments) {
-    if arguments.quiet && result.verified {
-        return;
-    }
-    super::display::closing(result, arguments.quiet).iter().for_each(|line| paint::line(line));
+/// Whether a run stands in the way of another one of its key: one that is over and not verified does not.
+fn must_count(row: &RunRow) -> bool {
+    !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
 fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {
@@ -191,21 +181,22 @@ fn values(arguments: &RunArguments) -> Result<ParamValues, Failure> {
     Ok(values)
 }
 
-fn task_folder(source: &str) -> PathBuf {
+pub(super) fn task_folder(source: &str) -> PathBuf {
     let parent = Path::new(source).parent().filter(|parent| !parent.as_os_str().is_empty() && source != "-");
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-fn connect_models(
-    task: &Task,
+/// Connects models by their names; without any, the one that is configured.
+pub(super) fn connect_models(
+    names: &[String],
     set: &config::Settings,
     environment: &Environment,
     folder: PathBuf,
 ) -> Result<Vec<Arc<dyn Provider>>, Failure> {
-    let choices: Result<Vec<ModelChoice>, _> = if task.models.is_empty() {
+    let choices: Result<Vec<ModelChoice>, _> = if names.is_empty() {
         auto_model(set, environment).map(|choice| vec![choice])
     } else {
-        task.models.iter().map(|name| resolve_model(name, set, environment)).collect()
+        names.iter().map(|name| resolve_model(name, set, environment)).collect()
     };
     choices.map_err(Failure::input)?.into_iter().map(|choice| connect(choice, &folder)).collect()
 }
@@ -247,7 +238,12 @@ fn settings(
         models,
         env: environment.child_env().into_iter().collect(),
         protect: set.protect.clone(),
-        reports: arguments.report.iter().cloned().collect(),
+        // Whole paths: the run may be taken up again from another folder.
+        reports: arguments
+            .report
+            .iter()
+            .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+            .collect(),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
     }
 }

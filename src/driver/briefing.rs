@@ -64,6 +64,7 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
         tools,
         rules,
         gate_digest: gate.as_ref().filter(|_| has_gate).map(|gate| gate.digest.clone()).unwrap_or_default(),
+        gate_file: String::new(), // once it is kept
         notes,
     };
     Ok(Briefing { plan, gate: gate.map(Arc::new) })

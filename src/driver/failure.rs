@@ -1,5 +1,6 @@
 //! Why `run_task` gives an error. Every one of a run that began carries the whole result: nothing that was done is lost.
 
+use super::resume::ResumeFault;
 use crate::run::TaskResult;
 use crate::store::StoreError;
 use crate::verdict::Reason;
@@ -38,6 +39,9 @@ pub enum RunError {
     /// The run never began: its folder or journal could not be made.
     #[error("cannot keep the state of a run")]
     NotBegun(#[source] StoreError),
+    /// The run was not taken up again.
+    #[error(transparent)]
+    NotResumed(#[from] ResumeFault),
     /// The driver failed so that not even a result is left.
     #[error("the run ended without a result")]
     NeverEnded,
@@ -88,7 +92,9 @@ impl RunError {
             | Self::Blocked(result)
             | Self::Own(result) => Ok(result),
             Self::StateInside(_) => Err(Reason::BadInput),
+            Self::NotBegun(StoreError::KeyTaken { .. }) => Err(Reason::BadInput),
             Self::NotBegun(_) => Err(Reason::IoError),
+            Self::NotResumed(fault) => Err(fault.reason()),
             Self::NeverEnded => Err(Reason::Internal),
         }
     }

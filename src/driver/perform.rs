@@ -2,16 +2,16 @@
 
 use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
-use super::{Settings, report};
-use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
+use super::{Settings, interrupted, report};
+use crate::chat::{FileChange, ModelError, ModelFault, ToolOutcome, Usage};
 use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
-use crate::store::RunDir;
+use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{GateChoice, Task};
-use crate::tool::{HostSettings, ToolHost, ToolRequest};
+use crate::tool::{Effect, HostSettings, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -66,19 +66,60 @@ impl Hands {
         }
     }
 
+    /// Does again what an earlier process was asked for and never answered. What may have changed something is not repeated: nobody knows
+    /// how far it came, and the model is told so.
+    pub(super) fn perform_again(&self, action: Action, run: &Run, inbox: &mut Inbox) {
+        match action {
+            Action::RunTool { call, tool, .. } if !only_looks(&tool) => self.say_interrupted(call, inbox),
+            action => self.perform(action, run, inbox),
+        }
+    }
+
+    /// The answer for a call that was under way when fledge died.
+    fn say_interrupted(&self, call: CallId, inbox: &mut Inbox) {
+        let (settings, stop) = (self.settings.clone(), inbox.stop_token());
+        let finished = move |outcome| Event::ToolFinished { call, outcome };
+        let effect = async move { finished(interrupted::outcome(&settings.workspace, &settings.env, &stop).await) };
+        inbox.start(effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
+    }
+
+    /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
+    pub(super) fn make_ready(&self, gate_file: &str, changes: &[FileChange]) -> Result<(), String> {
+        let path = self.run_dir.gate();
+        let bytes = std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        if sha256(&bytes) != gate_file {
+            return Err(format!("{} is not what was written", path.display()));
+        }
+        let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
+        let gate = gate.map_err(|fault| format!("{}: {}", path.display(), chain(&fault)))?;
+        let settings = host_settings(&self.task, &self.settings, Some(&gate), self.run_dir.outputs());
+        let host = ToolHost::new(settings).map_err(|error| chain(&error))?;
+        host.recall(changes);
+        let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
+        let _first = self.ready.set(Ready { gate, host: Arc::new(host) });
+        Ok(())
+    }
+
     fn plan(&self, call: CallId, inbox: &mut Inbox) {
-        let (settings, task, outputs, ready) =
-            (self.settings.clone(), self.task.clone(), self.run_dir.outputs(), self.ready.clone());
+        let (settings, task, run_dir, ready) =
+            (self.settings.clone(), self.task.clone(), self.run_dir.clone(), self.ready.clone());
         let work = move || -> Event {
             let failed = |reason, message| Event::PlanFailed { call, reason, message };
-            let Briefing { plan, gate } = match prepare(&task, &settings) {
+            let Briefing { mut plan, gate } = match prepare(&task, &settings) {
                 Ok(briefing) => briefing,
                 Err(fault) => return failed(fault.reason, fault.message),
             };
-            let host = match ToolHost::new(host_settings(&task, &settings, gate.as_deref(), outputs)) {
+            let host = match ToolHost::new(host_settings(&task, &settings, gate.as_deref(), run_dir.outputs())) {
                 Ok(host) => Arc::new(host),
                 Err(error) => return failed(Reason::PlanFailed, chain(&error)),
             };
+            // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
+            if let Some(kept) = gate.as_deref().map(Gate::keep) {
+                plan.gate_file = sha256(&kept);
+                if let Err(error) = write_whole(&run_dir.gate(), &kept) {
+                    return failed(Reason::PlanFailed, chain(&error));
+                }
+            }
             let gate = gate.filter(|_| task.gate != GateChoice::Skip);
             let _first = ready.set(Ready { gate, host });
             Event::PlanReady { call, plan: Box::new(plan) }
@@ -194,6 +235,11 @@ impl Hands {
         let saved = report::save(&result, &self.task, &self.settings, &self.run_dir, copies);
         saved.map_err(|error| chain(&error))
     }
+}
+
+/// Whether a tool changes nothing, so that it may be run again. One that is not known may.
+fn only_looks(tool: &str) -> bool {
+    Tool::find(tool).is_some_and(|tool| tool.flags.effect == Effect::ReadOnly)
 }
 
 fn could_not_judge(why: &str) -> Verdict {

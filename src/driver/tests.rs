@@ -1,9 +1,11 @@
 //! Whole runs with a cassette in the place of a model: what is written down, and what is not begun.
 
 use super::*;
+use crate::moment::Moment;
 use crate::provider::{Endpoint, Kind, connect};
-use crate::store::{Filter, Outcome, Record, RunRow, RunState, Store};
-use crate::verdict::Verification;
+use crate::run::{Event, Run};
+use crate::store::{Filter, Journal, Outcome, Record, RunRow, RunState, Store};
+use crate::verdict::{Reason, Verification};
 use std::fs;
 use std::path::Path;
 
@@ -11,14 +13,24 @@ const TURNS: &str = r#"turns:
   - { text: "I'll write it.", tools: [{ name: files-write, input: { path: a.txt, content: one } }] }
   - { text: "Written." }"#;
 
+/// A look and a change before the end.
+const LOOK_AND_WRITE: &str = r#"turns:
+  - { tools: [{ name: files-list, input: {} }] }
+  - { tools: [{ name: files-write, input: { path: a.txt, content: one } }] }
+  - { text: "Written." }"#;
+
 /// An agent in an empty workspace.
 fn agent(home: &Path) -> Agent {
+    agent_of(home, "state", TURNS)
+}
+
+fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     let workspace = home.join("tree");
     fs::create_dir_all(&workspace).unwrap();
-    let cassette = connect(Endpoint::new(Kind::Cassette { text: TURNS.into() }, "c.yaml")).unwrap();
+    let cassette = connect(Endpoint::new(Kind::Cassette { text: cassette.into() }, "c.yaml")).unwrap();
     Agent::new(Settings {
         workspace,
-        state_dir: home.join("state"),
+        state_dir: home.join(state),
         models: vec![cassette],
         env: Vec::new(),
         protect: Vec::new(),
@@ -111,4 +123,80 @@ async fn a_run_that_cannot_be_written_down_never_begins() {
     let error = agent(home.path()).run_task(task()).await.unwrap_err();
     assert_eq!((error.result(), error.reason()), (None, Reason::IoError));
     assert_eq!(fs::read_dir(home.path().join("tree")).unwrap().count(), 0);
+}
+
+/// A state folder in which the journal of the one run of `home` ends before record `cut`, counted from 0.
+fn cut_off(home: &Path, state: &str, records: &[Record]) {
+    let whole = store(home);
+    let row = whole.runs(&Filter::default()).unwrap().remove(0);
+    let cut = Store::open(&home.join(state), &home.join("tree")).unwrap();
+    let mut journal = Journal::create(&cut, &row.head, &whole.task(&row.head.id).unwrap()).unwrap();
+    for record in records {
+        journal.append(record.at_ms, &record.kind, &record.data).unwrap();
+    }
+    fs::copy(whole.folder(&row.head.id).gate(), cut.folder(&row.head.id).gate()).unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_is_cut_off_after_any_record_ends_as_if_it_had_not_been() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let plain = |result: TaskResult| TaskResult { duration_ms: 0, ..result };
+    let calm = plain(agent_of(home, "state", LOOK_AND_WRITE).run_task(task()).await.unwrap());
+    let records: Vec<Record> = store(home).events(&calm.run, 0).unwrap().map(Result::unwrap).collect();
+    let is_tool = |record: &&Record| record.kind == "ToolFinished";
+    for cut in 0..=records.len() {
+        let (state, before) = (format!("state-{cut}"), &records[..cut]);
+        cut_off(home, &state, before);
+        let _it_may_be_gone = fs::remove_file(home.join("tree/a.txt"));
+        if before.iter().filter(is_tool).count() == 2 {
+            fs::write(home.join("tree/a.txt"), "one").unwrap();
+        }
+        let mut again = agent_of(home, &state, LOOK_AND_WRITE);
+        let result = plain(again.resume(&calm.run).await.unwrap());
+        let is_writing = before.iter().filter(is_tool).count() == 1
+            && before.iter().filter(|record| record.kind == "ModelCompleted").count() == 2;
+        if is_writing {
+            let tally = result.tools["files-write"];
+            assert_eq!((tally.called, tally.failed, result.files_changed.len()), (1, 1, 0), "cut at {cut}");
+            assert_eq!((result.reason, result.turns, &result.summary), (calm.reason, calm.turns, &calm.summary));
+        } else {
+            assert_eq!(result, calm, "cut at {cut}");
+        }
+        assert_eq!(plain(again.resume(&calm.run).await.unwrap()), result, "resumed again, cut at {cut}");
+        let store = Store::open(&home.join(&state), &home.join("tree")).unwrap();
+        assert_eq!(replay(&store, &calm.run).unwrap().difference, None, "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_asks_for_something_else_is_found_out_with_the_place() {
+    let home = tempfile::tempdir().unwrap();
+    let result = agent(home.path()).run_task(task()).await.unwrap();
+    let store_of = store(home.path());
+    let mut records: Vec<Record> = store_of.events(&result.run, 0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(records[3].kind, "ToolFinished");
+    records[3].data = records[3].data.replace("RunTool", "RunGate");
+    cut_off(home.path(), "other", &records);
+    let other = Store::open(&home.path().join("other"), &home.path().join("tree")).unwrap();
+    let difference = replay(&other, &result.run).unwrap().difference.unwrap();
+    assert_eq!((difference.seq, difference.event.as_str()), (3, "ModelCompleted"));
+    assert!(difference.then.starts_with("RunGate (") && difference.now.starts_with("RunTool ("), "{difference:?}");
+}
+
+/// Each line is a record: its number, its moment, its kind, and its data as a text.
+#[test]
+fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/journals/v1");
+    let mut journals: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    journals.sort();
+    assert!(journals.len() >= 3, "{journals:?}");
+    for journal in journals {
+        let mut folded = fold::Folded::default();
+        for line in fs::read_to_string(&journal).unwrap().lines() {
+            let (seq, at_ms, kind, data) = serde_json::from_str(line).unwrap();
+            folded.take(&Record { seq, at_ms, kind, data }).unwrap();
+        }
+        assert_eq!((folded.difference, folded.run.result().is_some()), (None, true), "{}", journal.display());
+    }
 }

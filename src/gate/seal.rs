@@ -21,9 +21,9 @@ const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
 /// The seal on a workspace's protected files.
 #[derive(Debug)]
 pub struct Seal {
-    root: PathBuf,
-    protection: Protection,
-    files: BTreeMap<PathBuf, Sealed>,
+    pub(super) root: PathBuf,
+    pub(super) protection: Protection,
+    pub(super) files: BTreeMap<PathBuf, Sealed>,
 }
 
 /// What differs from a seal.
@@ -41,7 +41,7 @@ pub struct Stamps(BTreeMap<PathBuf, (u64, u64, i64, i64)>);
 
 /// One protected entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Sealed {
+pub(super) enum Sealed {
     File {
         digest: String,
         mode: u32,

@@ -1,12 +1,12 @@
 //! The items of a lane's `steps` as they are written: what people number and name, and which commands each stands for.
 
 use super::Condition;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One item of a lane's `steps`, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The given name; else the task's or the lane's name, the command line of a `run`, `parallel(a, b)` of a group.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Entry {
 }
 
 /// A member of a parallel group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Named as an entry is.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct Member {
 }
 
 /// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// A task, by name.
@@ -55,7 +55,7 @@ pub enum EntryKind {
 }
 
 /// A task in an entry that has no command of its own: what it depends on runs when it is to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gather {
     /// The number of the entry, from 0.
     pub entry: usize,
@@ -68,6 +68,6 @@ pub struct Gather {
     /// It runs only if one of these globs fits a changed path; empty: always.
     pub changed: Vec<String>,
     /// The variables that its conditions see before those of the lane.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }

@@ -27,13 +27,13 @@ pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
 pub use selection::{Facts, Selection};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// A lane. Two of them are the same gate when they serialize to the same text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
     /// Its name, which is that of its file.
     pub name: String,
@@ -50,17 +50,17 @@ pub struct Lane {
     /// What is run, in the order of the file; never empty. A step's number is its place here, from 0.
     pub steps: Vec<Step>,
     /// What several steps wait for together.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<Joint>,
     /// What is written in `steps`, item by item.
     pub entries: Vec<Entry>,
     /// The tasks among them that have no command of their own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<Gather>,
 }
 
 /// One command of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Its name, no other step's of the lane.
     pub name: String,
@@ -89,7 +89,7 @@ pub struct Step {
     /// The numbers of the steps that must have ended before it starts, beside those of its joints.
     pub after: Vec<usize>,
     /// The numbers of the joints that must have ended before it starts, see [`Lane::joints`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<usize>,
     /// Those of them without whose success it has no sense, because it names them, or a task wants them in this order.
     pub needs: Vec<usize>,
@@ -100,12 +100,12 @@ pub struct Step {
 }
 
 /// Several steps as one thing to wait for: what comes after a group waits for one joint rather than for each of its steps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joint {
     /// The numbers of steps that it is made of.
     pub steps: Vec<usize>,
     /// The numbers of joints that it is made of.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<usize>,
 }
 

@@ -71,6 +71,9 @@ pub struct Plan {
     pub rules: Vec<ToolRule>,
     /// The digest of the frozen gate; empty without one.
     pub gate_digest: String,
+    /// The digest of the file that keeps the gate for whoever takes the run up again; empty where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub gate_file: String,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

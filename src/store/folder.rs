@@ -30,6 +30,11 @@ impl RunDir {
         self.path.join("report.json")
     }
 
+    /// The frozen gate, for whoever takes the run up again.
+    pub fn gate(&self) -> PathBuf {
+        self.path.join("gate")
+    }
+
     /// The logs of lane steps.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")

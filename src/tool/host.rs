@@ -6,7 +6,7 @@ use super::contract::{Effect, ToolRequest};
 use super::ledger::Ledger;
 use super::rules::Rules;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
-use crate::chat::ToolOutcome;
+use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
@@ -90,6 +90,12 @@ impl ToolHost {
             shell_timeout: settings.shell_timeout,
         };
         Ok(Self { bench: Arc::new(bench) })
+    }
+
+    /// Takes down what an earlier process did to files in the same run, so that what is counted goes on from there.
+    pub fn recall<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) {
+        let mut ledger = self.bench.ledger();
+        changes.into_iter().for_each(|change| ledger.recall(change));
     }
 
     /// Runs one call to its end, which `stop` brings near. Never fails: what goes wrong is in the outcome.

@@ -72,6 +72,17 @@ impl Ledger {
         FileChange { path: path.to_string(), kind, added, removed }
     }
 
+    /// An earlier process of this run did this to a file. How it was before is known only of one that the run has made.
+    pub(super) fn recall(&mut self, change: &FileChange) {
+        let path = change.path.split('/').fold(RelPath::default(), |path, name| path.join(name));
+        match change.kind {
+            ChangeKind::Created => drop(self.originals.insert(path, Original::Absent)),
+            ChangeKind::Modified | ChangeKind::Deleted => {
+                self.originals.entry(path).or_insert(Original::Unkept);
+            }
+        }
+    }
+
     fn original(&mut self, before: Option<&[u8]>) -> Original {
         match before {
             None => Original::Absent,
@@ -150,6 +161,14 @@ mod tests {
     fn a_file_that_was_not_there_is_created_however_often_it_is_written() {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.changed(&path(), None, Some(b"1\n")), change(ChangeKind::Created, 1, 0));
+        assert_eq!(ledger.changed(&path(), Some(b"1\n"), Some(b"2\n3\n")), change(ChangeKind::Created, 2, 0));
+    }
+
+    #[test]
+    fn a_file_that_an_earlier_process_of_the_run_has_made_is_still_created() {
+        let mut ledger = Ledger::default();
+        ledger.recall(&change(ChangeKind::Created, 1, 0));
+        ledger.recall(&change(ChangeKind::Deleted, 0, 0));
         assert_eq!(ledger.changed(&path(), Some(b"1\n"), Some(b"2\n3\n")), change(ChangeKind::Created, 2, 0));
     }
 

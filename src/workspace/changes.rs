@@ -1,4 +1,4 @@
-//! Which paths of the workspace differ from the last commit: the only thing that is asked of git so far.
+//! What differs from the last commit in the workspace: the only thing that is asked of git so far.
 
 use crate::process::{self, End, Invocation};
 use std::collections::BTreeSet;
@@ -34,6 +34,14 @@ async fn answer(root: &Path, env: &[(String, String)], args: &[&str], stop: &Can
     let output = ended.output;
     let is_whole = output.total == (output.head.len() + output.tail.len()) as u64;
     (ended.end == End::Exited(0) && is_whole).then(|| [output.head, output.tail].concat())
+}
+
+/// How the files that git knows differ from the last commit, as a diff of at most about `limit` bytes. `None` when that cannot be told.
+pub async fn diff_of(root: &Path, env: &[(String, String)], limit: usize, stop: &CancellationToken) -> Option<String> {
+    let diff = ["diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--", "."];
+    let args: Vec<&str> = NO_PROGRAMS.iter().chain(&diff).copied().collect();
+    let ended = process::run(git(root, env, &args), stop, &|_| {}).await;
+    (ended.end == End::Exited(0)).then(|| ended.output.text(limit))
 }
 
 fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {

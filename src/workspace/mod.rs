@@ -5,5 +5,5 @@ pub mod jail;
 pub mod pattern;
 mod protection;
 
-pub use changes::changed_paths;
+pub use changes::{changed_paths, diff_of};
 pub use protection::{ProtectedRule, Protection};

@@ -1,5 +1,5 @@
 //! The program from outside, as its users meet it: the built binary with a scripted model on loopback, in folders of its own.
-//! Nothing here knows how it is made; only `library`, `replay` and what reads journals use the crate.
+//! Nothing here knows how it is made; only `library`, `replay` and what reads or replays journals use the crate.
 #![expect(clippy::disallowed_methods, reason = "tests start the program, read PATH and measure how long things take")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -21,6 +21,7 @@ mod processes;
 mod providers;
 mod replay;
 mod runs;
+mod resume;
 mod support;
 mod terminal;
 mod watch;

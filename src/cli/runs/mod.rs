@@ -1,12 +1,17 @@
-//! `fledge runs`: what is kept of runs, for people and as data. Nothing here changes a run or makes a folder but `prune`.
+//! `fledge runs`: what is kept of runs, for people and as data. Nothing here changes a run or makes a folder but `prune`,
+//! and `resume`, which goes on with one.
 
 mod data;
 mod export;
 mod list;
 mod logs;
 mod prune;
+mod replay;
+mod resume;
 mod scenes;
 mod show;
+
+pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;
 use crate::config::Environment;
@@ -36,6 +41,10 @@ pub(super) struct RunsArguments {
 /// The verbs of `fledge runs`.
 #[derive(Debug, Subcommand)]
 enum RunsVerb {
+    /// Go on with a run that was interrupted
+    Resume(resume::ResumeArguments),
+    /// Check that a run would be decided today as it was then; calls no model and changes nothing
+    Replay(replay::ReplayArguments),
     /// List runs, the newest first
     List(list::ListArguments),
     /// Tell what happened in a run, turn by turn
@@ -60,6 +69,8 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
     let state = environment.state_dir().map_err(Failure::input)?;
     let shelf = Shelf { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() };
     match arguments.verb {
+        RunsVerb::Resume(arguments) => resume::run(&shelf, &arguments, environment),
+        RunsVerb::Replay(arguments) => replay::run(&shelf, &arguments),
         RunsVerb::List(arguments) => list::list(&shelf, &arguments),
         RunsVerb::Show(arguments) => show::show(&shelf, &arguments),
         RunsVerb::Logs(arguments) => logs::logs(&shelf, &arguments),

@@ -1,6 +1,8 @@
 //! What a run of the program came to: its exit code, what it printed, and what it left on disk.
 
 use super::Fledge;
+use fledge::driver::replay;
+use fledge::id::RunId;
 use fledge::store::{Filter, Record, RunRow, Store};
 use serde_json::Value;
 use std::fs;
@@ -78,6 +80,17 @@ impl Ended {
         let mut rows = self.store().runs(&Filter::default()).unwrap();
         assert_eq!(rows.len(), 1, "{}", self.story());
         rows.remove(0)
+    }
+
+    /// Insists that every run in its state folder would be decided today as it was then.
+    #[track_caller]
+    pub(super) fn must_replay(&self) {
+        for run in self.runs() {
+            let run = RunId::new(run.file_name().unwrap().to_str().unwrap());
+            if let Ok(replayed) = replay(&self.store(), &run) {
+                assert_eq!(replayed.difference, None, "a replay differs\n{}", self.story());
+            }
+        }
     }
 
     /// What is kept of the workspace.

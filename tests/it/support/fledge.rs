@@ -263,7 +263,9 @@ impl Running {
         self.rest();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let (stdout, stderr) = (text(&self.stdout), text(&self.stderr));
-        Ended { folder: self.folder, code: status.code(), stdout, stderr, took: at - self.begun, at }
+        let ended = Ended { folder: self.folder, code: status.code(), stdout, stderr, took: at - self.begun, at };
+        ended.must_replay();
+        ended
     }
 
     /// Takes what is left of its output. Both streams must have ended: whoever holds one open was left behind.

@@ -1,0 +1,105 @@
+//! An agent at work as the command line sees it: signals stop it, events are shown or printed, and its result closes it.
+
+use super::display::{Display, closing};
+use super::failure::Failure;
+use super::{hear_out, no_output, paint, print_json, signals};
+use crate::config::{self, Environment};
+use crate::driver::{Agent, RunError, Settings, Stop};
+use crate::id::RunId;
+use crate::run::TaskResult;
+use crate::task::Task;
+use crate::verdict::Reason;
+use anyhow::{Context, anyhow};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What the agent is to do.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// A task, as a run of this key.
+    Task(Box<Task>, Option<String>),
+    /// To go on with a run.
+    Resume(RunId),
+}
+
+/// How it is told of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Voice {
+    json: bool,
+    quiet: bool,
+    is_live: bool,
+}
+
+impl Voice {
+    pub(super) fn new(json: bool, quiet: bool, ni: bool, set: &config::Settings, environment: &Environment) -> Self {
+        let is_live = !(ni || set.non_interactive) && paint::can_draw(environment);
+        Self { json, quiet, is_live }
+    }
+}
+
+/// Has it done; gives the exit code.
+///
+/// # Errors
+/// When it could not be begun, or standard output not be written.
+pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
+    let stop = Stop::default();
+    let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+    let mut agent = Agent::new(settings).with_stop(stop.clone());
+    let unwritten: Arc<Mutex<Option<std::io::Error>>> = Arc::default();
+    if voice.json {
+        let unwritten = unwritten.clone();
+        agent.on_record(move |record| {
+            if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
+                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        });
+    }
+    if !voice.quiet {
+        let mut display = Display::new(voice.is_live);
+        agent.on_record(move |record| display.show(&record.event));
+    }
+    let ended = match work {
+        Work::Task(task, key) => {
+            agent = agent.with_run_key(key);
+            agent.run_task(*task).await
+        }
+        Work::Resume(run) => agent.resume(&run).await,
+    };
+    let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
+    let result = match &ended {
+        Ok(result) => result.clone(),
+        Err(error) => match error.result() {
+            Some(result) => result.clone(),
+            None => return Err(begin_failure(ended)),
+        },
+    };
+    let mut code = result.exit_code;
+    let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let closing = tokio::task::spawn_blocking(move || close(&result, voice.quiet));
+    was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
+    if !was_heard && code == 0 {
+        code = Reason::Cancelled.exit_code(Some(stop.cause()));
+    }
+    drop(listening);
+    unwritten.map_or(Ok(code), |error| Err(no_output(error)))
+}
+
+fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
+    let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
+    let is_ours = !matches!(ended, Err(RunError::NotResumed(_)));
+    let failure = ended.err().map_or_else(
+        || Failure::own(anyhow!("the run ended without a result")),
+        |error| Failure::because(reason, error),
+    );
+    if is_ours {
+        return failure.hint("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge");
+    }
+    failure
+}
+
+/// The last lines: how it ended, and the summary.
+fn close(result: &TaskResult, quiet: bool) {
+    if !(quiet && result.verified) {
+        closing(result, quiet).iter().for_each(|line| paint::line(line));
+    }
+}

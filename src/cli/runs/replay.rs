@@ -1,0 +1,67 @@
+//! `fledge runs replay`: whether earlier runs would be decided today as they were then.
+
+use super::Shelf;
+use super::super::failure::Failure;
+use super::super::{no_output, print_data};
+use super::resume::failed;
+use crate::driver::{Replayed, replay};
+use crate::id::RunId;
+use crate::store::{Filter, Store};
+use clap::Args;
+
+/// Arguments of `fledge runs replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 all is the same, 1 something differs, 8 a journal is damaged.")]
+pub(in crate::cli) struct ReplayArguments {
+    /// The run: its id or the start of it, its run key, or `last`
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    run: Option<String>,
+    /// Every run of the project
+    #[arg(long)]
+    all: bool,
+    /// Print JSON, a line for each run
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub(super) fn run(shelf: &Shelf, arguments: &ReplayArguments) -> Result<u8, Failure> {
+    let (store, runs) = match &arguments.run {
+        Some(name) => {
+            let (store, row) = shelf.find(name)?;
+            (store, vec![row.head.id])
+        }
+        None => {
+            let Some(store) = shelf.store()? else { return Ok(0) };
+            let runs = all(&store)?;
+            (store, runs)
+        }
+    };
+    let mut worst = 0;
+    for run in &runs {
+        match replay(&store, run) {
+            Ok(replayed) => {
+                worst = worst.max(u8::from(replayed.difference.is_some()));
+                print_data(&line(&replayed, arguments.json)).map_err(no_output)?;
+            }
+            Err(fault) => worst = worst.max(failed(fault).show()),
+        }
+    }
+    Ok(worst)
+}
+
+fn all(store: &Store) -> Result<Vec<RunId>, Failure> {
+    let rows = store.runs(&Filter { limit: u32::MAX, ..Filter::default() }).map_err(Failure::own)?;
+    Ok(rows.into_iter().map(|row| row.head.id).collect())
+}
+
+fn line(replayed: &Replayed, json: bool) -> String {
+    let Replayed { run, records, difference } = replayed;
+    match difference {
+        _ if json => serde_json::to_string(replayed).unwrap_or_default(),
+        None => format!("{run}  the same, {records} records"),
+        Some(at) => {
+            format!("{run}  differs after record {}, {}\n  then: {}\n  now:  {}", at.seq, at.event, at.then, at.now)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
+
+use super::Shelf;
+use super::super::block_on;
+use super::super::drive::{Voice, Work, drive};
+use super::super::failure::Failure;
+use super::super::run::{connect_models, task_folder};
+use crate::config::{self, Environment};
+use crate::driver::{ResumeFault, Settings, terms};
+use crate::id::RunId;
+use crate::store::{Filter, RunRow, RunState, Store, StoreError};
+use anyhow::Context;
+use clap::Args;
+use std::path::Path;
+
+/// Arguments of `fledge runs resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge runs resume last\n  fledge runs resume 0198f2 --json")]
+pub(in crate::cli) struct ResumeArguments {
+    /// The run: its id or the start of it, its run key, or `last`
+    run: String,
+    /// Print events as JSON, one a line, to standard output
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
+}
+
+/// Where runs are, and what is configured there.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct Place<'p> {
+    pub(in crate::cli) workspace: &'p Path,
+    pub(in crate::cli) state_dir: &'p Path,
+    pub(in crate::cli) set: &'p config::Settings,
+}
+
+impl Place<'_> {
+    /// What is kept of the project.
+    pub(in crate::cli) fn store(&self) -> Result<Store, Failure> {
+        Store::open(self.state_dir, self.workspace).map_err(Failure::own)
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
+    let (_, row) = shelf.find(&arguments.run)?;
+    // Its own one, which is another than the one that was asked in when its id was found elsewhere.
+    let workspace = Path::new(&row.head.workspace).canonicalize();
+    let workspace = workspace
+        .with_context(|| format!("run {} works in {}, which is gone", row.head.id, row.head.workspace))
+        .map_err(Failure::input)?;
+    let set = config::load(environment, &workspace).map_err(Failure::input)?;
+    let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
+    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, &set, environment);
+    resume(&row.head.id, environment, &place, voice)
+}
+
+pub(super) fn failed(fault: ResumeFault) -> Failure {
+    Failure::because(fault.reason(), fault)
+}
+
+/// Goes on with a run, with the terms that it was begun with and the keys of today.
+pub(in crate::cli) fn resume(
+    run: &RunId,
+    environment: &Environment,
+    place: &Place<'_>,
+    voice: Voice,
+) -> Result<u8, Failure> {
+    let (row, terms) = terms(&place.store()?, run).map_err(failed)?;
+    let names = if terms.task.models.is_empty() { &row.head.models } else { &terms.task.models };
+    let models = match row.state {
+        RunState::Ended(_) => Vec::new(), // nothing is asked any more, so that no key is needed
+        RunState::Interrupted | RunState::Running { .. } => {
+            connect_models(names, place.set, environment, task_folder(&terms.task.source))?
+        }
+    };
+    let settings = Settings {
+        workspace: place.workspace.to_owned(),
+        state_dir: place.state_dir.to_owned(),
+        models,
+        env: environment.child_env().into_iter().collect(),
+        protect: terms.protect,
+        reports: terms.reports,
+        jobs: terms.jobs,
+    };
+    block_on(drive(Work::Resume(run.clone()), settings, voice))?
+}
+
+/// The runs of a key.
+#[derive(Debug)]
+pub(in crate::cli) struct Found {
+    /// The newest one.
+    pub(in crate::cli) newest: Option<RunRow>,
+    /// The name under which the next one is kept: the key itself, then with `#2`, `#3` behind it.
+    pub(in crate::cli) free: String,
+}
+
+/// The newest run of a key. A key stays with its run, which is tied to its journal, so later ones have a number behind it.
+pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreError> {
+    let mut newest = None;
+    for number in 1_u32.. {
+        let name = if number == 1 { key.to_owned() } else { format!("{key}#{number}") };
+        let row = match store.find(&name) {
+            Ok(run) => store.run(&run)?,
+            Err(StoreError::Unknown { .. } | StoreError::Ambiguous { .. }) => return Ok(Found { newest, free: name }),
+            Err(error) => return Err(error),
+        };
+        if row.head.run_key.as_ref() != Some(&name) {
+            return Ok(Found { newest, free: name }); // found by its id
+        }
+        newest = Some(row);
+    }
+    Ok(Found { newest, free: key.to_owned() })
+}
+
+/// The newest run of a task's text that did not end and that nobody drives.
+pub(in crate::cli) fn interrupted(store: &Store, task_digest: &str) -> Result<Option<RunRow>, StoreError> {
+    let mut rows = store.runs(&Filter { limit: 1000, ..Filter::default() })?.into_iter();
+    Ok(rows.find(|row| row.state == RunState::Interrupted && row.head.task_digest == task_digest))
+}

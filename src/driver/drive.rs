@@ -1,0 +1,242 @@
+//! One run under way: an event is written down, then decided on, then what the machine asks for is done.
+
+use super::bus::{Bus, EVENT_SCHEMA_VERSION, EventRecord};
+use super::fold::Folded;
+use super::inbox::{Happened, Inbox};
+use super::perform::Hands;
+use super::record::{self, Asked};
+use super::stop::Stop;
+use super::{briefing, now, now_ms, timestamp};
+use crate::id::RunId;
+use crate::moment::Moment;
+use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
+use crate::store::{Journal, StoreError};
+use crate::verdict::Reason;
+use tokio::time::Instant;
+
+/// How a run begins here.
+#[derive(Debug)]
+pub(super) enum Beginning {
+    /// With its task.
+    Task(Box<Charter>),
+    /// In the middle, with what was asked for and never answered, in its order.
+    Open(Vec<Action>),
+}
+
+/// The run, its hands and its journal.
+#[derive(Debug)]
+pub(super) struct Drive<'a> {
+    pub(super) run: Run,
+    bus: &'a Bus,
+    stop: &'a Stop,
+    hands: Hands,
+    inbox: Inbox,
+    journal: Journal,
+    /// Why the journal can no longer be written.
+    broken: Option<StoreError>,
+    id: RunId,
+    started: Instant,
+    /// The moment at which this process took over: no time passes for a run that nobody drives.
+    since: Moment,
+    /// What the machine asked for after the newest event that is in the journal.
+    asked: Option<Asked>,
+    seq: u64,
+    /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
+    said: String,
+    stop_told: bool,
+    /// Whether the journal says how the run ended.
+    is_ended: bool,
+}
+
+impl<'a> Drive<'a> {
+    pub(super) fn new(bus: &'a Bus, stop: &'a Stop, hands: Hands, journal: Journal, id: RunId) -> Self {
+        Self {
+            run: Run::new(),
+            bus,
+            stop,
+            hands,
+            inbox: Inbox::new(),
+            journal,
+            broken: None,
+            id,
+            started: now(),
+            since: Moment::default(),
+            asked: None,
+            seq: 0,
+            said: String::new(),
+            stop_told: false,
+            is_ended: false,
+        }
+    }
+
+    /// The run's name.
+    pub(super) fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// The same in the place where an earlier process left it.
+    pub(super) fn go_on_from(self, folded: Folded) -> Self {
+        let mut drive = Self { run: folded.run, since: folded.at, asked: folded.asked, ..self };
+        folded.told.into_iter().for_each(|event| drive.emit(event));
+        drive
+    }
+
+    pub(super) async fn go(&mut self, beginning: Beginning) {
+        match beginning {
+            Beginning::Task(_) if self.stop.token().is_cancelled() => {
+                return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
+            }
+            Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
+            Beginning::Open(actions) => {
+                for action in actions {
+                    self.hands.perform_again(action, &self.run, &mut self.inbox);
+                }
+            }
+        }
+        while self.run.state() != StateName::Idle {
+            let event = self.next().await;
+            self.take(event).await;
+        }
+    }
+
+    /// Waits for the next thing to happen, and names it.
+    async fn next(&mut self) -> Event {
+        let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
+        match self.inbox.next(due, self.stop, !self.stop_told).await {
+            Happened::Event(event) => event,
+            Happened::Deadline => Event::DeadlinePassed,
+            Happened::Stop => {
+                self.stop_told = true;
+                Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
+            }
+        }
+    }
+
+    /// First written, then decided, then done.
+    async fn take(&mut self, event: Event) {
+        let actions = self.decide(event);
+        if actions.iter().any(Action::is_irrevocable) && self.broken.is_none() {
+            self.broken = self.journal.sync().err();
+        }
+        let is_over = matches!(self.run.state(), StateName::Reporting | StateName::Idle);
+        if let (Some(error), false) = (&self.broken, is_over) {
+            tracing::error!(%error, "the journal cannot be written: the run ends");
+            let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
+            let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
+            self.tell(told.chain(ending).collect()).await;
+        } else {
+            self.tell(actions).await;
+        }
+    }
+
+    /// Writes an event down and lets the machine decide on it.
+    fn decide(&mut self, mut event: Event) -> Vec<Action> {
+        let at = self.moment(); // one and the same for the journal and the machine, so that a replay decides alike
+        if !event.is_transient() && self.broken.is_none() {
+            self.broken = self.write(at, &event).err();
+        }
+        if let Event::ReportSaved { call } | Event::ReportFailed { call, .. } = event {
+            self.broken = self.broken.take().or_else(|| self.end(at, &event).err());
+            let why = self.broken.as_ref().map(|error| briefing::chain(error));
+            // Nothing is said to have ended well whose journal is not whole and safe.
+            if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
+                event = self.hands.report_failure(call, why, &self.run, true);
+            }
+        }
+        self.decide_unwritten(at, event)
+    }
+
+    fn write(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref())?)
+    }
+
+    /// Writes down how the run ends with this event, and makes the journal safe.
+    fn end(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+        let mut ending = self.run.clone();
+        ending.handle(at, event.clone());
+        match ending.result().filter(|_| ending.state() == StateName::Idle) {
+            None => self.journal.sync(),
+            Some(result) => {
+                self.journal.finish(&record::outcome(&result, now_ms()))?;
+                self.is_ended = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// The same for a run that ended without a report: cancelled before its start, or after a panic.
+    pub(super) fn end_unreported(&mut self, result: Option<&TaskResult>) {
+        let (false, None, Some(result)) = (self.is_ended, &self.broken, result) else { return };
+        if let Err(error) = self.journal.finish(&record::outcome(result, now_ms())) {
+            tracing::error!(%error, "the end of the run cannot be written down");
+        }
+    }
+
+    fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
+        let (name, before) = (event.name(), self.run.label());
+        if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = &event {
+            self.said.push_str(text);
+        } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
+            self.said.clear();
+        }
+        let passes = event.is_transient();
+        let actions = self.run.handle(at, event);
+        if !passes {
+            self.asked = Some(Asked::of(&actions));
+        }
+        let after = self.run.label();
+        if before != after {
+            tracing::info!(run = %self.id, from = before, to = after, by = name, "transition");
+        }
+        actions
+    }
+
+    /// Does what the machine asked for, in its order.
+    async fn tell(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Emit { event } => self.emit(event),
+                Action::AbortInFlight => {
+                    for event in self.inbox.abort().await {
+                        for late in self.decide(event) {
+                            if let Action::Emit { event } = late {
+                                self.emit(event); // in Reporting a late answer is booked and shown, and begins nothing
+                            }
+                        }
+                    }
+                }
+                Action::SaveReport { call } if self.broken.is_some() => {
+                    let why = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
+                    let failed = self.hands.report_failure(call, why, &self.run, true);
+                    self.inbox.outbox().send(failed);
+                }
+                action => self.hands.perform(action, &self.run, &mut self.inbox),
+            }
+        }
+    }
+
+    fn emit(&mut self, event: AgentEvent) {
+        if self.bus.is_watched() {
+            self.seq += 1;
+            let (run, seq, at) = (self.id.clone(), self.seq, timestamp());
+            self.bus.tell(EventRecord { schema_version: EVENT_SCHEMA_VERSION, run, seq, at, event });
+        }
+    }
+
+    /// The driver itself panicked: what runs is killed, and the report is written all the same.
+    pub(super) async fn after_panic(&mut self) {
+        crate::process::kill_everything();
+        self.inbox.abort().await;
+        let ending = self.run.handle(self.moment(), Event::LimitReached { reason: Reason::Internal });
+        self.tell(ending).await;
+        while self.run.state() == StateName::Reporting {
+            let Happened::Event(event) = self.inbox.next(None, self.stop, false).await else { return };
+            let actions = self.run.handle(self.moment(), event);
+            self.tell(actions).await;
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        self.since.plus(self.started.elapsed())
+    }
+}

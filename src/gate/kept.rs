@@ -1,0 +1,163 @@
+//! A frozen gate as it is kept for a run that may be taken up again: one file, whose first line is JSON; after it come the contents of the
+//! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
+
+use super::Gate;
+use super::seal::{Seal, Sealed};
+use crate::lane::Lane;
+use crate::workspace::pattern::PatternError;
+use crate::workspace::{ProtectedRule, Protection};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+const VERSION: u32 = 1;
+
+/// What is kept of a gate cannot be made a gate again.
+#[derive(Debug, thiserror::Error)]
+pub enum ThawFault {
+    /// Its first line is not what it should be.
+    #[error("its head cannot be read")]
+    Head(#[source] serde_json::Error),
+    /// It was written by a newer fledge.
+    #[error("it has version {0}, and this fledge knows version {VERSION}")]
+    Newer(u32),
+    /// It ends too early, or too late.
+    #[error("its contents are not as long as its head says")]
+    Length,
+    /// A rule is no glob.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    schema_version: u32,
+    lanes: Vec<Lane>,
+    digest: String,
+    notes: Vec<String>,
+    rules: Vec<ProtectedRule>,
+    files: Vec<File>,
+}
+
+/// A sealed path. Names need not be text.
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    path: OsString,
+    what: What,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    /// `bytes` of its content are kept.
+    File {
+        digest: String,
+        mode: u32,
+        bytes: Option<usize>,
+    },
+    Link(OsString),
+    Other,
+}
+
+impl Gate {
+    /// The gate as bytes.
+    pub fn keep(&self) -> Vec<u8> {
+        let mut contents: Vec<u8> = Vec::new();
+        let mut files = Vec::new();
+        for (path, sealed) in &self.seal.files {
+            let what = match sealed {
+                Sealed::File { digest, mode, bytes } => {
+                    contents.extend(bytes.iter().flatten());
+                    What::File { digest: digest.clone(), mode: *mode, bytes: bytes.as_ref().map(Vec::len) }
+                }
+                Sealed::Link(leads_to) => What::Link(leads_to.clone()),
+                Sealed::Other => What::Other,
+            };
+            files.push(File { path: path.clone().into_os_string(), what });
+        }
+        let head = Head {
+            schema_version: VERSION,
+            lanes: self.lanes.clone(),
+            digest: self.digest.clone(),
+            notes: self.notes.clone(),
+            rules: self.seal.protection().rules().cloned().collect(),
+            files,
+        };
+        let mut kept = serde_json::to_vec(&head).unwrap_or_default();
+        kept.push(b'\n');
+        kept.extend(contents);
+        kept
+    }
+
+    /// The gate of the workspace at `root` again, from what was kept of it. `allow_edit` is what it was frozen with.
+    ///
+    /// # Errors
+    /// When the bytes are not what [`Gate::keep`] gave.
+    pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawFault> {
+        let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawFault::Length)?;
+        let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
+        if head.schema_version != VERSION {
+            return Err(ThawFault::Newer(head.schema_version));
+        }
+        let mut rest = &kept[end + 1..];
+        let mut files = BTreeMap::new();
+        for File { path, what } in head.files {
+            let sealed = match what {
+                What::File { digest, mode, bytes } => {
+                    let length = bytes.unwrap_or(0);
+                    let (content, after) = rest.split_at_checked(length).ok_or(ThawFault::Length)?;
+                    rest = after;
+                    Sealed::File { digest, mode, bytes: bytes.map(|_| content.to_vec()) }
+                }
+                What::Link(leads_to) => Sealed::Link(leads_to),
+                What::Other => Sealed::Other,
+            };
+            files.insert(path.into(), sealed);
+        }
+        if !rest.is_empty() {
+            return Err(ThawFault::Length);
+        }
+        let protection = Protection::new(head.rules, allow_edit)?;
+        let seal = Arc::new(Seal { root: root.to_owned(), protection, files });
+        Ok(Self { lanes: head.lanes, digest: head.digest, notes: head.notes, seal })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::freeze;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_kept_gate_is_the_same_gate_again_whatever_the_workspace_says_by_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("lanes")).unwrap();
+        fs::create_dir_all(root.join("specs")).unwrap();
+        let lane = "timeout: 90s\nsteps:\n  - { run: test -f done, when: '!CI=1', timeout: 1500ms }\n  - parallel: [{ run: 'true' }]\n";
+        fs::write(root.join("lanes/verify.yaml"), lane).unwrap();
+        fs::write(root.join("specs/bytes"), [0, b'\n', 255]).unwrap();
+        symlink("nowhere", root.join("specs/link")).unwrap();
+        let gate = freeze(root, &["verify".into()], &["open/**".into()], &["specs/free".into()], "/bin").unwrap();
+        let kept = gate.keep();
+        fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();
+        fs::remove_file(root.join("specs/bytes")).unwrap();
+        let thawed = Gate::thaw(&kept, root, &["specs/free".into()]).unwrap();
+        assert_eq!((&thawed.lanes, &thawed.digest, &thawed.notes), (&gate.lanes, &gate.digest, &gate.notes));
+        assert_eq!(thawed.seal.files, gate.seal.files);
+        assert_eq!(thawed.keep(), kept);
+        let changed: Vec<String> = thawed.seal.inspect(true).findings.into_iter().map(|finding| finding.path).collect();
+        assert_eq!(changed, ["lanes/verify.yaml", "specs/bytes"]);
+        assert_eq!(fs::read(root.join("specs/bytes")).unwrap(), [0, b'\n', 255]);
+        assert!(
+            thawed.seal.protection().rule("specs/free").is_none() && thawed.seal.protection().rule("open/a").is_some()
+        );
+        for cut in [0, 1, kept.len() / 2, kept.len() - 1] {
+            assert!(Gate::thaw(&kept[..cut], root, &[]).is_err(), "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A run that was killed goes on where it was, and ends as if nobody had killed it; nothing is done twice that cannot be.
+
+use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, write};
+use fledge::store::RunState;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Kills it at this place.
+#[track_caller]
+fn killed(mut running: Running, said: &str) -> Ended {
+    running.wait_for(said);
+    dead(running)
+}
+
+#[track_caller]
+fn dead(running: Running) -> Ended {
+    running.signal(Signal::KILL);
+    let ended = running.end();
+    assert_eq!((ended.code, ended.row().state), (None, RunState::Interrupted), "{}", ended.story());
+    ended
+}
+
+/// Resumes the run that it left.
+fn resuming(ended: Ended, model: &Model) -> Fledge {
+    ended.again(&["runs", "resume", "last", "--json"]).anthropic(model)
+}
+
+/// A report without what is different every time: names, times, places.
+fn plain(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for own in ["run", "folder", "workspace", "duration_ms", "log", "logs"] {
+                fields.remove(own);
+            }
+            fields.values_mut().for_each(|field| *field = plain(field.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = plain(item.take())),
+        _ => {}
+    }
+    value
+}
+
+/// Insists that every tool use in the newest request has exactly one result, in order.
+#[track_caller]
+fn must_be_answered(model: &Model) {
+    let asked = model.asked().pop().unwrap();
+    let blocks = asked.body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_array());
+    let of = |kind: &str, key: &str| -> Vec<String> {
+        let blocks = blocks.clone().flatten().filter(|block| block["type"] == kind);
+        blocks.map(|block| block[key].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(of("tool_use", "id"), of("tool_result", "tool_use_id"));
+}
+
+#[test]
+fn in_the_middle_of_an_answer_the_model_is_asked_again_however_often_that_happens() {
+    let model = Model::new([write("half", "1\n"), write("done", "2\n"), say("Done.")]);
+    let calm = Fledge::simple(&model).run().must_be(0, "verified");
+    let hanging = || say("Going on").hanging();
+    let model = Model::new([write("half", "1\n"), hanging(), hanging(), write("done", "2\n"), say("Done.")]);
+    let first = killed(Fledge::simple(&model).arg("--json").start(), "Going o");
+    let second = killed(resuming(first, &model).start(), "Going o");
+    let ended = resuming(second, &model).run();
+    assert_eq!(plain(ended.must_be(0, "verified")), plain(calm));
+    assert_eq!(
+        (ended.file("half").unwrap(), ended.file("done").unwrap(), model.count()),
+        ("1\n".into(), "2\n".into(), 5)
+    );
+    must_be_answered(&model);
+    let started = ended.events_of("started");
+    assert_eq!(started.len(), 1, "{}", ended.story());
+    assert_eq!(ended.kinds().iter().filter(|kind| *kind == "Resumed").count(), 2);
+    let times: Vec<u64> = ended.journal().iter().map(|record| record.at_ms).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn a_command_under_way_is_never_repeated_and_the_model_is_told_so() {
+    let model = Model::new([shell("echo one >> log; echo begun; sleep 60"), write("done", ""), say("Done.")]);
+    let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
+    let ended = resuming(ended, &model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!((ended.file("log").unwrap(), model.count()), ("one\n".into(), 3));
+    assert!(model.asked()[1].newest().contains("fledge was interrupted while this call was running"));
+    assert_eq!(report["tools"]["shell-exec"], json!({"called": 1, "failed": 1, "denied": 0}));
+    must_be_answered(&model);
+}
+
+#[test]
+fn what_differs_from_the_last_commit_is_told_after_an_interrupted_command() {
+    let commit =
+        "git init -q . && echo old > a && git add a && git -c user.name=t -c user.email=t@localhost commit -qm x";
+    let command = "echo new > a; echo begun; sleep 60";
+    let model = Model::new([shell(commit), shell(command), write("done", ""), say("Done.")]);
+    let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
+    let ended = resuming(ended, &model).run();
+    ended.must_be(0, "verified");
+    let told = model.asked()[2].newest();
+    assert!(told.contains("What differs from the last commit: a, ") && told.contains("-old\\n+new"), "{told}");
+}
+
+#[test]
+fn a_gate_under_way_starts_again() {
+    let lane = "steps: [{ name: slow, run: 'test -f again || { touch again; echo begun; sleep 60; }; test -f done' }]";
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let ended = killed(Fledge::simple(&model).lane("verify", lane).arg("--json").start(), "\"begun\"");
+    let ended = resuming(ended, &model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!((report["attempts"].as_array().unwrap().len(), model.count()), (1, 2));
+}
+
+#[test]
+fn a_report_under_way_is_written_again_and_nothing_else_is_done() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let fledge = Fledge::simple(&model).arg("--report=copy.json").arg("--json");
+    let pipe = fledge.workspace().join("copy.json");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    let running = fledge.start();
+    let state = pipe.ancestors().nth(2).unwrap().join("state");
+    let is_written = || walk(&state).iter().any(|path| path.ends_with("report.json"));
+    while !is_written() {
+        std::thread::yield_now(); // it now waits for somebody who reads the pipe
+    }
+    let ended = dead(running);
+    fs::remove_file(&pipe).unwrap();
+    let ended = resuming(ended, &model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!((serde_json::from_str::<Value>(&ended.file("copy.json").unwrap()).unwrap(), model.count()), (report, 2));
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_gate_that_was_changed_before_the_kill_is_judged_by_as_it_was_frozen() {
+    let weaken = "echo 'steps: [{ run: \"true\" }]' > lanes/verify.yaml; echo begun; sleep 60";
+    let model = Model::new([shell(weaken), say("Done."), write("done", ""), say("Done.")]);
+    let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
+    let ended = resuming(ended, &model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(report["attempts"][0]["verdict"]["ruling"], "tampered");
+    assert_eq!(ended.file("lanes/verify.yaml").unwrap(), needs("done"));
+}
+
+#[test]
+fn a_frozen_gate_that_is_damaged_or_gone_is_refused_and_never_made_anew() {
+    let model = Model::new([shell("echo begun; sleep 60"), say("No.").always()]);
+    let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
+    let gate = ended.run_folder().join("gate");
+    let kept = fs::read_to_string(&gate).unwrap();
+    fs::write(&gate, kept.replace("test -f done", "test ! -f no")).unwrap();
+    let ended = resuming(ended, &model).run();
+    ended.must_exit(5);
+    assert!(ended.stderr.contains("is not what was written"), "{}", ended.story());
+    fs::remove_file(&gate).unwrap();
+    let ended = resuming(ended, &model).run();
+    ended.must_exit(5);
+    assert!(ended.stderr.contains("cannot be read") && model.count() == 1, "{}", ended.story());
+    assert_eq!(ended.row().state, RunState::Interrupted);
+}
+
+#[test]
+fn a_verified_run_gives_its_result_again_and_a_failed_one_is_refused() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).run();
+    ended.must_be(0, "verified");
+    let ended = ended.again(&["runs", "resume", "last"]).run(); // without a key
+    ended.must_be(0, "verified");
+    assert!(ended.stderr.contains("verified") && model.count() == 2, "{}", ended.story());
+    let model = Model::new([say("Done.").always()]);
+    let ended = Fledge::simple(&model).arg("--max-retries=0").run();
+    ended.must_be(1, "gate_failed");
+    let ended = resuming(ended, &model).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("is over (gate_failed)") && model.count() == 1, "{}", ended.story());
+}
+
+#[test]
+fn a_run_that_somebody_drives_is_refused_with_who_it_is() {
+    let model = Model::new([shell("echo begun; sleep 60")]);
+    let fledge = Fledge::simple(&model).arg("--json").arg("--run-key=nightly");
+    let (program, state, workspace) = (env!("CARGO_BIN_EXE_fledge"), fledge.state(), fledge.workspace());
+    let mut running = fledge.start();
+    running.wait_for("{\"text\":\"begun");
+    let mut second = std::process::Command::new(program);
+    second.args(["runs", "resume", "nightly"]).current_dir(workspace).env("FLEDGE_STATE_DIR", state);
+    let said = second.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "k").output().unwrap();
+    let words = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(7), "{words}");
+    assert!(words.contains("is being driven by process "), "{words}");
+    dead(running);
+}
+
+#[test]
+fn resume_or_start_takes_the_interrupted_run_of_the_same_task_or_key_or_starts_one() {
+    let again = |ended: Ended, model: &Model, more: &[&str]| {
+        let args = [&["run", "task.md", "--resume-or-start"], more].concat();
+        ended.again(&args).anthropic(model).run()
+    };
+    let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
+    let ended = killed(Fledge::simple(&model).arg("--json").arg("--run-key=k").start(), "{\"text\":\"begun");
+    let ended = again(ended, &model, &[]);
+    ended.must_be(0, "verified");
+    let ended = again(ended, &model, &["--run-key=k"]);
+    ended.must_be(0, "verified");
+    assert_eq!(model.count(), 3);
+    let ended = ended.again(&["run", "task.md", "--run-key=k"]).anthropic(&model).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("the run key `k` belongs to run "), "{}", ended.story());
+    assert_eq!(ended.runs().len(), 1);
+}
+
+#[test]
+fn a_key_goes_to_the_next_run_when_its_run_ended_unverified() {
+    let model = Model::new([say("Done."), write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).args(&["run", "task.md", "--max-retries=0", "--run-key=k"]).run();
+    ended.must_be(1, "gate_failed");
+    let ended = ended.again(&["run", "task.md", "--run-key=k", "--resume-or-start"]).anthropic(&model).run();
+    ended.must_exit(0);
+    assert_eq!((ended.runs().len(), model.count()), (2, 3));
+}
+
+#[test]
+fn a_replay_says_the_same_of_every_run_also_of_one_that_was_resumed() {
+    let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
+    let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
+    let ended = resuming(ended, &model).run().again(&["runs", "replay", "last"]).run();
+    ended.must_exit(0);
+    assert!(ended.stdout.contains("  the same, 12 records"), "{}", ended.story());
+    let ended = ended.again(&["runs", "replay", "--all", "--json"]).run();
+    ended.must_exit(0);
+    assert_eq!((&ended.events()[0]["records"], &ended.events()[0]["difference"]), (&json!(12), &Value::Null));
+}
