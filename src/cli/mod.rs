@@ -8,6 +8,7 @@ mod outlet;
 mod paint;
 mod run;
 mod signals;
+mod specs;
 mod steps;
 
 use crate::driver::Stop;
@@ -45,6 +46,9 @@ enum Verb {
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand)]
     Lanes(lanes::LanesVerb),
+    /// Look at what the project's modules promise, or check it
+    #[command(subcommand)]
+    Specs(specs::SpecsVerb),
 }
 
 /// Does what the command line says.
@@ -68,6 +72,7 @@ pub fn main() -> ExitCode {
     let done = match arguments.verb {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
+        Verb::Specs(verb) => specs::run(verb),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))

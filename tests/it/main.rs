@@ -20,6 +20,7 @@ mod output;
 mod processes;
 mod providers;
 mod replay;
+mod specs;
 mod support;
 mod terminal;
 mod watch;
