@@ -10,6 +10,7 @@ mod paint;
 mod run;
 mod runs;
 mod signals;
+mod specs;
 mod steps;
 
 use crate::driver::Stop;
@@ -47,6 +48,9 @@ enum Verb {
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
+    /// Look at what the project's modules promise, or check it
+    #[command(subcommand)]
+    Specs(specs::SpecsVerb),
 }
 
 /// Does what the command line says.
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
+        Verb::Specs(verb) => specs::run(verb),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))

@@ -8,16 +8,30 @@ use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, docume
 /// # Errors
 /// [`SpecFault::Invalid`] with everything that is wrong.
 pub fn parse(text: &str, path: &str) -> Result<Spec, SpecFault> {
-    let fault = |problems| SpecFault::Invalid { file: path.into(), problems };
-    let Document { front, body, .. } = document(text).map_err(|problem| fault(problem.into()))?;
+    read(text, path).map(|reading| reading.spec).map_err(|problems| SpecFault::Invalid { file: path.into(), problems })
+}
+
+/// A spec, and where in its file what it says stands.
+#[derive(Debug)]
+pub(super) struct Reading<'t> {
+    pub(super) spec: Spec,
+    pub(super) module: Place,
+    /// Of each item of `files` and of `depends_on`.
+    pub(super) files: Vec<Place>,
+    pub(super) depends_on: Vec<Place>,
+    /// What is below the front matter, and the line on which that begins.
+    pub(super) body: (&'t str, usize),
+}
+
+/// Reads a spec with its places, or says everything that is wrong with it.
+pub(super) fn read<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
+    let Document { front, body, body_line } = document(text)?;
     let mut problems = Problems::default();
     let Some(front) = front else {
         let none = Problem::at(Place { line: 1, column: 1 }, "a spec begins with front matter");
-        return Err(fault(
-            none.hint("write `---`, `module: name`, `version: 1`, `files: [src/name.rs]`, `---`").into(),
-        ));
+        return Err(none.hint("write `---`, `module: name`, `version: 1`, `files: [src/name.rs]`, `---`").into());
     };
-    let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(fault(problems)) };
+    let Some(mut table) = Table::open(&front, "the front matter", &mut problems) else { return Err(problems) };
     for key in ["module", "version", "files"] {
         if table.place_of(key).is_none() {
             problems.push(Problem::at(table.place, format!("`{key}` is missing")).hint(format!("add `{key}: …`")));
@@ -33,9 +47,19 @@ pub fn parse(text: &str, path: &str) -> Result<Spec, SpecFault> {
         body: body.trim().into(),
         purpose: purpose(body),
     };
+    let places = |node: Option<&Node>| {
+        let Some(Node { value: Value::List(items), .. }) = node else { return Vec::new() };
+        items.iter().map(|item| item.place).collect()
+    };
+    let module = table.take("module").map_or(table.place, |node| node.place);
+    let (files, depends_on) = (places(table.take("files")), places(table.take("depends_on")));
     table.take("db_tables"); // spec-sync's; it says nothing to a task
     table.finish(&mut problems);
-    if problems.is_empty() { Ok(spec) } else { Err(fault(problems)) }
+    if problems.is_empty() {
+        Ok(Reading { spec, module, files, depends_on, body: (body, body_line) })
+    } else {
+        Err(problems)
+    }
 }
 
 /// `1`, `1.0` and `1.0.2` are all written without quotes.

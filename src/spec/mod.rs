@@ -1,7 +1,14 @@
-//! Specs: what a module of the project promises, for people and for the model. Knows no files; [`parse`] makes one from text.
+//! Specs: what a module of the project promises, for people and for the model. Knows no files; [`parse`] makes one from text, and
+//! a [`Check`] is shown the project's files.
 
+mod body;
+mod check;
+mod coverage;
+mod depends;
 mod file;
+mod law;
 
+pub use check::{Check, Finding, Severity};
 pub use file::parse;
 
 use crate::task::SpecChoice;

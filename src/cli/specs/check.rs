@@ -1,0 +1,75 @@
+//! `fledge specs check`: what specs say and is not so, and what they lack, all at once.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{no_output, print_data};
+use super::SPEC_SCHEMA_VERSION;
+use super::survey::Survey;
+use crate::spec::{Check, Finding, Severity};
+use clap::Args;
+use serde_json::{Value, json};
+
+/// Arguments of `fledge specs check`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CheckArguments {
+    /// Take warnings for errors
+    #[arg(long)]
+    strict: bool,
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks the specs; gives the exit code: 1 when one is wrong.
+pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, Failure> {
+    let mut check = Check::new(survey.specs.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    for path in survey.files() {
+        let text = if Check::reads(&path) { survey.text(&path) } else { String::new() };
+        check.see(&path, &text);
+    }
+    for path in check.unseen().iter().filter(|path| survey.has(path)) {
+        check.see(path, "");
+    }
+    let findings = check.findings();
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let is_right = errors == 0 && (warnings == 0 || !arguments.strict);
+    if arguments.json {
+        let all = json!({
+            "schema_version": SPEC_SCHEMA_VERSION,
+            "spec_count": survey.specs.len(),
+            "passed": is_right,
+            "findings": findings.iter().map(as_json).collect::<Vec<_>>(),
+        });
+        print_data(&all.to_string()).map_err(no_output)?;
+    } else {
+        for finding in &findings {
+            let (tone, word) = match finding.severity {
+                Severity::Error => (Tone::Bad, "error: "),
+                Severity::Warning => (Tone::Warn, "warning: "),
+            };
+            paint::line(&[(tone, word), (Tone::Plain, &finding.to_string())]);
+        }
+        let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
+        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let counts = [many(survey.specs.len(), "spec"), many(errors, "error"), many(warnings, "warning")];
+        let [specs, errors, warnings] = &counts;
+        paint::line(&[(tone, word), (Tone::Plain, &format!(": {specs}, {errors} and {warnings}"))]);
+    }
+    Ok(u8::from(!is_right))
+}
+
+fn as_json(finding: &Finding) -> Value {
+    let Finding { severity, file, problem } = finding;
+    json!({
+        "severity": match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        "file": file,
+        "line": problem.place.map(|place| place.line),
+        "column": problem.place.map(|place| place.column),
+        "message": problem.message,
+        "hint": problem.hint,
+    })
+}

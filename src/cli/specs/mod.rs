@@ -1,0 +1,120 @@
+//! `fledge specs`: what the project's modules promise, and whether that is so.
+
+mod check;
+mod survey;
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::{no_output, print_data};
+use crate::spec::{self, Spec};
+use crate::task::SpecChoice;
+use crate::verdict::Reason;
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::path::Path;
+use survey::Survey;
+
+/// The version of what is printed as JSON.
+const SPEC_SCHEMA_VERSION: u32 = 1;
+
+/// The verbs of `fledge specs`.
+#[derive(Debug, Subcommand)]
+pub(super) enum SpecsVerb {
+    /// List the modules that have a spec
+    List(ListArguments),
+    /// Show the spec of a module
+    Show(ShowArguments),
+    /// Say everything that specs say and is not so, and what they lack
+    Check(check::CheckArguments),
+}
+
+/// Arguments of `fledge specs list`.
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `fledge specs show`.
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// The module
+    module: String,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// What cannot be read, and a module without a spec.
+pub(super) fn run(verb: SpecsVerb) -> Result<u8, Failure> {
+    let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+    let survey = Survey::of(&root)?;
+    match verb {
+        SpecsVerb::List(arguments) => list(&survey, &arguments),
+        SpecsVerb::Show(arguments) => show(&survey, &arguments),
+        SpecsVerb::Check(arguments) => check::check(&survey, &arguments),
+    }
+}
+
+fn list(survey: &Survey, arguments: &ListArguments) -> Result<u8, Failure> {
+    let (specs, code) = read(survey);
+    if arguments.json {
+        let specs: Vec<Value> = specs.iter().map(listed).collect();
+        let all = json!({ "schema_version": SPEC_SCHEMA_VERSION, "specs": specs });
+        print_data(&all.to_string()).map_err(no_output)?;
+        return Ok(code);
+    }
+    if survey.specs.is_empty() {
+        paint::line(&[(Tone::Plain, "no specs: there is nothing in specs/")]);
+    }
+    for spec in &specs {
+        let line = format!("{}  {}", spec.module, spec.purpose);
+        print_data(paint::one_line(&line).trim_end()).map_err(no_output)?;
+    }
+    Ok(code)
+}
+
+fn listed(spec: &Spec) -> Value {
+    json!({
+        "module": spec.module,
+        "version": spec.version,
+        "status": spec.status,
+        "path": spec.path,
+        "files": spec.files,
+        "depends_on": spec.depends_on,
+        "purpose": spec.purpose,
+    })
+}
+
+/// Prints the file as it is: one that is wrong can be looked at too, by the name of its folder.
+fn show(survey: &Survey, arguments: &ShowArguments) -> Result<u8, Failure> {
+    let here = format!("specs/{0}/{0}.spec.md", arguments.module);
+    let text = match survey.specs.iter().find(|(path, _)| *path == here) {
+        Some((_, text)) => text,
+        None => {
+            let (specs, _) = read(survey);
+            let choice = SpecChoice::Modules(vec![arguments.module.clone()]);
+            let path = spec::select(&specs, &choice, &[]).map_err(Failure::input)?.remove(0).path.clone();
+            survey.specs.iter().find(|(other, _)| *other == path).map_or("", |(_, text)| text)
+        }
+    };
+    print_data(paint::harmless(text).trim_end()).map_err(no_output)?;
+    Ok(0)
+}
+
+/// The specs that are right, and the exit code: what is wrong with others is said.
+fn read(survey: &Survey) -> (Vec<Spec>, u8) {
+    let (mut specs, mut code) = (Vec::new(), 0);
+    for (path, text) in &survey.specs {
+        match spec::parse(text, path) {
+            Ok(spec) => specs.push(spec),
+            Err(fault) => {
+                paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, &fault.to_string())]);
+                code = Reason::BadInput.row().exit_code;
+            }
+        }
+    }
+    (specs, code)
+}

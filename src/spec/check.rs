@@ -1,0 +1,236 @@
+//! Whether a project's specs say what is there. Knows no files: it is shown the specs, then every file of the project, and then says
+//! what it found. What a spec says and is not so is an error; what it, or the project, lacks is a warning.
+
+use super::Spec;
+use super::body::{LAWS, SECTIONS, sections};
+use super::coverage::Coverage;
+use super::depends::{circles, meant};
+use super::file::{Reading, read};
+use super::law::{Citation, Tests, cited, is_source};
+use crate::yaml::{Place, Problem, Problems, nearest};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How bad something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A spec says what is not so, or cannot be read.
+    Error,
+    /// Something is missing.
+    Warning,
+}
+
+/// Something that is wrong or missing. Shown as ``specs/dates/dates.spec.md:5:9: there is no file `src/dates.rs` (…)``.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The spec's file; of a module without a spec its file or folder.
+    pub file: String,
+    /// What it is, where in the file, and what to do about it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Problems::from(self.problem.clone()).within(&self.file))
+    }
+}
+
+/// A check under way.
+#[derive(Debug, Default)]
+pub struct Check {
+    specs: Vec<Placed>,
+    /// The folders of specs that cannot be read: of what they say nothing is known.
+    broken: Vec<String>,
+    cited: Vec<(String, Place, Citation)>,
+    coverage: Coverage,
+    tests: Tests,
+    findings: Vec<Finding>,
+}
+
+/// A spec, and the places of its lists' items.
+#[derive(Debug)]
+struct Placed {
+    spec: Spec,
+    files: Vec<Place>,
+    depends_on: Vec<Place>,
+}
+
+impl Check {
+    /// Begins with the path and the text of each spec.
+    pub fn new<'t>(specs: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
+        let mut check = Self::default();
+        for (path, text) in specs {
+            match read(text, path) {
+                Ok(reading) => check.take(reading),
+                Err(problems) => {
+                    check.broken.push(folder(path).to_owned());
+                    problems.sorted().into_iter().for_each(|problem| check.say(Severity::Error, path, problem));
+                }
+            }
+        }
+        let items = check.specs.iter().flat_map(|placed| placed.spec.files.iter().cloned());
+        check.coverage = Coverage::of(items.collect());
+        check
+    }
+
+    /// Whether [`see`](Self::see) looks at the text of a file of this name.
+    pub fn reads(path: &str) -> bool {
+        is_source(path) && !path.starts_with("specs/")
+    }
+
+    /// This file is there. Its text counts only where [`reads`](Self::reads) says so, and may else be left out.
+    pub fn see(&mut self, path: &str, text: &str) {
+        self.coverage.see(path);
+        if Self::reads(path) {
+            self.tests.see(path, text);
+        }
+    }
+
+    /// What `files` name and has not been seen: perhaps it is there all the same, and ignored by the project.
+    pub fn unseen(&self) -> Vec<String> {
+        self.coverage.missing().map(str::to_owned).collect()
+    }
+
+    /// What was found, by file and place, when every file has been seen.
+    pub fn findings(mut self) -> Vec<Finding> {
+        if self.specs.is_empty() && self.broken.is_empty() {
+            let none = Problem { place: None, message: "there are no specs".into(), hint: None };
+            self.say(Severity::Warning, "specs", none.hint("write specs/<module>/<module>.spec.md"));
+            return self.findings;
+        }
+        self.files();
+        self.laws();
+        self.dependencies();
+        self.modules();
+        self.findings.sort_by(|a, b| (&a.file, a.problem.place).cmp(&(&b.file, b.problem.place)));
+        self.findings
+    }
+
+    /// What a spec's own text shows.
+    fn take(&mut self, reading: Reading<'_>) {
+        let Reading { spec, module, files, depends_on, body: (body, line) } = reading;
+        let (path, name) = (spec.path.clone(), spec.module.as_str());
+        if !path.ends_with(&format!("/{name}/{name}.spec.md")) {
+            let problem = Problem::at(module, format!("`{name}` is not the name of its folder and file"));
+            let hint = format!("write `module: {}`, or move it to specs/{name}/{name}.spec.md", folder(&path));
+            self.say(Severity::Error, &path, problem.hint(hint));
+        } else if let Some(twin) = self.specs.iter().find(|placed| placed.spec.module == name) {
+            let problem = Problem::at(module, format!("`{name}` is also the module of {}", twin.spec.path));
+            self.say(Severity::Error, &path, problem.hint("give each module one spec"));
+        }
+        let there = sections(body, line);
+        let end = Place { line: line + body.lines().count().saturating_sub(1), column: 1 };
+        for title in SECTIONS.iter().filter(|title| !there.iter().any(|section| section.is(title))) {
+            let problem = Problem::at(end, format!("there is no section {title}"));
+            self.say(Severity::Warning, &path, problem.hint(format!("add `## {title}`")));
+        }
+        for section in there.iter().filter(|section| section.is(LAWS)) {
+            let laws = section.laws();
+            if laws.is_empty() {
+                let problem = Problem::at(Place { line: section.line, column: 1 }, "no invariants are listed");
+                self.say(
+                    Severity::Warning,
+                    &path,
+                    problem.hint("write `1. What always holds.` and the name of its test in backticks"),
+                );
+            }
+            for law in laws {
+                match cited(&law.text).and_then(Citation::parse) {
+                    Some(citation) => {
+                        self.tests.want(citation.clone());
+                        self.cited.push((path.clone(), law.place, citation));
+                    }
+                    None => {
+                        let problem = Problem::at(law.place, "no test is named for this invariant");
+                        let hint = "end it with the test's name in backticks";
+                        self.say(Severity::Warning, &path, problem.hint(hint));
+                    }
+                }
+            }
+        }
+        self.specs.push(Placed { spec, files, depends_on });
+    }
+
+    fn files(&mut self) {
+        let missing = self.unseen();
+        for Placed { spec, files, .. } in &self.specs {
+            for (item, place) in spec.files.iter().zip(files).filter(|(item, _)| missing.contains(item)) {
+                let problem = Problem::at(*place, format!("there is no file `{item}`"));
+                let problem = problem.hint("correct the path, or remove it");
+                self.findings.push(Finding { severity: Severity::Error, file: spec.path.clone(), problem });
+            }
+        }
+    }
+
+    fn laws(&mut self) {
+        for (path, place, citation) in std::mem::take(&mut self.cited) {
+            if !self.tests.has(&citation) {
+                let problem = Problem::at(place, format!("no source file has the test `{citation}`"));
+                self.say(Severity::Error, &path, problem.hint("write the test, or correct its name"));
+            }
+        }
+    }
+
+    fn dependencies(&mut self) {
+        let mut edges = Vec::new();
+        let mut found = Vec::new();
+        let specs = || self.specs.iter().map(|placed| &placed.spec);
+        for Placed { spec, depends_on, .. } in &self.specs {
+            let mut leads_to = BTreeMap::new();
+            for (item, place) in spec.depends_on.iter().zip(depends_on) {
+                let is_elsewhere =
+                    item.contains('@') || self.broken.iter().any(|name| folder(item) == name || item == name);
+                match meant(specs(), item) {
+                    Some(at) => drop(leads_to.insert(at, *place)),
+                    None if is_elsewhere => {}
+                    None => {
+                        let problem = Problem::at(*place, format!("no spec has the module `{item}`"));
+                        let near = nearest(item, specs().map(|spec| spec.module.as_str()));
+                        let hint = near
+                            .map_or("write its spec, or remove it".into(), |near| format!("did you mean `{near}`?"));
+                        found.push((spec.path.clone(), problem.hint(hint)));
+                    }
+                }
+            }
+            edges.push(leads_to);
+        }
+        let ways: Vec<Vec<usize>> = edges.iter().map(|leads_to| leads_to.keys().copied().collect()).collect();
+        for circle in circles(&ways) {
+            let names: Vec<&str> =
+                circle.iter().chain(circle.first()).map(|at| self.specs[*at].spec.module.as_str()).collect();
+            let problem = Problem {
+                place: edges[circle[0]].get(circle.get(1).unwrap_or(&circle[0])).copied(),
+                message: format!("modules depend on each other in a circle: {}", names.join(" → ")),
+                hint: Some("move what they share into a module of its own".into()),
+            };
+            found.push((self.specs[circle[0]].spec.path.clone(), problem));
+        }
+        found.into_iter().for_each(|(path, problem)| self.say(Severity::Error, &path, problem));
+    }
+
+    fn modules(&mut self) {
+        for (path, name) in self.coverage.bare() {
+            if !self.broken.contains(&name) {
+                let problem =
+                    Problem { place: None, message: format!("no spec covers the module `{name}`"), hint: None };
+                let hint = format!("write specs/{name}/{name}.spec.md with it in `files`");
+                self.say(Severity::Warning, &path, problem.hint(hint));
+            }
+        }
+    }
+
+    fn say(&mut self, severity: Severity, file: &str, problem: Problem) {
+        self.findings.push(Finding { severity, file: file.into(), problem });
+    }
+}
+
+/// The name of the folder that a file is in.
+fn folder(path: &str) -> &str {
+    path.rsplit('/').nth(1).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

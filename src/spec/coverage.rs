@@ -1,0 +1,105 @@
+//! What the specs' `files` cover of the project: which of them are there, and which modules no spec has.
+
+use super::law::is_source;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the modules of a project stand.
+const ROOTS: [&str; 6] = ["src", "lib", "app", "pkg", "internal", "Sources"];
+/// Files that hold a folder together and are no modules.
+const ENTRIES: [&str; 6] = ["__init__", "__main__", "index", "lib", "main", "mod"];
+
+/// Every `files` item of every spec, and the files that have been shown.
+#[derive(Debug, Default)]
+pub(super) struct Coverage {
+    items: Vec<String>,
+    globs: GlobSet,
+    /// Which item each glob is of: two for each, itself and everything below it.
+    of: Vec<usize>,
+    found: BTreeSet<usize>,
+    /// Sources, and whether an item covers them.
+    sources: BTreeMap<String, bool>,
+}
+
+impl Coverage {
+    /// Of these items, which are globs or paths.
+    pub(super) fn of(items: Vec<String>) -> Self {
+        let (mut globs, mut of) = (GlobSetBuilder::new(), Vec::new());
+        for (at, item) in items.iter().enumerate() {
+            for glob in [item.clone(), format!("{item}/**")] {
+                if let Ok(glob) = GlobBuilder::new(&glob).literal_separator(true).build() {
+                    globs.add(glob);
+                    of.push(at);
+                }
+            }
+        }
+        let globs = globs.build().unwrap_or_default();
+        Self { items, globs, of, found: BTreeSet::new(), sources: BTreeMap::new() }
+    }
+
+    /// This file is there.
+    pub(super) fn see(&mut self, path: &str) {
+        let mut by: BTreeSet<usize> = self.globs.matches(path).into_iter().map(|glob| self.of[glob]).collect();
+        by.extend(self.items.iter().enumerate().filter(|(_, item)| *item == path).map(|(at, _)| at)); // `[id].tsx` is also a name
+        if is_source(path) && !is_test(path) {
+            self.sources.insert(path.to_owned(), !by.is_empty());
+        }
+        self.found.extend(by);
+    }
+
+    /// The items that no file was found for.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &str> {
+        let is_missing = |(at, _): &(usize, &String)| !self.found.contains(at);
+        self.items.iter().enumerate().filter(is_missing).map(|(_, item)| item.as_str())
+    }
+
+    /// The modules that no spec has a file of, with their names: folders and single files in the places where modules stand.
+    pub(super) fn bare(&self) -> Vec<(String, String)> {
+        let packages = self.sources.keys().filter_map(|path| path.strip_suffix("/__init__.py"));
+        let roots: BTreeSet<&str> = ROOTS.into_iter().chain(packages.filter(|path| !path.contains('/'))).collect();
+        let mut modules = BTreeMap::<(String, String), bool>::new();
+        for root in roots {
+            let root = self.descend(root.to_owned());
+            for (rest, is_covered) in self.below(&root) {
+                let name = rest.split(['/', '.']).next().unwrap_or(rest);
+                let is_folder = rest.contains('/');
+                if is_folder || !ENTRIES.contains(&name) {
+                    let path = format!("{root}/{}", if is_folder { name } else { rest });
+                    *modules.entry((path, name.to_owned())).or_default() |= is_covered;
+                }
+            }
+        }
+        modules.into_iter().filter(|(_, is_covered)| !is_covered).map(|(module, _)| module).collect()
+    }
+
+    /// Goes down while there is nothing but one folder, as in `src/main/java/org/example`.
+    fn descend(&self, mut root: String) -> String {
+        loop {
+            let first = |(rest, _): (&str, bool)| rest.split_once('/').map(|(folder, _)| folder.to_owned());
+            let inner: BTreeSet<Option<String>> =
+                self.below(&root).filter(|(rest, _)| *rest != "__init__.py").map(first).collect();
+            match inner.into_iter().collect::<Vec<_>>().as_slice() {
+                [Some(folder)] => root = format!("{root}/{folder}"),
+                _ => return root,
+            }
+        }
+    }
+
+    /// The sources below a folder: their paths from there, and whether they are covered.
+    fn below(&self, folder: &str) -> impl Iterator<Item = (&str, bool)> {
+        let below = format!("{folder}/");
+        let start = self.sources.range(below.clone()..);
+        start.map_while(move |(path, is_covered)| Some((path.strip_prefix(&below)?, *is_covered)))
+    }
+}
+
+/// Whether a file's name, or that of a folder that it is in, says that tests are in it.
+fn is_test(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let ends = ["_test", ".test", "_tests", "_spec", ".spec", "Test", "Tests"];
+    folders.split('/').any(|folder| matches!(folder, "test" | "tests" | "__tests__" | "testdata"))
+        || matches!(stem, "test" | "tests")
+        || stem.starts_with("test_")
+        || ends.iter().any(|end| stem.ends_with(end))
+}

@@ -1,0 +1,88 @@
+//! The test that holds a law: which one a law names, in whatever language, and whether a source file has it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+/// What a file that tests can stand in ends with.
+const SOURCES: &str = " bash bats c cc clj cljs cpp cs cxx dart elm ex exs erl fs fsx go groovy h hpp hs java jl js jsx kt kts lua m \
+    mjs cjs ml mm nim php pl py r rb rs scala sh sql svelte swift t ts tsx mts cts vue zig ";
+
+/// A test as a law names it: the name after the last `::`, ` > ` or `#`, and the nearest thing that it stands in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Citation {
+    name: String,
+    place: Option<String>,
+}
+
+/// The tests that laws name, and whether they have been seen.
+#[derive(Debug, Default)]
+pub(super) struct Tests {
+    seen: BTreeMap<Citation, bool>,
+}
+
+/// Whether code stands in a file of this name.
+pub(super) fn is_source(path: &str) -> bool {
+    let ending = path.rsplit('/').next().and_then(|name| name.rsplit_once('.'));
+    ending.is_some_and(|(_, ending)| SOURCES.contains(&format!(" {ending} ")))
+}
+
+/// What stands in backticks at the end of a law.
+pub(super) fn cited(law: &str) -> Option<&str> {
+    let span = law.trim_end_matches(['.', ',', ';', ')', ' ']).strip_suffix('`')?;
+    span.rsplit_once('`').map(|(_, name)| name)
+}
+
+impl Citation {
+    /// `None` where this is no name of a test: nothing that it stands in, and a single plain word (`None`, `src/a.rs`).
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts: Vec<&str> =
+            text.split("::").flat_map(|part| part.split(" > ")).flat_map(|part| part.split('#')).collect();
+        let name = parts.pop()?.split(['(', '[']).next()?.trim();
+        let place = parts.into_iter().rev().map(str::trim).find(|part| !matches!(*part, "" | "test" | "tests"));
+        let is_camel = name.contains(char::is_lowercase) && name.chars().skip(1).any(char::is_uppercase);
+        let tells = place.is_some() || is_camel || name.contains(['_', ' ']);
+        (tells && !name.is_empty()).then(|| Self { name: name.into(), place: place.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for Citation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{}` in `{place}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl Tests {
+    /// A law names this one.
+    pub(super) fn want(&mut self, citation: Citation) {
+        self.seen.entry(citation).or_default();
+    }
+
+    /// Looks for them in a source file. A test stands there when its name does, whole and not in a line of comment, and what it
+    /// stands in is a word of the file, or in its path.
+    pub(super) fn see(&mut self, path: &str, text: &str) {
+        let code = || text.lines().map(str::trim_start).filter(|line| !is_comment(line));
+        let words: HashSet<&str> = code().flat_map(|line| line.split(|c| !is_word(c))).collect();
+        for (Citation { name, place }, seen) in self.seen.iter_mut().filter(|(_, seen)| !**seen) {
+            let is_there = place.as_ref().is_none_or(|place| path.contains(place) || words.contains(place.as_str()));
+            let is_one_word = name.chars().all(is_word);
+            *seen = is_there
+                && if is_one_word { words.contains(name.as_str()) } else { code().any(|line| line.contains(name)) };
+        }
+    }
+
+    /// Whether a source file had it.
+    pub(super) fn has(&self, citation: &Citation) -> bool {
+        self.seen.get(citation).is_some_and(|seen| *seen)
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn is_comment(line: &str) -> bool {
+    ["//", "/*", "* ", "# ", "-- ", "<!--"].iter().any(|mark| line.starts_with(mark))
+}
