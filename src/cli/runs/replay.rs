@@ -1,8 +1,8 @@
 //! `fledge runs replay`: whether earlier runs would be decided today as they were then.
 
-use super::Shelf;
 use super::super::failure::Failure;
 use super::super::{no_output, print_data};
+use super::Shelf;
 use super::resume::failed;
 use crate::driver::{Replayed, replay};
 use crate::id::RunId;

@@ -1,10 +1,10 @@
 //! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
 
-use super::Shelf;
 use super::super::block_on;
 use super::super::drive::{Voice, Work, drive};
 use super::super::failure::Failure;
 use super::super::run::{connect_models, task_folder};
+use super::Shelf;
 use crate::config::{self, Environment};
 use crate::driver::{ResumeFault, Settings, terms};
 use crate::id::RunId;
