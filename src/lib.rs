@@ -14,7 +14,7 @@
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
 //! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] · `watch` |
 //! | 1b | [`yaml`] | [`process`] |
-//! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | |
+//! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | [`fail_point`] |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
 
@@ -22,6 +22,7 @@ pub mod chat;
 pub mod config;
 pub mod driver;
 pub mod duration;
+pub mod fail_point;
 pub mod gate;
 pub mod id;
 pub mod lane;

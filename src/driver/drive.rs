@@ -44,7 +44,7 @@ pub(super) struct Drive<'a> {
     /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
     said: String,
     stop_told: bool,
-    /// Whether the journal says how the run ended.
+    /// Whether the journal says how the run ended, or that only its report is missing.
     is_ended: bool,
 }
 
@@ -129,7 +129,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Writes an event down and lets the machine decide on it.
+    /// Writes an event down and lets the machine decide on it. What cannot be written has not happened: nobody is told of it, and the run
+    /// ends there.
     fn decide(&mut self, mut event: Event) -> Vec<Action> {
         let at = self.moment(); // one and the same for the journal and the machine, so that a replay decides alike
         if !event.is_transient() && self.broken.is_none() {
@@ -140,7 +141,15 @@ impl<'a> Drive<'a> {
             let why = self.broken.as_ref().map(|error| briefing::chain(error));
             // Nothing is said to have ended well whose journal is not whole and safe.
             if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
-                event = self.hands.report_failure(call, why, &self.run, true);
+                event = self.hands.report_failure(call, why, &self.run, false);
+            }
+        } else if self.broken.is_some() && !event.is_transient() {
+            match self.run.state() {
+                StateName::Idle => {} // it begins, so that it can end
+                StateName::Planning | StateName::Executing | StateName::Verifying => {
+                    event = Event::LimitReached { reason: Reason::IoError };
+                }
+                StateName::Reporting => return Vec::new(),
             }
         }
         self.decide_unwritten(at, event)
@@ -150,8 +159,13 @@ impl<'a> Drive<'a> {
         self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref())?)
     }
 
-    /// Writes down how the run ends with this event, and makes the journal safe.
+    /// Writes down how the run ends with this event, and makes the journal safe. A run without its report has not ended: who takes it up
+    /// tries again to write it.
     fn end(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
+        if let Event::ReportFailed { .. } = event {
+            self.is_ended = true;
+            return self.journal.sync();
+        }
         let mut ending = self.run.clone();
         ending.handle(at, event.clone());
         match ending.result().filter(|_| ending.state() == StateName::Idle) {
@@ -207,7 +221,7 @@ impl<'a> Drive<'a> {
                 }
                 Action::SaveReport { call } if self.broken.is_some() => {
                     let why = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
-                    let failed = self.hands.report_failure(call, why, &self.run, true);
+                    let failed = self.hands.report_failure(call, why, &self.run, false);
                     self.inbox.outbox().send(failed);
                 }
                 action => self.hands.perform(action, &self.run, &mut self.inbox),

@@ -28,7 +28,17 @@ pub(super) struct Folded {
     pub(super) difference: Option<Difference>,
     /// Asked for and not answered.
     open: BTreeMap<CallId, Action>,
+    /// The run before its report could not be written, as long as that is the newest there is.
+    unreported: Option<Box<Unreported>>,
     newest: (u64, String),
+}
+
+/// A run that waits for its report.
+#[derive(Debug)]
+struct Unreported {
+    run: Run,
+    asked: Option<Asked>,
+    report: (CallId, Action),
 }
 
 impl Folded {
@@ -36,6 +46,7 @@ impl Folded {
     pub(super) fn take(&mut self, record: &Record) -> Result<(), serde_json::Error> {
         self.at = Moment(record.at_ms);
         if record.kind == RESUMED {
+            self.go_back();
             return Ok(());
         }
         let (event, before) = record::from_json(&record.data)?;
@@ -44,6 +55,7 @@ impl Folded {
         {
             self.difference = Some(Difference::new(&self.newest, then, now));
         }
+        self.unreported = self.unreported(&event).map(Box::new);
         self.note(&event);
         let actions = self.run.handle(self.at, event);
         self.asked = Some(Asked::of(&actions));
@@ -71,6 +83,22 @@ impl Folded {
         if let Event::ToolFinished { outcome, .. } = event {
             self.changes.extend(outcome.change.clone());
         }
+    }
+
+    /// Takes back that its report could not be written: a run that is resumed tries again.
+    pub(super) fn go_back(&mut self) {
+        if let Some(unreported) = self.unreported.take() {
+            let Unreported { run, asked, report: (call, action) } = *unreported;
+            (self.run, self.asked) = (run, asked);
+            self.open.insert(call, action);
+            self.told.pop(); // that it had ended
+        }
+    }
+
+    fn unreported(&self, event: &Event) -> Option<Unreported> {
+        let Event::ReportFailed { call, .. } = event else { return None };
+        let action = self.open.get(call)?.clone();
+        Some(Unreported { run: self.run.clone(), asked: self.asked.clone(), report: (*call, action) })
     }
 
     /// What the run waits for, in the order in which it was asked for.

@@ -2,6 +2,7 @@
 //! wish to stop.
 
 use super::stop::Stop;
+use crate::fail_point::reach;
 use crate::run::Event;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -75,11 +76,20 @@ impl Inbox {
         self.stop.clone()
     }
 
-    /// Starts an effect. Its answer is queued when it ends; `on_panic` answers for one that panics.
-    pub(super) fn start(&mut self, effect: impl Future<Output = Event> + Send + 'static, on_panic: Event) {
+    /// Starts the effect of this name. Its answer is queued when it ends; `on_panic` answers for one that panics.
+    pub(super) fn start(
+        &mut self,
+        name: &'static str,
+        effect: impl Future<Output = Event> + Send + 'static,
+        on_panic: Event,
+    ) {
         let outbox = self.outbox();
         self.tasks.spawn(async move {
-            outbox.send(AssertUnwindSafe(effect).catch_unwind().await.unwrap_or(on_panic));
+            let answer = match reach(name, "begun") {
+                Ok(()) => AssertUnwindSafe(effect).catch_unwind().await.ok(),
+                Err(_) => None,
+            };
+            outbox.send(answer.filter(|_| reach(name, "done").is_ok()).unwrap_or(on_panic));
         });
     }
 
@@ -134,7 +144,11 @@ mod tests {
     #[tokio::test]
     async fn an_effect_that_panics_is_answered_for() {
         let mut inbox = Inbox::new();
-        inbox.start(std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }), Event::DeadlinePassed);
+        inbox.start(
+            "effect",
+            std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }),
+            Event::DeadlinePassed,
+        );
         let happened = inbox.next(None, &Stop::default(), false).await;
         assert!(matches!(happened, Happened::Event(Event::DeadlinePassed)), "{happened:?}");
     }

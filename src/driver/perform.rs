@@ -4,12 +4,13 @@ use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
 use super::{Settings, interrupted, report};
 use crate::chat::{FileChange, ModelError, ModelFault, ToolOutcome, Usage};
+use crate::fail_point::reach;
 use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run};
-use crate::store::{RunDir, sha256, write_whole};
+use crate::store::{RunDir, StoreError, sha256, write_whole};
 use crate::task::{GateChoice, Task};
 use crate::tool::{Effect, HostSettings, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
@@ -80,7 +81,7 @@ impl Hands {
         let (settings, stop) = (self.settings.clone(), inbox.stop_token());
         let finished = move |outcome| Event::ToolFinished { call, outcome };
         let effect = async move { finished(interrupted::outcome(&settings.workspace, &settings.env, &stop).await) };
-        inbox.start(effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
+        inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 
     /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
@@ -126,7 +127,7 @@ impl Hands {
         };
         let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
         let panicked = lost.clone();
-        inbox.start(async move { tokio::task::spawn_blocking(work).await.unwrap_or(lost) }, panicked);
+        inbox.start("plan", async move { tokio::task::spawn_blocking(work).await.unwrap_or(lost) }, panicked);
     }
 
     fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
@@ -154,7 +155,7 @@ impl Hands {
                 },
             }
         };
-        inbox.start(effect, failed("the provider panicked"));
+        inbox.start("model", effect, failed("the provider panicked"));
     }
 
     fn run_tool(&self, request: ToolRequest, inbox: &mut Inbox) {
@@ -169,7 +170,7 @@ impl Hands {
             let progress = |text| outbox.pass(Event::ToolProgress { call, text });
             finished(host.call(request, &stop, &progress).await)
         };
-        inbox.start(effect, finished(ToolOutcome::error("the tool panicked")));
+        inbox.start("tool", effect, finished(ToolOutcome::error("the tool panicked")));
     }
 
     fn answer(&self, call: CallId, path: &str, inbox: &mut Inbox) {
@@ -181,7 +182,7 @@ impl Hands {
         let request = ToolRequest { call, name: "files-read".into(), input: serde_json::json!({ "path": path }) };
         let (host, stop) = (ready.host.clone(), inbox.stop_token());
         let effect = async move { answered(host.call(request, &stop, &|_| {}).await.content) };
-        inbox.start(effect, answered("looking it up failed".into()));
+        inbox.start("query", effect, answered("looking it up failed".into()));
     }
 
     fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
@@ -207,33 +208,47 @@ impl Hands {
             };
             finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
-        inbox.start(effect, finished(could_not_judge("the gate panicked")));
+        inbox.start("gate", effect, finished(could_not_judge("the gate panicked")));
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
-        inbox.outbox().send(match self.write_report(run, &self.settings.reports) {
+        inbox.outbox().send(match self.write_report(run) {
             Ok(()) => Event::ReportSaved { call },
-            Err(message) => self.report_failure(call, message, run, false),
+            Err(message) => self.report_failure(call, message, run, true),
         });
     }
 
     /// The answer when a report cannot be kept, or what it rests on. As far as that goes, the report is written all the same, as the
-    /// run ends now, so that none says otherwise; `copies` are left alone when it was one of them that failed.
-    pub(super) fn report_failure(&self, call: CallId, message: String, run: &Run, copies: bool) -> Event {
+    /// run ends now, so that none says otherwise; with `again`, where it can take the place of what is there already.
+    pub(super) fn report_failure(&self, call: CallId, message: String, run: &Run, again: bool) -> Event {
         let failed = Event::ReportFailed { call, message };
         let mut ending = run.clone();
         ending.handle(Moment::default(), failed.clone());
-        let copies: &[PathBuf] = if copies { &self.settings.reports } else { &[] };
-        if let Err(error) = self.write_report(&ending, copies) {
-            tracing::error!(error, "the report cannot be written");
+        let takes = |path: &&PathBuf| !again || std::fs::metadata(path).map_or(true, |meta| meta.is_file());
+        let copies: Vec<PathBuf> = self.settings.reports.iter().filter(takes).cloned().collect();
+        if let Some(result) = ending.result() {
+            report::replace(&result, &self.task, &self.settings, &self.run_dir, &copies);
         }
         failed
     }
 
-    fn write_report(&self, run: &Run, copies: &[PathBuf]) -> Result<(), String> {
+    /// Writes the report of a run that is over anew where it says something else: a process that could not write down how the run ended has
+    /// said so in the report, and the journal has it all the same.
+    pub(super) fn correct_report(&self, run: &Run) -> Result<(), StoreError> {
+        match run.result().filter(|result| !result.run.as_str().is_empty()) {
+            Some(result) if !report::says(&self.run_dir, &result) => {
+                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn write_report(&self, run: &Run) -> Result<(), String> {
         let Some(result) = run.result() else { return Ok(()) };
-        let saved = report::save(&result, &self.task, &self.settings, &self.run_dir, copies);
-        saved.map_err(|error| chain(&error))
+        reach("report", "begun").map_err(|error| chain(&error))?;
+        let saved = report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports);
+        saved.map_err(|error| chain(&error))?;
+        reach("report", "done").map_err(|error| chain(&error))
     }
 }
 

@@ -74,7 +74,8 @@ pub(super) fn readable(head: &RunHead) -> Result<(), ResumeFault> {
 }
 
 impl Agent {
-    /// Goes on with a run that was interrupted, to its end. A run that was verified gives its result again, and nothing is begun.
+    /// Goes on with a run that was interrupted, or whose report could not be written, to its end. A run that was verified gives its result
+    /// again, and nothing is begun.
     ///
     /// # Errors
     /// As those of [`Agent::run_task`]; [`RunError::NotResumed`] when it cannot be gone on with.
@@ -85,15 +86,18 @@ impl Agent {
         let (row, terms) = terms(&store, run)?;
         self.must_fit(&row)?;
         if let RunState::Ended(outcome) = row.state {
+            let records = store.events(run, 0).map_err(ResumeFault::from)?;
+            let folded = folded(run, records)?;
+            let hands = Hands::new(self.settings.clone(), Arc::new(terms.task), store.folder(run));
+            hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
             if !outcome.verified {
                 return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason }.into());
             }
-            let records = store.events(run, 0).map_err(ResumeFault::from)?;
-            let folded = folded(run, records)?;
             return RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?);
         }
         let (mut journal, records) = Journal::reopen(&store, run).map_err(ResumeFault::from)?;
-        let folded = folded(run, records.into_iter().map(Ok))?;
+        let mut folded = folded(run, records.into_iter().map(Ok))?;
+        folded.go_back();
         let (open, title) = (folded.open(), terms.task.title.clone());
         let (is_new, state) = (folded.asked.is_none(), folded.run.state());
         let beginning = if is_new {
@@ -106,7 +110,9 @@ impl Agent {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
             hands.make_ready(gate_file, &folded.changes).map_err(|why| ResumeFault::Gate { run: run.clone(), why })?;
         }
-        if state != StateName::Idle {
+        if state == StateName::Idle {
+            hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
+        } else {
             let who = serde_json::json!({ "type": "resumed", "at": timestamp(), "process": std::process::id() });
             let told = journal.append(folded.at.0, RESUMED, &who.to_string());
             told.and_then(|()| journal.sync()).map_err(ResumeFault::from)?;

@@ -1,6 +1,7 @@
 //! Single files and folders: made for their owner alone, written whole or not at all, read within bounds.
 
 use super::StoreError;
+use crate::fail_point::reach;
 use ring::digest::{SHA256, digest};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -60,9 +61,10 @@ fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     let mut temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
-    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    reach("file", "begun").and_then(|()| temporary.write_all(bytes)).map_err(fail)?;
+    temporary.as_file().sync_all().and_then(|()| reach("file", "written")).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+    File::open(folder).and_then(|folder| folder.sync_all()).and_then(|()| reach("file", "done")).map_err(fail)
 }
 
 /// Where a path leads, also when there is nothing yet.

@@ -8,6 +8,7 @@ use super::events::{number, number_of};
 use super::files::{make_private, sync_folder, write_whole};
 use super::lock::Lock;
 use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy, schema};
+use crate::fail_point::reach;
 use crate::id::RunId;
 use rusqlite::Connection;
 
@@ -40,8 +41,11 @@ impl Journal {
     pub fn create(store: &Store, head: &RunHead, task: &TaskCopy) -> Result<Self, StoreError> {
         let folder = store.folder(&head.id);
         let is_new = !folder.path().exists();
+        let place = |how_far| reach("journal create", how_far).map_err(|e| StoreError::new("begin", folder.path(), e));
+        place("begun")?;
         folder.make()?;
         let lock = Lock::take(&folder, &head.id)?;
+        place("locked")?;
         let store = store.again()?;
         let link = chain::first(head, task);
         let begun = store.begin(head, task, &link);
@@ -49,6 +53,7 @@ impl Journal {
             let _left_behind = std::fs::remove_dir_all(folder.path()); // an empty folder harms nobody
         }
         let no = begun?;
+        place("done")?;
         Ok(Self { store, run: head.id.clone(), no, seq: 0, link, safe: None, is_broken: false, _lock: lock })
     }
 
@@ -59,6 +64,8 @@ impl Journal {
     pub fn reopen(store: &Store, run: &RunId) -> Result<(Self, Vec<Record>), StoreError> {
         let no = number_of(store, run)?;
         let folder = store.folder(run);
+        let place = |how_far| reach("journal reopen", how_far).map_err(|e| StoreError::new("reopen", folder.path(), e));
+        place("begun")?;
         folder.make()?;
         let lock = Lock::take(&folder, run)?;
         let store = store.again()?;
@@ -66,6 +73,7 @@ impl Journal {
         let records = events.by_ref().collect::<Result<Vec<_>, _>>()?;
         let (seq, link) = events.end();
         store.take_back_end(no)?;
+        place("done")?;
         let journal = Self { store, run: run.clone(), no, seq, link, safe: None, is_broken: false, _lock: lock };
         Ok((journal, records))
     }
@@ -80,7 +88,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be written, or an earlier record could not be.
     pub fn append(&mut self, at_ms: u64, kind: &str, data: &str) -> Result<(), StoreError> {
-        self.guard(|journal| {
+        self.guard("journal append", |journal| {
             let (seq, digest) = (journal.seq + 1, chain::of(data));
             let link = chain::next(&journal.link, seq, at_ms, kind, &digest);
             let is_large = data.len() > LARGEST_IN_ROW;
@@ -101,7 +109,7 @@ impl Journal {
     /// # Errors
     /// When the disk says no, or an earlier record could not be written.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.guard(|journal| {
+        self.guard("journal sync", |journal| {
             if journal.safe == Some(journal.seq) {
                 return Ok(());
             }
@@ -114,7 +122,7 @@ impl Journal {
     /// # Errors
     /// As those of [`Journal::sync`].
     pub fn finish(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
-        self.guard(|journal| {
+        self.guard("journal finish", |journal| {
             let bytes = number(super::prune::bytes_of(&journal.store, &journal.run, journal.no)?);
             let Outcome { reason, summary, ended_at_ms, cost_micros, .. } = outcome;
             let cost = cost_micros.map(number);
@@ -159,11 +167,13 @@ impl Journal {
         if path.exists() { Ok(()) } else { write_whole(&path, data.as_bytes()) }
     }
 
-    fn guard(&mut self, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn guard(&mut self, verb: &str, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
         if self.is_broken {
             return Err(StoreError::Broken { run: self.run.clone() });
         }
-        let done = work(self);
+        let path = self.store.path();
+        let place = |how_far| reach(verb, how_far).map_err(|error| StoreError::new("write", &path, error));
+        let done = place("begun").and_then(|()| work(self)).and_then(|()| place("done"));
         self.is_broken = done.is_err();
         done
     }

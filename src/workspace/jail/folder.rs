@@ -1,6 +1,7 @@
 //! One open directory. Everything in it is reached by a single name and without following links, so nothing that happens to
 //! the path above can lead elsewhere: this is the only file that asks the kernel for a file by name.
 
+use crate::fail_point::reach;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -150,10 +151,12 @@ impl Folder {
     pub(super) fn replace(&self, name: &OsStr, bytes: &[u8], new_mode: u32) -> io::Result<()> {
         let old_mode = self.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
         let (temporary, file) = self.temporary(if old_mode.is_some() { 0o600 } else { new_mode })?;
-        let placed = fill(file, bytes, old_mode)
+        let placed = reach("workspace file", "begun")
+            .and_then(|()| fill(file, bytes, old_mode))
+            .and_then(|()| reach("workspace file", "written"))
             .and_then(|()| Ok(rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?)?));
         match placed {
-            Ok(()) => self.settle(),
+            Ok(()) => self.settle().and_then(|()| reach("workspace file", "done")),
             Err(error) => {
                 let _ = self.remove(&temporary); // the first error is the one to tell
                 Err(error)

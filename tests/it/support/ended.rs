@@ -77,9 +77,14 @@ impl Ended {
     /// The row of its one run.
     #[track_caller]
     pub(crate) fn row(&self) -> RunRow {
-        let mut rows = self.store().runs(&Filter::default()).unwrap();
+        let mut rows = self.rows();
         assert_eq!(rows.len(), 1, "{}", self.story());
         rows.remove(0)
+    }
+
+    /// The rows of all runs, the newest first.
+    pub(crate) fn rows(&self) -> Vec<RunRow> {
+        self.store().runs(&Filter::default()).unwrap()
     }
 
     /// Insists that every run in its state folder would be decided today as it was then.
@@ -117,6 +122,11 @@ impl Ended {
         let runs = self.runs();
         let [run] = runs.as_slice() else { panic!("there are {} runs:\n{}", runs.len(), self.story()) };
         run.clone()
+    }
+
+    /// The folders of the runs that the store knows, the newest first.
+    pub(crate) fn run_folders_of_rows(&self) -> Vec<PathBuf> {
+        self.rows().iter().map(|row| self.store().folder(&row.head.id).path().to_owned()).collect()
     }
 
     /// The folders of all runs.

@@ -3,6 +3,7 @@
 use super::wire::{Dialect, End, Turn};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,9 +30,17 @@ pub(crate) struct Asked {
     pub(crate) at: Instant,
 }
 
+/// What decides on its answers.
+enum Script {
+    /// One turn after the other.
+    Turns(VecDeque<Turn>),
+    /// What it is asked.
+    Mind(Box<dyn Fn(&Value) -> Turn + Send>),
+}
+
 #[derive(Debug)]
 struct Stage {
-    script: Mutex<VecDeque<Turn>>,
+    script: Mutex<Script>,
     asked: Mutex<Vec<Asked>>,
     news: Condvar,
     closed: AtomicBool,
@@ -40,7 +49,16 @@ struct Stage {
 impl Model {
     /// Opens with a script. A request beyond its end is answered with status 400.
     pub(crate) fn new(script: impl IntoIterator<Item = Turn>) -> Self {
-        let script = Mutex::new(script.into_iter().collect());
+        Self::open(Script::Turns(script.into_iter().collect()))
+    }
+
+    /// Opens with a mind that finds an answer to the body of a request; to the same one always the same.
+    pub(crate) fn thinking(mind: impl Fn(&Value) -> Turn + Send + 'static) -> Self {
+        Self::open(Script::Mind(Box::new(mind)))
+    }
+
+    fn open(script: Script) -> Self {
+        let script = Mutex::new(script);
         let stage =
             Arc::new(Stage { script, asked: Mutex::default(), news: Condvar::new(), closed: AtomicBool::new(false) });
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -87,6 +105,15 @@ impl Drop for Model {
     }
 }
 
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Turns(_) => "Turns",
+            Self::Mind(_) => "Mind",
+        })
+    }
+}
+
 impl Asked {
     /// What was last said to the model, whoever said it: the newest message as text.
     pub(crate) fn newest(&self) -> String {
@@ -97,15 +124,17 @@ impl Asked {
 impl Stage {
     /// Notes a request and gives the turn that answers it, with its number.
     fn next(&self, asked: Asked) -> (Option<Turn>, usize) {
+        let body = asked.body.clone();
         let mut all = self.asked.lock().unwrap();
         all.push(asked);
         self.news.notify_all();
-        let mut script = self.script.lock().unwrap();
-        let turn = match script.front() {
-            Some(turn) if turn.always => Some(turn.clone()),
-            Some(_) | None => script.pop_front(),
-        };
-        (turn, all.len())
+        match &mut *self.script.lock().unwrap() {
+            Script::Turns(turns) => match turns.front() {
+                Some(turn) if turn.always => (Some(turn.clone()), all.len()),
+                Some(_) | None => (turns.pop_front(), all.len()),
+            },
+            Script::Mind(mind) => (Some(mind(&body)), body["messages"].as_array().map_or(0, Vec::len)),
+        }
     }
 }
 

@@ -1,0 +1,96 @@
+//! Places where a test has this process die, or an operation fail: the proof that nothing is lost rests on them. A program that is built
+//! without debug assertions, as users have it, has none.
+//!
+//! `FLEDGE_FAIL` says what happens: `trace:FILE` adds the name of each place that is reached to the file, a line each;
+//! `abort:NAME#3` ends the process where the place of this name is reached for the third time, as a kill would; `error:NAME#3` has the
+//! operation there fail.
+
+/// The place that bears the names of the work and of how far it is (`begun`, `done`) is reached.
+///
+/// # Errors
+/// Where the work is to fail.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub(crate) fn reach(_work: &str, _how_far: &str) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(debug_assertions)]
+pub(crate) use armed::reach;
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::fs::OpenOptions;
+    use std::io::{self, Write};
+    use std::path::PathBuf;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static ORDER: LazyLock<Order> = LazyLock::new(Order::given);
+
+    #[derive(Debug, PartialEq, Eq)]
+    enum Order {
+        None,
+        Trace(PathBuf),
+        Abort(Place),
+        Error(Place),
+    }
+
+    /// A name, and how often it has been reached when it counts.
+    type Place = (String, u64);
+
+    /// The place that bears the names of the work and of how far it is (`begun`, `done`) is reached.
+    ///
+    /// # Errors
+    /// Where the work is to fail.
+    pub(crate) fn reach(work: &str, how_far: &str) -> io::Result<()> {
+        let name = format!("{work}: {how_far}");
+        match &*ORDER {
+            Order::None => Ok(()),
+            Order::Trace(path) => {
+                let file = OpenOptions::new().create(true).append(true).open(path);
+                file?.write_all(format!("{name}\n").as_bytes())
+            }
+            Order::Abort(place) if is_reached(place, &name) => std::process::abort(),
+            Order::Error(place) if is_reached(place, &name) => Err(io::Error::other(format!("made to fail, {name}"))),
+            Order::Abort(_) | Order::Error(_) => Ok(()),
+        }
+    }
+
+    fn is_reached(place: &Place, name: &str) -> bool {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        place.0 == name && COUNT.fetch_add(1, Ordering::SeqCst) + 1 == place.1
+    }
+
+    impl Order {
+        #[expect(clippy::disallowed_methods, reason = "no configuration: nothing passes it on to where the places are")]
+        fn given() -> Self {
+            Self::read(&std::env::var("FLEDGE_FAIL").unwrap_or_default())
+        }
+
+        fn read(text: &str) -> Self {
+            let (verb, what) = text.split_once(':').unwrap_or_default();
+            let place = what.rsplit_once('#').and_then(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
+            match (verb, place) {
+                ("trace", _) => Self::Trace(what.into()),
+                ("abort", Some(place)) => Self::Abort(place),
+                ("error", Some(place)) => Self::Error(place),
+                _ => Self::None,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn an_order_names_what_happens_where_and_at_which_time() {
+            let place = || ("journal sync: begun".to_owned(), 12);
+            assert_eq!(Order::read("abort:journal sync: begun#12"), Order::Abort(place()));
+            assert_eq!(Order::read("error:journal sync: begun#12"), Order::Error(place()));
+            assert_eq!(Order::read("trace:/a/b#c"), Order::Trace("/a/b#c".into()));
+            assert_eq!(["", "abort:a", "abort:a#b", "a"].map(Order::read), [const { Order::None }; 4]);
+        }
+    }
+}

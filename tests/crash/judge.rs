@@ -1,0 +1,207 @@
+//! What must be true of a run that something happened to, once it has come to its end: all that is of a run which nothing happened to.
+
+use crate::scene;
+use crate::support::{Ended, Model};
+use crate::telling::Fed;
+use fledge::store::RunState;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// A run that nothing happens to.
+#[derive(Debug)]
+pub(crate) struct Calm {
+    tree: Vec<(String, String)>,
+    report: Value,
+    /// The last request to the model: the whole conversation.
+    asked: Value,
+}
+
+/// What a process of the program printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A run under way from process to process.
+#[derive(Debug)]
+pub(crate) struct Course {
+    model: Model,
+    heard: Vec<Heard>,
+    /// Calls that were under way when a process ended.
+    in_flight: BTreeSet<u64>,
+    ended: Ended,
+}
+
+impl Calm {
+    pub(crate) fn new() -> Self {
+        let model = scene::model();
+        let ended = scene::beginning(&model).run();
+        ended.must_exit(0);
+        let asked = model.asked().pop().unwrap().body;
+        let report = plain(serde_json::from_str(&ended.file("copy.json").unwrap()).unwrap());
+        Self { tree: tree(&ended), report, asked }
+    }
+}
+
+impl Heard {
+    fn of(ended: &Ended) -> Self {
+        Self { code: ended.code, stdout: ended.stdout.clone(), stderr: ended.stderr.clone() }
+    }
+
+    /// What it printed; a line that it was killed in does not count.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let whole = self.stdout.rfind('\n').map_or("", |end| &self.stdout[..end]);
+        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Course {
+    /// After its first process.
+    pub(crate) fn new(model: Model, ended: Ended) -> Self {
+        let course = Self { model, heard: Vec::new(), in_flight: BTreeSet::new(), ended };
+        course.noted()
+    }
+
+    /// How its newest process ended.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.ended.code
+    }
+
+    /// The next process, with more variables.
+    #[track_caller]
+    pub(crate) fn again(self, env: &[(&str, &str)]) -> Self {
+        let Self { model, heard, in_flight, ended } = self;
+        let fledge = env.iter().fold(scene::again(ended, &model), |fledge, (name, value)| fledge.env(name, value));
+        let ended = fledge.run();
+        Self { model, heard, in_flight, ended }.noted()
+    }
+
+    fn noted(mut self) -> Self {
+        self.heard.push(Heard::of(&self.ended));
+        assert!(!self.ended.stderr.contains("panicked at"), "{}", self.ended.story());
+        let rows = self.ended.rows();
+        if let [row] = rows.as_slice() {
+            let records = self.ended.journal();
+            self.in_flight.extend(Fed::with(&records).open.iter().map(|(call, _)| *call));
+            must_agree(&self.ended, &row.state);
+        }
+        self
+    }
+
+    /// Takes it up until it has ended well; judges that end. `differs`: it was told of a failure, so that the conversation is another one.
+    #[track_caller]
+    pub(crate) fn must_end_like(mut self, calm: &Calm, differs: bool) {
+        for _ in 0..3 {
+            if self.ended.code != Some(0) {
+                self = self.again(&[]);
+            }
+        }
+        self.judge(calm, differs);
+        let (asked, report, told) = (self.model.count(), self.ended.file("copy.json"), tree(&self.ended));
+        self = self.again(&[]);
+        self.ended.must_exit(0);
+        let once_more = (self.model.count(), self.ended.file("copy.json"), tree(&self.ended));
+        assert_eq!(once_more, (asked, report, told), "a verified run was done again\n{}", self.ended.story());
+    }
+
+    #[track_caller]
+    fn judge(&self, calm: &Calm, differs: bool) {
+        self.ended.must_exit(0);
+        let report: Value = serde_json::from_str(&self.ended.file("copy.json").unwrap()).unwrap();
+        assert_eq!((&report["reason"], &report["exit_code"]), (&"verified".into(), &0.into()));
+        let runs = self.ended.rows().len();
+        let mut now = tree(&self.ended);
+        if runs > 1 {
+            // A run that was over is followed by another one, which has its own command.
+            let log = now.iter_mut().find(|(path, _)| path == "log.txt").unwrap();
+            assert!(log.1.lines().count() <= runs, "{log:?}");
+            log.1 = "ran\n".into();
+        }
+        assert_eq!(now, calm.tree, "{}", self.ended.story());
+        let asked = self.model.asked().pop().unwrap().body;
+        must_be_answered(&asked);
+        if runs > 1 {
+            return;
+        }
+        let fed = Fed::with(&self.ended.journal());
+        for (place, heard) in self.heard.iter().enumerate() {
+            fed.must_have_told(heard, place == 0);
+        }
+        let unknown = asked.to_string().matches("It may have done all, some or nothing of its work").count();
+        assert_eq!(unknown, self.in_flight.len(), "calls with an unknown outcome\n{asked:#}\n{}", self.ended.story());
+        if unknown == 0 && !differs {
+            assert_eq!((plain(report), asked), (calm.report.clone(), calm.asked.clone()));
+        }
+    }
+}
+
+/// Insists that exit code, report and row say the same, and that what was verified is said so by all of them.
+#[track_caller]
+fn must_agree(ended: &Ended, state: &RunState) {
+    let report = fs::read_to_string(ended.run_folders_of_rows()[0].join("report.json")).ok();
+    let report: Option<Value> = report.map(|text| serde_json::from_str(&text).unwrap());
+    let verified = |report: &Value| report["verified"] == true;
+    match (ended.code, state) {
+        (Some(code), RunState::Ended(outcome)) => {
+            let said = report.map(|report| (report["exit_code"].clone(), report["verified"].clone()));
+            let ours =
+                (code == 8 || code == i32::from(outcome.exit_code), outcome.verified == (outcome.exit_code == 0));
+            assert_eq!(ours, (true, true), "{outcome:?}\n{}", ended.story());
+            assert_eq!(said, Some((code.into(), (code == 0).into())), "{outcome:?}\n{}", ended.story());
+        }
+        (Some(code), RunState::Interrupted) => {
+            assert_ne!(code, 0, "{}", ended.story());
+            assert!(!report.is_some_and(|report| verified(&report)), "a false report\n{}", ended.story());
+        }
+        (None, RunState::Ended(_) | RunState::Interrupted) => {}
+        (_, RunState::Running { .. }) => panic!("still driven\n{}", ended.story()),
+    }
+}
+
+/// Insists that every tool use has exactly one result, in order.
+#[track_caller]
+fn must_be_answered(body: &Value) {
+    let blocks = body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_array());
+    let of = |kind: &str, key: &str| -> Vec<String> {
+        let blocks = blocks.clone().flatten().filter(|block| block["type"] == kind);
+        blocks.map(|block| block[key].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(of("tool_use", "id"), of("tool_result", "tool_use_id"));
+}
+
+/// The files of the workspace and what is in them; of the copied report only that it is there.
+fn tree(ended: &Ended) -> Vec<(String, String)> {
+    let (root, mut folders, mut files) = (ended.path(""), vec![ended.path("")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).unwrap().display().to_string();
+                let text = if name == "copy.json" { String::new() } else { fs::read_to_string(&path).unwrap() };
+                files.push((name, text));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// A report without what is different every time: names, times, places.
+fn plain(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for own in ["run", "folder", "workspace", "duration_ms", "log", "logs"] {
+                fields.remove(own);
+            }
+            fields.values_mut().for_each(|field| *field = plain(field.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = plain(item.take())),
+        _ => {}
+    }
+    value
+}

@@ -1,0 +1,112 @@
+//! Every place that a run comes by: each is found by letting a run tell of them, so that a new one is tried without being named.
+
+use crate::judge::{Calm, Course};
+use crate::{is_whole, scene};
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+/// A place by its name and how often it has been reached, as `FLEDGE_FAIL` wants it.
+type Place = String;
+
+/// A run in which a command is under way when the process dies.
+const IN_A_COMMAND: &str = "abort:tool: done#5";
+
+#[test]
+fn a_run_that_dies_at_any_place_ends_as_if_it_had_not() {
+    let calm = Calm::new();
+    let places = places(traced(|trace| first(trace).code()));
+    each(&places, |place| {
+        let course = first(&format!("abort:{place}"));
+        assert_eq!(course.code(), None, "it was not reached");
+        course.must_end_like(&calm, false);
+    });
+}
+
+#[test]
+fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_it_is_taken_up() {
+    let calm = Calm::new();
+    let places = places(traced(|trace| first(trace).code()));
+    each(&places, |place| {
+        let course = first(&format!("error:{place}"));
+        // A failure that the model hears of changes what is said; one that fledge cannot stand changes nothing.
+        let (is_kept, is_told) = (course.code() == Some(8), course.code() == Some(0));
+        assert_eq!(is_kept, ["journal", "file", "report"].iter().any(|own| place.starts_with(own)) && !is_gate(place));
+        assert_eq!(is_told, place.starts_with("tool") || place.starts_with("workspace"));
+        course.must_end_like(&calm, is_told);
+    });
+}
+
+/// Whether it is the file of the frozen gate, the first one that is written after the plan's data: without it there is no plan.
+fn is_gate(place: &str) -> bool {
+    place.starts_with("file") && place.ends_with("#1")
+}
+
+#[test]
+fn a_resume_that_dies_or_fails_at_any_place_is_resumed_like_any_other() {
+    let calm = Calm::new();
+    let again = |order: &str| first(IN_A_COMMAND).again(&[("FLEDGE_FAIL", order)]);
+    let places = places(traced(|trace| again(trace).code()));
+    each(&places, |place| {
+        let course = again(&format!("abort:{place}"));
+        assert_eq!(course.code(), None, "it was not reached");
+        course.must_end_like(&calm, false);
+    });
+    each(&places, |place| {
+        let course = again(&format!("error:{place}"));
+        assert!(course.code().is_some());
+        course.must_end_like(&calm, true);
+    });
+}
+
+/// The first process of a run, with this in `FLEDGE_FAIL`.
+fn first(order: &str) -> Course {
+    let model = scene::model();
+    let ended = scene::beginning(&model).env("FLEDGE_FAIL", order).run();
+    Course::new(model, ended)
+}
+
+/// The names of all places that are reached, in their order.
+#[track_caller]
+fn traced(run: impl Fn(&str) -> Option<i32>) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    assert_eq!(run(&format!("trace:{}", trace.display())), Some(0));
+    fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// All of them, or one of each name.
+fn places(names: Vec<String>) -> Vec<Place> {
+    let mut counts = BTreeMap::<&String, usize>::new();
+    for name in &names {
+        *counts.entry(name).or_default() += 1;
+    }
+    let all = counts.iter().flat_map(|(name, count)| {
+        let chosen = if is_whole() { 1..=*count } else { count.div_ceil(2)..=count.div_ceil(2) };
+        chosen.map(move |number| format!("{name}#{number}"))
+    });
+    all.collect()
+}
+
+/// Tries every case, two at a time, and tells of all that fail.
+#[track_caller]
+fn each(cases: &[Place], work: impl Fn(&str) + Sync) {
+    let (next, failed) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(case) = next.lock().unwrap().next() else { return };
+                    if catch_unwind(AssertUnwindSafe(|| work(case))).is_err() {
+                        eprintln!("-- the case that failed: {case}");
+                        failed.lock().unwrap().push(case.clone());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{} of {} cases failed: {failed:#?}", failed.len(), cases.len());
+    println!("{} cases", cases.len());
+}

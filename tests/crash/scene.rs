@@ -1,0 +1,99 @@
+//! The run that everything happens to: a task that takes several turns, and a model that looks before it does anything again.
+
+use crate::support::{Ended, Fledge, Model, Turn, call, say, shell, write};
+use serde_json::{Value, json};
+
+/// What a run of the program is started with; the same words begin it and take it up again.
+const ARGS: [&str; 6] = ["run", "task.md", "--json", "--run-key=k", "--resume-or-start", "--report=copy.json"];
+const TASK: &str = "---\ncontext: [notes.md]\nmax_retries: 2\n---\nDo what is to be done.";
+const LANE: &str = "steps:
+  - { name: edited, run: cat *.txt | grep -q new }
+  - parallel: [{ name: ran, run: test -s log.txt }, { name: there, run: test -f done }]
+";
+const INSTRUCTIONS: &str = "Be brief.\n";
+
+/// The program at the beginning.
+pub(crate) fn beginning(model: &Model) -> Fledge {
+    let notes = "What is known of this.\n".repeat(2700); // with it the plan is too large for a row of the database
+    let fledge = Fledge::new().task(TASK).lane("verify", LANE).file("AGENTS.md", INSTRUCTIONS.repeat(600));
+    fledge.file("notes.md", notes).file("a.txt", "old\n").file("b.txt", "b\n").anthropic(model).args(&ARGS)
+}
+
+/// The program once more where it was.
+pub(crate) fn again(ended: Ended, model: &Model) -> Fledge {
+    ended.again(&ARGS).anthropic(model)
+}
+
+/// A model that does one thing after the other: looks around, edits a file, runs a command that must not be repeated, says that it is
+/// done too early, then writes what was missing.
+pub(crate) fn model() -> Model {
+    Model::thinking(|body| {
+        let said = Said::of(body);
+        let read = |path: &str| call("files-read", json!({ "path": path }));
+        let look = read("a.txt").also("files-read", json!({"path": "b.txt"})).also("files-list", json!({}));
+        let edit = call("files-edit", json!({"path": "a.txt", "old": "old", "new": "new"}));
+        let done = |tool, target, turn| said.unless_done(tool, target, turn, read(target));
+        (said.calls.len() < 3 || said.calls[..3].iter().any(|call| call.failed) && said.calls.len() < 6)
+            .then_some(look)
+            .or_else(|| done("files-edit", "a.txt", edit))
+            .or_else(|| done("shell-exec", "log.txt", shell("echo ran >> log.txt")))
+            .or_else(|| (said.ends == 0).then(|| say("Done.")))
+            .or_else(|| done("files-write", "done", write("done", "new\n")))
+            .unwrap_or_else(|| say("Now it is."))
+    })
+}
+
+/// What a conversation comes to.
+struct Said {
+    calls: Vec<Done>,
+    /// How often the model has said that it is done.
+    ends: usize,
+}
+
+/// A call and its result.
+struct Done {
+    tool: String,
+    path: String,
+    result: String,
+    failed: bool,
+}
+
+impl Said {
+    fn of(body: &Value) -> Self {
+        let messages = body["messages"].as_array().unwrap();
+        let blocks = || messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let done = |block: &Value| {
+            let result = blocks().find(|other| other["tool_use_id"] == block["id"]).cloned().unwrap_or_default();
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let failed = result["is_error"] == true;
+            Done {
+                tool: text(&block["name"]),
+                path: text(&block["input"]["path"]),
+                result: result["content"].to_string(),
+                failed,
+            }
+        };
+        let calls: Vec<Done> = blocks().filter(|block| block["type"] == "tool_use").map(done).collect();
+        let is_end = |message: &&Value| {
+            let blocks = message["content"].as_array();
+            message["role"] == "assistant" && !blocks.is_some_and(|all| all.iter().any(|one| one["type"] == "tool_use"))
+        };
+        Self { calls, ends: messages.iter().filter(is_end).count() }
+    }
+
+    /// What is to be done next so that `target` is as it should be: after a failure of `tool` it is looked at first.
+    fn unless_done(&self, tool: &str, target: &str, turn: Turn, look: Turn) -> Option<Turn> {
+        let Some(tried) = self.calls.iter().rposition(|call| call.tool == tool) else { return Some(turn) };
+        if !self.calls[tried].failed {
+            return None;
+        }
+        let looked = self.calls[tried..].iter().rfind(|call| call.tool == "files-read" && call.path == target);
+        match looked {
+            Some(seen) if !seen.failed => {
+                (!seen.result.contains("new") && !seen.result.contains("ran")).then_some(turn)
+            }
+            Some(seen) if seen.result.contains("does not exist") => Some(turn),
+            Some(_) | None => Some(look),
+        }
+    }
+}

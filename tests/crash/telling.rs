@@ -1,0 +1,81 @@
+//! What was told is in the journal: the events that each process printed, held against those that the journal leads to.
+
+use crate::judge::Heard;
+use fledge::moment::Moment;
+use fledge::run::{Action, Event, Run};
+use fledge::store::Record;
+use serde_json::Value;
+
+/// A machine that was fed a journal.
+#[derive(Debug, Default)]
+pub(crate) struct Fed {
+    /// What it had watchers told, as type and data.
+    told: Vec<(Value, Value)>,
+    /// Calls of tools that change something and have no answer, each with its name.
+    pub(crate) open: Vec<(u64, String)>,
+}
+
+impl Fed {
+    /// Feeds it these records.
+    pub(crate) fn with(records: &[Record]) -> Self {
+        let (mut machine, mut fed, mut before) = (Run::new(), Self::default(), None);
+        for record in records {
+            if record.kind == "Resumed" {
+                if let Some((earlier, told)) = before.take() {
+                    machine = earlier; // its report could not be written, and is to be written again
+                    fed.told.truncate(told);
+                }
+                continue;
+            }
+            before = (record.kind == "ReportFailed").then(|| (machine.clone(), fed.told.len()));
+            let event: Event = serde_json::from_str(&record.data).unwrap();
+            if let Some(call) = event.call() {
+                fed.open.retain(|(open, _)| *open != call.0);
+            }
+            for action in machine.handle(Moment(record.at_ms), event) {
+                match action {
+                    Action::Emit { event } => fed.told.push(plain(&serde_json::to_value(event).unwrap())),
+                    Action::RunTool { call, tool, .. } if tool != "files-read" && tool != "files-list" => {
+                        fed.open.push((call.0, tool));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        fed
+    }
+
+    /// Insists that what a process printed is what the journal leads to, in one piece and from the beginning on where it began the run.
+    #[track_caller]
+    pub(crate) fn must_have_told(&self, heard: &Heard, is_first: bool) {
+        let mut said: Vec<(Value, Value)> = heard.events().iter().filter(|event| !passes(event)).map(plain).collect();
+        if !is_first && said.first().is_some_and(|(kind, _)| kind == "started") {
+            said.remove(0);
+        }
+        let all = said.clone();
+        if heard.code == Some(8) {
+            // It could not go on, and said so at last.
+            while !self.has(&said, is_first)
+                && said.pop().is_some_and(|(kind, _)| ENDING.iter().any(|end| kind == *end))
+            {}
+        }
+        assert!(self.has(&said, is_first), "told and not in the journal\n{all:#?}\n{:#?}\n{}", self.told, heard.stderr);
+    }
+
+    fn has(&self, said: &[(Value, Value)], is_first: bool) -> bool {
+        let mut places = self.told.windows(said.len().max(1));
+        said.is_empty() || if is_first { self.told.starts_with(said) } else { places.any(|window| window == said) }
+    }
+}
+
+/// What a process says that cannot write its journal.
+const ENDING: [&str; 4] = ["state_changed", "limit", "finished", "turn_discarded"];
+
+fn plain(event: &Value) -> (Value, Value) {
+    (event["type"].clone(), event["data"].clone())
+}
+
+/// Whether an event only passes through.
+fn passes(event: &Value) -> bool {
+    ["text", "thinking", "tool_call", "tool_output", "lane_step"].iter().any(|kind| event["type"] == *kind)
+}
