@@ -1,6 +1,7 @@
 //! What the model hears of a call that was under way when fledge was interrupted: that nobody knows what it did, and what differs now.
 
 use crate::chat::ToolOutcome;
+use crate::workspace::jail::{Jail, Last};
 use crate::workspace::{changed_paths, diff_of};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,14 @@ pub(super) const UNKNOWN: &str = "fledge was interrupted while this call was run
 const PATHS: usize = 40;
 /// Bytes of the diff.
 const DIFF: usize = 4 * 1024;
+
+/// Removes what such a call has left half written beside the file that it was about.
+pub(super) fn tidy(root: &Path, path: &str) {
+    let tidied = Jail::open(root).and_then(|jail| jail.locate(&jail.path(path)?, Last::Follow)?.tidy());
+    if let Err(error) = tidied {
+        tracing::debug!(%error, "nothing was looked for beside a file that was being written");
+    }
+}
 
 /// The result of such a call.
 pub(super) async fn outcome(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> ToolOutcome {

@@ -71,7 +71,12 @@ impl Hands {
     /// how far it came, and the model is told so.
     pub(super) fn perform_again(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
-            Action::RunTool { call, tool, .. } if !only_looks(&tool) => self.say_interrupted(call, inbox),
+            Action::RunTool { call, tool, input } if !only_looks(&tool) => {
+                if let Some(path) = input["path"].as_str() {
+                    interrupted::tidy(&self.settings.workspace, path);
+                }
+                self.say_interrupted(call, inbox);
+            }
             action => self.perform(action, run, inbox),
         }
     }

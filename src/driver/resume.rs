@@ -8,7 +8,7 @@ use super::record::{RESUMED, Terms};
 use super::{Agent, JOURNAL_SCHEMA_VERSION, RunError, timestamp};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
-use crate::store::{Journal, RunHead, RunRow, RunState, Store, StoreError};
+use crate::store::{Journal, RunHead, RunRow, RunState, Store, StoreError, tidy_beside};
 use crate::verdict::Reason;
 use std::sync::Arc;
 
@@ -96,6 +96,9 @@ impl Agent {
             return RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?);
         }
         let (mut journal, records) = Journal::reopen(&store, run).map_err(ResumeFault::from)?;
+        for path in [journal.folder().report()].iter().chain(&settings.reports) {
+            tidy_beside(path);
+        }
         let mut folded = folded(run, records.into_iter().map(Ok))?;
         folded.go_back();
         let (open, title) = (folded.open(), terms.task.title.clone());

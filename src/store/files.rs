@@ -8,6 +8,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// How the name of a temporary file begins and ends.
+const TEMPORARY: (&str, &str) = (".fledge-", ".tmp");
+
 /// Makes a folder and its parents, for its owner alone.
 ///
 /// # Errors
@@ -60,11 +63,27 @@ fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let path = &destination(path);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    let mut temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
+    builder.prefix(TEMPORARY.0).suffix(TEMPORARY.1).permissions(fs::Permissions::from_mode(mode));
+    let mut temporary = builder.tempfile_in(folder).map_err(fail)?;
+    let _some_systems_know_no_locks = temporary.as_file().try_lock();
     reach("file", "begun").and_then(|()| temporary.write_all(bytes)).map_err(fail)?;
     temporary.as_file().sync_all().and_then(|()| reach("file", "written")).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).and_then(|()| reach("file", "done")).map_err(fail)
+}
+
+/// Removes the temporary files beside `path` that a process has left which died while it wrote there. One that is being written is locked.
+pub fn tidy_beside(path: &Path) {
+    let path = destination(path);
+    for entry in path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_ours = |name: &str| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_left = || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_file && name.to_str().is_some_and(is_ours) && is_left() {
+            let _it_does_no_harm = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Where a path leads, also when there is nothing yet.

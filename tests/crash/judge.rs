@@ -7,6 +7,7 @@ use fledge::store::RunState;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// A run that nothing happens to.
 #[derive(Debug)]
@@ -40,8 +41,8 @@ impl Calm {
         let model = scene::model();
         let ended = scene::beginning(&model).run();
         ended.must_exit(0);
-        let asked = model.asked().pop().unwrap().body;
-        let report = plain(serde_json::from_str(&ended.file("copy.json").unwrap()).unwrap());
+        let asked = plain(model.asked().pop().unwrap().body);
+        let report = plain(serde_json::from_str(&ended.file("../copy.json").unwrap()).unwrap());
         Self { tree: tree(&ended), report, asked }
     }
 }
@@ -65,6 +66,11 @@ impl Course {
         course.noted()
     }
 
+    /// Whether its run has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.ended.rows().as_slice(), [row] if matches!(row.state, RunState::Ended(_)))
+    }
+
     /// How its newest process ended.
     pub(crate) fn code(&self) -> Option<i32> {
         self.ended.code
@@ -79,9 +85,18 @@ impl Course {
         Self { model, heard, in_flight, ended }.noted()
     }
 
+    /// The next process, killed after this time.
+    #[track_caller]
+    pub(crate) fn again_until(self, time: Duration) -> Self {
+        let Self { model, heard, in_flight, ended } = self;
+        let ended = scene::again(ended, &model).start().kill_after(time);
+        Self { model, heard, in_flight, ended }.noted()
+    }
+
     fn noted(mut self) -> Self {
         self.heard.push(Heard::of(&self.ended));
         assert!(!self.ended.stderr.contains("panicked at"), "{}", self.ended.story());
+        must_be_alone(&self.ended);
         let rows = self.ended.rows();
         if let [row] = rows.as_slice() {
             let records = self.ended.journal();
@@ -100,17 +115,17 @@ impl Course {
             }
         }
         self.judge(calm, differs);
-        let (asked, report, told) = (self.model.count(), self.ended.file("copy.json"), tree(&self.ended));
+        let (asked, report, told) = (self.model.count(), self.ended.file("../copy.json"), tree(&self.ended));
         self = self.again(&[]);
         self.ended.must_exit(0);
-        let once_more = (self.model.count(), self.ended.file("copy.json"), tree(&self.ended));
+        let once_more = (self.model.count(), self.ended.file("../copy.json"), tree(&self.ended));
         assert_eq!(once_more, (asked, report, told), "a verified run was done again\n{}", self.ended.story());
     }
 
     #[track_caller]
     fn judge(&self, calm: &Calm, differs: bool) {
         self.ended.must_exit(0);
-        let report: Value = serde_json::from_str(&self.ended.file("copy.json").unwrap()).unwrap();
+        let report: Value = serde_json::from_str(&self.ended.file("../copy.json").unwrap()).unwrap();
         assert_eq!((&report["reason"], &report["exit_code"]), (&"verified".into(), &0.into()));
         let runs = self.ended.rows().len();
         let mut now = tree(&self.ended);
@@ -133,8 +148,22 @@ impl Course {
         let unknown = asked.to_string().matches("It may have done all, some or nothing of its work").count();
         assert_eq!(unknown, self.in_flight.len(), "calls with an unknown outcome\n{asked:#}\n{}", self.ended.story());
         if unknown == 0 && !differs {
-            assert_eq!((plain(report), asked), (calm.report.clone(), calm.asked.clone()));
+            must_equal(&plain(report), &calm.report);
+            must_equal(&plain(asked), &calm.asked);
         }
+    }
+}
+
+/// Insists that no process is left at work in the workspace, or that it is on its way out.
+#[track_caller]
+fn must_be_alone(ended: &Ended) {
+    let workspace = ended.path("").canonicalize().unwrap();
+    let is_there =
+        |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&workspace));
+    let late = Instant::now() + Duration::from_secs(5);
+    while fs::read_dir("/proc").unwrap().flatten().any(|entry| is_there(&entry)) {
+        assert!(Instant::now() < late, "somebody is still at work\n{}", ended.story());
+        std::thread::yield_now();
     }
 }
 
@@ -161,6 +190,16 @@ fn must_agree(ended: &Ended, state: &RunState) {
     }
 }
 
+/// Insists that two values are the same, and shows the first line of them that is not.
+#[track_caller]
+fn must_equal(ours: &Value, calm: &Value) {
+    let (ours, calm) = (format!("{ours:#}"), format!("{calm:#}"));
+    let differ = ours.lines().zip(calm.lines()).position(|(ours, calm)| ours != calm);
+    let around =
+        |text: &str| text.lines().skip(differ.unwrap_or(0).saturating_sub(8)).take(16).collect::<Vec<_>>().join("\n");
+    assert!(ours == calm, "it is\n{}\nand was, when nothing happened,\n{}", around(&ours), around(&calm));
+}
+
 /// Insists that every tool use has exactly one result, in order.
 #[track_caller]
 fn must_be_answered(body: &Value) {
@@ -172,9 +211,12 @@ fn must_be_answered(body: &Value) {
     assert_eq!(of("tool_use", "id"), of("tool_result", "tool_use_id"));
 }
 
-/// The files of the workspace and what is in them; of the copied report only that it is there.
+/// The files of the workspace and what is in them; of what is beside it only that it is there.
 fn tree(ended: &Ended) -> Vec<(String, String)> {
-    let (root, mut folders, mut files) = (ended.path(""), vec![ended.path("")], Vec::new());
+    let (root, mut folders) = (ended.path(""), vec![ended.path("")]);
+    let beside = fs::read_dir(ended.path("..")).unwrap().flatten();
+    let mut files: Vec<(String, String)> =
+        beside.map(|entry| (format!("../{}", entry.file_name().display()), String::new())).collect();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
@@ -182,8 +224,7 @@ fn tree(ended: &Ended) -> Vec<(String, String)> {
                 folders.push(path);
             } else {
                 let name = path.strip_prefix(&root).unwrap().display().to_string();
-                let text = if name == "copy.json" { String::new() } else { fs::read_to_string(&path).unwrap() };
-                files.push((name, text));
+                files.push((name, fs::read_to_string(&path).unwrap()));
             }
         }
     }
@@ -191,7 +232,18 @@ fn tree(ended: &Ended) -> Vec<(String, String)> {
     files
 }
 
-/// A report without what is different every time: names, times, places.
+/// How long a step took is not the same every time.
+fn without_times(text: &str) -> String {
+    let (mut parts, mut plain) = (text.split("after "), String::new());
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str("after ");
+        plain.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.'));
+    }
+    plain
+}
+
+/// A report or a request without what is different every time: names, times, places.
 fn plain(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
@@ -201,7 +253,8 @@ fn plain(mut value: Value) -> Value {
             fields.values_mut().for_each(|field| *field = plain(field.take()));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| *item = plain(item.take())),
-        _ => {}
+        Value::String(text) => *text = without_times(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
     value
 }

@@ -6,11 +6,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod judge;
+mod kills;
 mod places;
 mod scene;
 #[path = "../it/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "what only the other tests need")]
 mod support;
+mod syscalls;
 mod telling;
 
 /// Whether every case is run, and not only a sample.

@@ -30,17 +30,16 @@ fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_
     let places = places(traced(|trace| first(trace).code()));
     each(&places, |place| {
         let course = first(&format!("error:{place}"));
-        // A failure that the model hears of changes what is said; one that fledge cannot stand changes nothing.
-        let (is_kept, is_told) = (course.code() == Some(8), course.code() == Some(0));
-        assert_eq!(is_kept, ["journal", "file", "report"].iter().any(|own| place.starts_with(own)) && !is_gate(place));
+        // What the model hears of changes the conversation, and what a run ends by needs another one; what fledge itself cannot keep is
+        // taken up where it was.
+        let is_told = course.code() == Some(0);
         assert_eq!(is_told, place.starts_with("tool") || place.starts_with("workspace"));
+        let is_own = ["journal", "report"].iter().any(|own| place.starts_with(own));
+        assert!(!is_own || course.code() == Some(8), "exit code {:?}", course.code());
+        // All but the last place of a journal: there the end is written down, and only that it is has not been heard.
+        assert!(!is_own || !course.is_over() || place.starts_with("journal finish: done"));
         course.must_end_like(&calm, is_told);
     });
-}
-
-/// Whether it is the file of the frozen gate, the first one that is written after the plan's data: without it there is no plan.
-fn is_gate(place: &str) -> bool {
-    place.starts_with("file") && place.ends_with("#1")
 }
 
 #[test]
@@ -91,7 +90,7 @@ fn places(names: Vec<String>) -> Vec<Place> {
 
 /// Tries every case, two at a time, and tells of all that fail.
 #[track_caller]
-fn each(cases: &[Place], work: impl Fn(&str) + Sync) {
+pub(crate) fn each(cases: &[Place], work: impl Fn(&str) + Sync) {
     let (next, failed) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {

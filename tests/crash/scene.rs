@@ -4,11 +4,13 @@ use crate::support::{Ended, Fledge, Model, Turn, call, say, shell, write};
 use serde_json::{Value, json};
 
 /// What a run of the program is started with; the same words begin it and take it up again.
-const ARGS: [&str; 6] = ["run", "task.md", "--json", "--run-key=k", "--resume-or-start", "--report=copy.json"];
+const ARGS: [&str; 6] = ["run", "task.md", "--json", "--run-key=k", "--resume-or-start", "--report=../copy.json"];
 const TASK: &str = "---\ncontext: [notes.md]\nmax_retries: 2\n---\nDo what is to be done.";
-const LANE: &str = "steps:
+const LANE: &str = "fail_fast: false
+steps:
   - { name: edited, run: cat *.txt | grep -q new }
-  - parallel: [{ name: ran, run: test -s log.txt }, { name: there, run: test -f done }]
+  - { name: ran, run: test -s log.txt }
+  - parallel: [{ name: there, run: test -f done }, { name: whole, run: test -f b.txt }]
 ";
 const INSTRUCTIONS: &str = "Be brief.\n";
 
@@ -36,7 +38,7 @@ pub(crate) fn model() -> Model {
         (said.calls.len() < 3 || said.calls[..3].iter().any(|call| call.failed) && said.calls.len() < 6)
             .then_some(look)
             .or_else(|| done("files-edit", "a.txt", edit))
-            .or_else(|| done("shell-exec", "log.txt", shell("echo ran >> log.txt")))
+            .or_else(|| done("shell-exec", "log.txt", shell("echo ran >> log.txt; sleep 0.01")))
             .or_else(|| (said.ends == 0).then(|| say("Done.")))
             .or_else(|| done("files-write", "done", write("done", "new\n")))
             .unwrap_or_else(|| say("Now it is."))

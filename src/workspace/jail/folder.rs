@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The flags of every open: a symbolic link is an error, and a pipe does not make us wait for its other end.
 const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
+/// How the name of a temporary file begins and ends.
+const TEMPORARY: (&[u8], &[u8]) = (b".fledge-", b".tmp");
+
 /// An open directory.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
@@ -178,6 +181,17 @@ impl Folder {
         }
     }
 
+    /// Removes the temporary files that a process has left which died while it wrote here. One that is being written is locked.
+    pub(super) fn tidy(&self) -> io::Result<()> {
+        for Entry { name, kind } in self.entries()? {
+            let is_ours = name.as_bytes().starts_with(TEMPORARY.0) && name.as_bytes().ends_with(TEMPORARY.1);
+            if is_ours && kind == Kind::File && self.file(&name).is_ok_and(|file| file.try_lock().is_ok()) {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
     fn temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -185,7 +199,11 @@ impl Folder {
             let name = OsString::from(format!(".fledge-{}-{number}.tmp", std::process::id()));
             let flags = SAFE | OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
             match rustix::fs::openat(&self.0, name.as_os_str(), flags, Mode::from_raw_mode(mode)) {
-                Ok(handle) => return Ok((name, File::from(handle))),
+                Ok(handle) => {
+                    let file = File::from(handle);
+                    let _some_systems_know_no_locks = file.try_lock();
+                    return Ok((name, file));
+                }
                 Err(rustix::io::Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -106,6 +106,14 @@ impl Place {
         }
     }
 
+    /// Removes what a process has left beside it that died while it wrote there.
+    ///
+    /// # Errors
+    /// [`JailError::Io`].
+    pub fn tidy(&self) -> Result<(), JailError> {
+        self.folder.tidy().map_err(|source| self.failed(source))
+    }
+
     fn failed(&self, source: io::Error) -> JailError {
         JailError::Io { path: self.real.clone(), source }
     }

@@ -1,0 +1,84 @@
+//! The kernel kills the process, or says no, at every write: what strace (1) can inject. Where it is not there, or may not look into
+//! processes, that is said and nothing is tried.
+
+use crate::judge::{Calm, Course};
+use crate::places::each;
+use crate::{is_whole, scene};
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+/// What goes to the database and makes it safe.
+const DATABASE: &str = "pwrite64,fdatasync,ftruncate";
+/// What else is written: files, their names, folders, and what is printed.
+const FILES: &str = "write,fsync,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat";
+/// What may fail for good: everything but what is printed, and what threads wake each other by.
+const KEPT: &str = "pwrite64,fdatasync,ftruncate,fsync,rename,renameat,renameat2,mkdir,mkdirat";
+
+#[test]
+fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
+    let Some(calm) = calm() else { return };
+    for calls in [DATABASE, FILES] {
+        let cases: Vec<String> =
+            chosen(count(calls), 3).map(|number| format!("{calls}:signal=KILL:when={number}")).collect();
+        each(&cases, |case| {
+            let course = first(&["-e", &format!("inject={case}")]);
+            assert_eq!(course.code(), None, "it was not reached");
+            course.must_end_like(&calm, false);
+        });
+    }
+}
+
+#[test]
+fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_there_is_a_disk_again() {
+    let Some(calm) = calm() else { return };
+    let faults = ["error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"];
+    let mut cases = Vec::new();
+    for (place, fault) in faults.iter().enumerate() {
+        let numbers = chosen(count(KEPT), 2).filter(|number| !is_whole() || number % 2 == place as u64 % 2);
+        cases.extend(numbers.map(|number| format!("{KEPT}:{fault}:when={number}+")));
+    }
+    // Of a write that takes nothing the database says that the disk is full.
+    cases.extend(chosen(count("pwrite64"), 2).map(|number| format!("pwrite64:retval=0:when={number}+")));
+    each(&cases, |case| {
+        let course = first(&["-e", &format!("inject={case}")]);
+        assert!(course.code().is_some_and(|code| code != 0), "it ended with {:?}", course.code());
+        course.must_end_like(&calm, true);
+    });
+}
+
+/// What is to be come up to; `None` where strace is of no use.
+fn calm() -> Option<Calm> {
+    let tried = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
+    if tried.is_ok_and(|tried| tried.status.success()) {
+        return Some(Calm::new());
+    }
+    eprintln!("SKIPPED: strace is not installed, or may not trace: nothing was made to fail at writes");
+    None
+}
+
+/// The first process of a run, traced with these options more.
+fn first(options: &[&str]) -> Course {
+    let model = scene::model();
+    let starter = [&["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"], options].concat();
+    let ended = scene::beginning(&model).under(&starter).run();
+    Course::new(model, ended)
+}
+
+/// How many of these calls the busiest thread makes: each one counts for itself.
+fn count(calls: &str) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let course = first(&["-o", trace.to_str().unwrap(), "-e", &format!("trace={calls}")]);
+    assert_eq!(course.code(), Some(0));
+    let mut counts = BTreeMap::<String, u64>::new();
+    for line in fs::read_to_string(trace).unwrap().lines().filter(|line| line.contains('(')) {
+        *counts.entry(line.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    counts.into_values().max().unwrap()
+}
+
+/// All of so many, or as many as are enough for a sample.
+fn chosen(count: u64, sample: u64) -> Box<dyn Iterator<Item = u64>> {
+    if is_whole() { Box::new(1..=count) } else { Box::new((1..=sample).map(move |part| part * count / (sample + 1))) }
+}
