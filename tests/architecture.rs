@@ -147,6 +147,52 @@ fn every_dangerous_verb_has_its_rooms() {
     assert!(wrong.is_empty(), "every dangerous verb has its rooms:\n{}", wrong.join("\n"));
 }
 
+/// What writes by itself where what is kept is written. The rooms of these have fail points, or write what is no part of a run.
+const WRITERS: &[(&str, &[&str])] = &[
+    ("OpenOptions", &["store/files.rs", "store/lock.rs", "store/schema.rs"]),
+    ("tempfile", &["store/durations.rs", "store/files.rs"]),
+    ("fs::write", &[]),
+    ("fs::rename", &["store/prune.rs"]),
+    ("File::create", &[]),
+    ("rustix::fs::renameat", &["workspace/jail/folder.rs"]),
+];
+
+#[test]
+fn what_is_kept_and_every_effect_goes_by_fail_points() {
+    let known = sources("src");
+    let mut wrong = Vec::new();
+    for source in known.iter().filter(|source| source.is_in(&["store/", "driver/", "workspace/"])) {
+        for (line, path) in source.paths(true) {
+            let shut = WRITERS.iter().filter(|(writer, rooms)| names(&path, writer) && !source.is_in(rooms));
+            wrong.extend(
+                shut.map(|(writer, _)| format!("src/{}:{line}: `{writer}` goes by no fail point", source.path)),
+            );
+        }
+    }
+    let source = |path: &str| known.iter().find(|source| source.path == path).map_or("", |source| source.text.as_str());
+    // Whoever may change a journal does so behind the one guard, which has the places; so has the one that starts effects.
+    let journal = source("store/journal.rs").split("    pub fn ").skip(1).filter(|body| body.contains("&mut self"));
+    wrong.extend(
+        journal
+            .filter(|body| !body.contains("self.guard(\"journal "))
+            .map(|body| format!("src/store/journal.rs: {}", &body[..40])),
+    );
+    for (path, verb, count) in [
+        ("store/journal.rs", "reach(", 3),
+        ("store/files.rs", "reach(\"file\"", 3),
+        ("workspace/jail/folder.rs", "reach(\"workspace file\"", 3),
+        ("driver/inbox.rs", "reach(name", 2),
+        ("driver/inbox.rs", "tasks.spawn(", 1),
+        ("driver/perform.rs", "reach(\"report\"", 2),
+    ] {
+        let found = source(path).matches(verb).count();
+        if found != count {
+            wrong.push(format!("src/{path}: `{verb}` is there {found} times, not {count}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn files_open_with_a_promise_are_short_and_are_named_for_what_is_in_them() {
     let mut wrong = Vec::new();

@@ -1,9 +1,10 @@
 //! What must be true of a run that something happened to, once it has come to its end: all that is of a run which nothing happened to.
 
 use crate::scene;
-use crate::support::{Ended, Model};
+use crate::support::{Ended, Model, Running};
 use crate::telling::Fed;
 use fledge::store::RunState;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -89,7 +90,7 @@ impl Course {
     #[track_caller]
     pub(crate) fn again_until(self, time: Duration) -> Self {
         let Self { model, heard, in_flight, ended } = self;
-        let ended = scene::again(ended, &model).start().kill_after(time);
+        let ended = killed_after(scene::again(ended, &model).start(), time);
         Self { model, heard, in_flight, ended }.noted()
     }
 
@@ -154,6 +155,14 @@ impl Course {
     }
 }
 
+/// Kills it after this time, whatever it is at; it may have ended.
+#[track_caller]
+pub(crate) fn killed_after(running: Running, time: Duration) -> Ended {
+    std::thread::sleep(time);
+    running.signal(Signal::KILL);
+    running.end()
+}
+
 /// Insists that no process is left at work in the workspace, or that it is on its way out.
 #[track_caller]
 fn must_be_alone(ended: &Ended) {
@@ -170,7 +179,7 @@ fn must_be_alone(ended: &Ended) {
 /// Insists that exit code, report and row say the same, and that what was verified is said so by all of them.
 #[track_caller]
 fn must_agree(ended: &Ended, state: &RunState) {
-    let report = fs::read_to_string(ended.run_folders_of_rows()[0].join("report.json")).ok();
+    let report = fs::read_to_string(ended.run_folder().join("report.json")).ok();
     let report: Option<Value> = report.map(|text| serde_json::from_str(&text).unwrap());
     let verified = |report: &Value| report["verified"] == true;
     match (ended.code, state) {

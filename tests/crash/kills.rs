@@ -1,8 +1,7 @@
 //! A run that is killed at random moments, and so is whoever takes it up: SIGKILL asks nobody.
 
-use crate::judge::{Calm, Course};
-use crate::places::each;
-use crate::{is_whole, scene};
+use crate::judge::{Calm, Course, killed_after};
+use crate::{each, is_whole, scene};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -19,7 +18,7 @@ fn a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not() {
         let mut dice = Dice(seed.wrapping_mul(1_000_003).wrapping_add(trial.parse().unwrap()));
         let model = scene::model();
         let running = scene::beginning(&model).start();
-        let course = Course::new(model, running.kill_after(dice.below(whole)));
+        let course = Course::new(model, killed_after(running, dice.below(whole)));
         let course = course.again_until(dice.below(whole));
         course.must_end_like(&calm, false);
     });

@@ -7,6 +7,7 @@
 
 mod judge;
 mod kills;
+#[cfg(debug_assertions)] // without them there are no such places
 mod places;
 mod scene;
 #[path = "../it/support/mod.rs"]
@@ -15,7 +16,34 @@ mod support;
 mod syscalls;
 mod telling;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Instant;
+
 /// Whether every case is run, and not only a sample.
 fn is_whole() -> bool {
     std::env::var("FLEDGE_CRASH").is_ok_and(|how| how == "all")
+}
+
+/// Tries every case, two at a time, and tells of all that fail.
+#[track_caller]
+fn each(cases: &[String], work: impl Fn(&str) + Sync) {
+    let begun = Instant::now();
+    let (next, failed) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(case) = next.lock().unwrap().next() else { return };
+                    if catch_unwind(AssertUnwindSafe(|| work(case))).is_err() {
+                        eprintln!("-- the case that failed: {case}");
+                        failed.lock().unwrap().push(case.clone());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{} of {} cases failed: {failed:#?}", failed.len(), cases.len());
+    println!("{} cases in {:?}", cases.len(), begun.elapsed());
 }

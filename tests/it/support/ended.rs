@@ -119,14 +119,7 @@ impl Ended {
     /// The folder of its one run.
     #[track_caller]
     pub(crate) fn run_folder(&self) -> PathBuf {
-        let runs = self.runs();
-        let [run] = runs.as_slice() else { panic!("there are {} runs:\n{}", runs.len(), self.story()) };
-        run.clone()
-    }
-
-    /// The folders of the runs that the store knows, the newest first.
-    pub(crate) fn run_folders_of_rows(&self) -> Vec<PathBuf> {
-        self.rows().iter().map(|row| self.store().folder(&row.head.id).path().to_owned()).collect()
+        self.store().folder(&self.row().head.id).path().to_owned()
     }
 
     /// The folders of all runs.

@@ -209,13 +209,6 @@ impl Fledge {
     }
 }
 
-/// A channel that says this.
-fn already<T>(word: T) -> Receiver<T> {
-    let (say, hear) = channel();
-    let _it_is_heard = say.send(word);
-    hear
-}
-
 /// Passes on what a stream says, line by line, and an empty line at its end.
 fn listen(stream: impl Read + Send + 'static, is_stdout: bool, said: Sender<Line>) {
     std::thread::spawn(move || {
@@ -250,20 +243,8 @@ impl Running {
     /// Sends it a signal, and says when.
     pub(crate) fn signal(&self, signal: Signal) -> Instant {
         let at = Instant::now();
-        kill_process(self.pid, signal).unwrap();
+        let _it_may_have_ended = kill_process(self.pid, signal);
         at
-    }
-
-    /// Kills it after this time, if it has not ended by then.
-    #[track_caller]
-    pub(crate) fn kill_after(self, time: Duration) -> Ended {
-        match self.exit.recv_timeout(time) {
-            Ok(exit) => Self { exit: already(exit), ..self }.end(),
-            Err(_) => {
-                let _it_may_have_ended = kill_process(self.pid, Signal::KILL);
-                self.end()
-            }
-        }
     }
 
     /// Number and command line of its children that have this text in theirs.

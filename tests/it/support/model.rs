@@ -30,17 +30,11 @@ pub(crate) struct Asked {
     pub(crate) at: Instant,
 }
 
-/// What decides on its answers.
-enum Script {
-    /// One turn after the other.
-    Turns(VecDeque<Turn>),
-    /// What it is asked.
-    Mind(Box<dyn Fn(&Value) -> Turn + Send>),
-}
+/// What finds the answer to a request, given its body and how many there were, and the number that the answer's ids bear.
+type Mind = dyn FnMut(&Value, usize) -> (Option<Turn>, usize) + Send;
 
-#[derive(Debug)]
 struct Stage {
-    script: Mutex<Script>,
+    mind: Mutex<Box<Mind>>,
     asked: Mutex<Vec<Asked>>,
     news: Condvar,
     closed: AtomicBool,
@@ -49,18 +43,24 @@ struct Stage {
 impl Model {
     /// Opens with a script. A request beyond its end is answered with status 400.
     pub(crate) fn new(script: impl IntoIterator<Item = Turn>) -> Self {
-        Self::open(Script::Turns(script.into_iter().collect()))
+        let mut script: VecDeque<Turn> = script.into_iter().collect();
+        Self::thinking(move |_, count| {
+            let turn = match script.front() {
+                Some(turn) if turn.always => Some(turn.clone()),
+                Some(_) | None => script.pop_front(),
+            };
+            (turn, count)
+        })
     }
 
-    /// Opens with a mind that finds an answer to the body of a request; to the same one always the same.
-    pub(crate) fn thinking(mind: impl Fn(&Value) -> Turn + Send + 'static) -> Self {
-        Self::open(Script::Mind(Box::new(mind)))
-    }
-
-    fn open(script: Script) -> Self {
-        let script = Mutex::new(script);
-        let stage =
-            Arc::new(Stage { script, asked: Mutex::default(), news: Condvar::new(), closed: AtomicBool::new(false) });
+    /// Opens with a mind of its own.
+    pub(crate) fn thinking(mind: impl FnMut(&Value, usize) -> (Option<Turn>, usize) + Send + 'static) -> Self {
+        let stage = Arc::new(Stage {
+            mind: Mutex::new(Box::new(mind)),
+            asked: Mutex::default(),
+            news: Condvar::new(),
+            closed: AtomicBool::new(false),
+        });
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let open = stage.clone();
@@ -105,12 +105,9 @@ impl Drop for Model {
     }
 }
 
-impl fmt::Debug for Script {
+impl fmt::Debug for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Turns(_) => "Turns",
-            Self::Mind(_) => "Mind",
-        })
+        f.debug_struct("Stage").field("asked", &self.asked).finish_non_exhaustive()
     }
 }
 
@@ -128,13 +125,7 @@ impl Stage {
         let mut all = self.asked.lock().unwrap();
         all.push(asked);
         self.news.notify_all();
-        match &mut *self.script.lock().unwrap() {
-            Script::Turns(turns) => match turns.front() {
-                Some(turn) if turn.always => (Some(turn.clone()), all.len()),
-                Some(_) | None => (turns.pop_front(), all.len()),
-            },
-            Script::Mind(mind) => (Some(mind(&body)), body["messages"].as_array().map_or(0, Vec::len)),
-        }
+        (self.mind.lock().unwrap())(&body, all.len())
     }
 }
 
