@@ -136,7 +136,8 @@ impl Journal {
                     ended_at_ms, reason, outcome.exit_code, outcome.verified, outcome.cancelled, attempts, turns, tokens_in,
                     tokens_out, cached, cost, summary, bytes
                 ],
-            )
+            )?;
+            schema::tidy_up_at_last(&journal.store.db, true).map_err(journal.store.fault("sync"))
         })
     }
 

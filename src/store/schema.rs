@@ -2,8 +2,10 @@
 
 use super::StoreError;
 use super::files::sync_folder;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{self, OpenOptions, Permissions};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -77,7 +79,14 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(fail)?;
     db.busy_timeout(PATIENCE).and_then(|()| db.execute_batch(CONNECTION)).map_err(fail)?;
+    tidy_up_at_last(&db, false).map_err(fail)?;
     Ok(db)
+}
+
+/// Whether the connection moves the log into the database when it is closed as the last one. One that has only looked does not, nor one
+/// that has met an error: after that nothing is written again.
+pub(super) fn tidy_up_at_last(db: &Connection, wanted: bool) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !wanted).map(drop)
 }
 
 /// Makes the file its owner's alone; those that SQLite puts beside it get the same mode. By its name: closing a handle of our own would
@@ -122,7 +131,8 @@ fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), 
     let mut at = version(db, path, migrations)?;
     if at == 0 {
         // The first only counts before anything is written.
-        db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;").map_err(fail)?;
+        db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
+        keep_log(db, path)?;
         let folders = path.ancestors().skip(1).take(2).filter(|folder| !folder.as_os_str().is_empty());
         folders.into_iter().try_for_each(sync_folder)?;
     }
@@ -136,6 +146,23 @@ fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), 
         work(&transaction).and_then(|()| transaction.commit()).map_err(fail)?;
     }
     Ok(())
+}
+
+/// Has the database kept with a write-ahead log. SQLite says in which mode the database is, and only after that writes it down, which may
+/// fail: the pragma is heard to its end.
+fn keep_log(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let set = || -> rusqlite::Result<Option<String>> {
+        let mut statement = db.prepare("PRAGMA journal_mode = WAL")?;
+        let modes = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+        Ok(modes.into_iter().next())
+    };
+    match set().map_err(|error| StoreError::database("keep a log beside", path, error))?.as_deref() {
+        Some("wal") => Ok(()),
+        other => {
+            let stays = io::Error::other(format!("the database stays in the mode `{}`", other.unwrap_or_default()));
+            Err(StoreError::new("keep a log beside", path, stays))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! The ordinary suite takes samples. All of it: `FLEDGE_CRASH=all cargo test --test crash`; a seed of one's own: `FLEDGE_CRASH_SEED=7`.
 #![expect(clippy::disallowed_methods, reason = "tests start the program and ask how much of them to run")]
+#![expect(clippy::print_stdout, reason = "what was tried, and what failed, is said while it goes on")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod judge;
@@ -36,7 +37,7 @@ fn each(cases: &[String], work: impl Fn(&str) + Sync) {
                 loop {
                     let Some(case) = next.lock().unwrap().next() else { return };
                     if catch_unwind(AssertUnwindSafe(|| work(case))).is_err() {
-                        eprintln!("-- the case that failed: {case}");
+                        println!("-- the case that failed: {case}");
                         failed.lock().unwrap().push(case.clone());
                     }
                 }

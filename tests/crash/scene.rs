@@ -26,8 +26,8 @@ pub(crate) fn again(ended: Ended, model: &Model) -> Fledge {
     ended.again(&ARGS).anthropic(model)
 }
 
-/// A model that does one thing after the other: looks around, edits a file, runs a command that must not be repeated, says that it is
-/// done too early, then writes what was missing.
+/// A model that does one thing after the other: looks around, edits a file, runs a command that must not be repeated, asks in prose, says
+/// that it is done too early, then writes what was missing.
 pub(crate) fn model() -> Model {
     Model::thinking(|body, _| {
         let said = Said::of(body);
@@ -39,7 +39,8 @@ pub(crate) fn model() -> Model {
             .then_some(look)
             .or_else(|| done("files-edit", "a.txt", edit))
             .or_else(|| done("shell-exec", "log.txt", shell("echo ran >> log.txt; sleep 0.01")))
-            .or_else(|| (said.ends == 0).then(|| say("Done.")))
+            .or_else(|| (said.ends == 0).then(|| say("I need to read b.txt.")))
+            .or_else(|| (said.ends == 1).then(|| say("Done.")))
             .or_else(|| done("files-write", "done", write("done", "new\n")))
             .or_else(|| Some(say("Now it is.")));
         (turn, body["messages"].as_array().map_or(0, Vec::len)) // the same ids, however often it is asked
