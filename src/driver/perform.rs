@@ -9,7 +9,7 @@ use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::provider::Request;
-use crate::run::{Action, Event, Query, Run};
+use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
 use crate::store::{RunDir, StoreError, sha256, write_whole};
 use crate::task::{GateChoice, Task};
 use crate::tool::{Effect, HostSettings, Tool, ToolHost, ToolRequest};
@@ -240,7 +240,9 @@ impl Hands {
     /// Writes the report of a run that is over anew where it says something else: a process that could not write down how the run ended has
     /// said so in the report, and the journal has it all the same.
     pub(super) fn correct_report(&self, run: &Run) -> Result<(), StoreError> {
-        match run.result().filter(|result| !result.run.as_str().is_empty()) {
+        // One that was cancelled before its start has no report, and a panic leaves the journal in the middle.
+        let has_one = |result: &TaskResult| run.state() == StateName::Idle && !result.run.as_str().is_empty();
+        match run.result().filter(has_one) {
             Some(result) if !report::says(&self.run_dir, &result) => {
                 report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)
             }

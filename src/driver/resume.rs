@@ -96,9 +96,7 @@ impl Agent {
             return RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?);
         }
         let (mut journal, records) = Journal::reopen(&store, run).map_err(ResumeFault::from)?;
-        for path in [journal.folder().report()].iter().chain(&settings.reports) {
-            tidy_beside(path);
-        }
+        settings.reports.iter().for_each(|path| tidy_beside(path));
         let mut folded = folded(run, records.into_iter().map(Ok))?;
         folded.go_back();
         let (open, title) = (folded.open(), terms.task.title.clone());

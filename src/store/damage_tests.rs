@@ -130,6 +130,7 @@ fn a_page_that_cannot_be_made_sense_of_is_said_to_be_damage() {
     let mut journal = begin(&store, "r");
     journal.append(1, "A", "1").unwrap();
     drop(journal);
+    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let path = store.path();
     let file = fs::File::options().write(true).open(&path).unwrap();
     drop(store);

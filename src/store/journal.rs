@@ -5,7 +5,7 @@
 
 use super::chain::{self, Link};
 use super::events::{number, number_of};
-use super::files::{make_private, sync_folder, write_whole};
+use super::files::{make_private, sync_folder, tidy_beside, write_whole};
 use super::lock::Lock;
 use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy, schema};
 use crate::fail_point::reach;
@@ -68,6 +68,7 @@ impl Journal {
         place("begun")?;
         folder.make()?;
         let lock = Lock::take(&folder, run)?;
+        [folder.report(), folder.blobs().join("any")].iter().for_each(|path| tidy_beside(path));
         let store = store.again()?;
         let mut events = store.events(run, 0)?;
         let records = events.by_ref().collect::<Result<Vec<_>, _>>()?;

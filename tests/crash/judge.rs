@@ -3,11 +3,12 @@
 use crate::scene;
 use crate::support::{Ended, Model, Running};
 use crate::telling::Fed;
-use fledge::store::RunState;
+use fledge::store::{RunRow, RunState};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A run that nothing happens to.
@@ -102,7 +103,7 @@ impl Course {
         if let [row] = rows.as_slice() {
             let records = self.ended.journal();
             self.in_flight.extend(Fed::with(&records).open.iter().map(|(call, _)| *call));
-            must_agree(&self.ended, &row.state);
+            must_agree(&self.ended, row);
         }
         self
     }
@@ -137,6 +138,10 @@ impl Course {
             log.1 = "ran\n".into();
         }
         assert_eq!(now, calm.tree, "{}", self.ended.story());
+        let half = files(&self.ended.path("../state"))
+            .into_iter()
+            .find(|path| path.extension().is_some_and(|end| end == "tmp"));
+        assert_eq!(half, None, "left half written");
         let asked = self.model.asked().pop().unwrap().body;
         must_be_answered(&asked);
         if runs > 1 {
@@ -178,11 +183,11 @@ fn must_be_alone(ended: &Ended) {
 
 /// Insists that exit code, report and row say the same, and that what was verified is said so by all of them.
 #[track_caller]
-fn must_agree(ended: &Ended, state: &RunState) {
-    let report = fs::read_to_string(ended.run_folder().join("report.json")).ok();
+fn must_agree(ended: &Ended, row: &RunRow) {
+    let report = fs::read_to_string(ended.store().folder(&row.head.id).report()).ok();
     let report: Option<Value> = report.map(|text| serde_json::from_str(&text).unwrap());
     let verified = |report: &Value| report["verified"] == true;
-    match (ended.code, state) {
+    match (ended.code, &row.state) {
         (Some(code), RunState::Ended(outcome)) => {
             let said = report.map(|report| (report["exit_code"].clone(), report["verified"].clone()));
             let ours =
@@ -222,23 +227,20 @@ fn must_be_answered(body: &Value) {
 
 /// The files of the workspace and what is in them; of what is beside it only that it is there.
 fn tree(ended: &Ended) -> Vec<(String, String)> {
-    let (root, mut folders) = (ended.path(""), vec![ended.path("")]);
-    let beside = fs::read_dir(ended.path("..")).unwrap().flatten();
-    let mut files: Vec<(String, String)> =
-        beside.map(|entry| (format!("../{}", entry.file_name().display()), String::new())).collect();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(&root).unwrap().display().to_string();
-                files.push((name, fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files
+    let root = ended.path("");
+    let beside = fs::read_dir(root.join("..")).unwrap().flatten();
+    let beside = beside.map(|entry| (format!("../{}", entry.file_name().display()), String::new()));
+    let name = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
+    let within = files(&root).into_iter().map(|path| (name(&path), fs::read_to_string(&path).unwrap()));
+    let mut all: Vec<(String, String)> = beside.chain(within).collect();
+    all.sort();
+    all
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// How long a step took is not the same every time.

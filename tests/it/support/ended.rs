@@ -99,7 +99,7 @@ impl Ended {
     }
 
     /// What is kept of the workspace.
-    fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         let workspace = self.folder.path().join("workspace").canonicalize().unwrap();
         Store::open(&self.folder.path().join("state"), &workspace).unwrap()
     }
@@ -119,7 +119,9 @@ impl Ended {
     /// The folder of its one run.
     #[track_caller]
     pub(crate) fn run_folder(&self) -> PathBuf {
-        self.store().folder(&self.row().head.id).path().to_owned()
+        let runs = self.runs();
+        let [run] = runs.as_slice() else { panic!("there are {} runs:\n{}", runs.len(), self.story()) };
+        run.clone()
     }
 
     /// The folders of all runs.
