@@ -37,6 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         protect: Vec::new(),
         reports: Vec::new(),
         jobs: 2,
+        earlier: None,
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {

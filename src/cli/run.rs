@@ -150,7 +150,7 @@ fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {
     Ok(task)
 }
 
-fn read_source(source: &str) -> Result<String, Failure> {
+pub(super) fn read_source(source: &str) -> Result<String, Failure> {
     if source != "-" {
         let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
         return read.ok_or_else(|| Failure::input(anyhow!("there is no task file {source}")));
@@ -245,6 +245,7 @@ fn settings(
             .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()))
             .collect(),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        earlier: None,
     }
 }
 

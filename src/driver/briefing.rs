@@ -1,6 +1,7 @@
 //! Planning: freezes the gate and assembles what every model call of the run begins with. Reads the workspace, starts nothing.
 
 use super::Settings;
+use super::earlier::and_then;
 use crate::chat::{Message, ToolSpec};
 use crate::gate::{Gate, freeze};
 use crate::limits::MAX_SOURCE;
@@ -60,7 +61,10 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
     let specs = load_specs(&settings.workspace, &mut notes);
     let plan = Plan {
         system: system_prompt(task, gate.as_ref(), &jail, &mut notes),
-        messages: vec![Message::user(first_message(task, &specs, &jail)?)],
+        messages: match &settings.earlier {
+            Some(earlier) => and_then(earlier, first_message(task, &specs, &jail)?),
+            None => vec![Message::user(first_message(task, &specs, &jail)?)],
+        },
         tools,
         rules,
         gate_digest: gate.as_ref().filter(|_| has_gate).map(|gate| gate.digest.clone()).unwrap_or_default(),

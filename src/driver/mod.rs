@@ -9,6 +9,7 @@
 mod briefing;
 mod bus;
 mod drive;
+mod earlier;
 mod failure;
 mod fold;
 mod inbox;
@@ -23,6 +24,7 @@ mod watcher;
 
 pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
+pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use record::Terms;
 pub use replay::{Difference, Replayed, replay};
@@ -70,6 +72,8 @@ pub struct Settings {
     pub reports: Vec<PathBuf>,
     /// Lane steps at once.
     pub jobs: usize,
+    /// What runs go on from, if from anything.
+    pub earlier: Option<Earlier>,
 }
 
 /// Runs tasks, one at a time.

@@ -1,5 +1,6 @@
 //! What the store is told of a run: at its beginning all that it takes to go on with it, at its end what it came to.
 
+use super::earlier::Earlier;
 use super::{JOURNAL_SCHEMA_VERSION, Settings};
 use crate::run::{Action, Charter, Event, TaskResult};
 use crate::store::{Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, sha256};
@@ -22,6 +23,9 @@ pub struct Terms {
     pub reports: Vec<PathBuf>,
     /// Lane steps at once.
     pub jobs: usize,
+    /// What it goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
 }
 
 /// What the machine asked for after an event, as the record after it keeps it: enough to see that it is the same again.
@@ -75,7 +79,7 @@ pub(super) fn begin(
     let head = RunHead {
         id: charter.run.clone(),
         run_key,
-        parent: None,
+        parent: settings.earlier.as_ref().map(|earlier| earlier.run.clone()),
         title: charter.title.clone(),
         source: task.source.clone(),
         task_digest: sha256(task.prompt.as_bytes()),
@@ -85,8 +89,8 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, jobs, .. } = settings;
-    let terms = Terms { task: task.clone(), protect: protect.clone(), reports: reports.clone(), jobs: *jobs };
+    let Settings { protect, reports, jobs, earlier, .. } = settings.clone();
+    let terms = Terms { task: task.clone(), protect, reports, jobs, earlier };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })

@@ -20,8 +20,13 @@ pub enum ResumeFault {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// It ended, and was not verified.
-    #[error("run {run} is over ({reason}): there is nothing to resume; start another run")]
+    #[error(
+        "run {run} is over ({reason}): there is nothing to resume; `fledge runs continue` starts another run with its conversation"
+    )]
     Over { run: RunId, reason: String },
+    /// It has not ended yet.
+    #[error("run {run} is not over: `fledge runs resume` goes on with it")]
+    NotOver { run: RunId },
     /// It worked in another folder.
     #[error("run {run} works in {theirs}, and this is {ours}")]
     Elsewhere { run: RunId, theirs: String, ours: String },
@@ -47,7 +52,9 @@ impl ResumeFault {
         match self {
             Self::Store(StoreError::Held { .. }) => Reason::Blocked,
             Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. }) => Reason::BadInput,
-            Self::Over { .. } | Self::Elsewhere { .. } | Self::OtherModels { .. } => Reason::BadInput,
+            Self::Over { .. } | Self::NotOver { .. } | Self::Elsewhere { .. } | Self::OtherModels { .. } => {
+                Reason::BadInput
+            }
             Self::Gate { .. } => Reason::GateErrored,
             Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
         }
@@ -138,7 +145,7 @@ impl Agent {
     }
 }
 
-fn folded(
+pub(super) fn folded(
     run: &RunId,
     records: impl Iterator<Item = Result<crate::store::Record, StoreError>>,
 ) -> Result<Folded, ResumeFault> {

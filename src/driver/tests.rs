@@ -35,6 +35,7 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         env: Vec::new(),
         protect: Vec::new(),
         reports: Vec::new(),
+        earlier: None,
         jobs: 1,
     })
 }

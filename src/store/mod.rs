@@ -13,6 +13,7 @@ mod lock;
 mod prune;
 mod runs;
 mod schema;
+mod unsent;
 
 pub use durations::Durations;
 pub use events::{Events, Record};
@@ -23,6 +24,7 @@ pub use journal::Journal;
 pub use lane_dir::LaneDir;
 pub use prune::{Pruned, Retention};
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
+pub use unsent::Unsent;
 
 use crate::id::RunId;
 use rusqlite::Connection;

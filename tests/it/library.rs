@@ -25,6 +25,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         protect: Vec::new(),
         reports: Vec::new(),
         jobs: 2,
+        earlier: None,
     };
     (place, Agent::new(settings))
 }

@@ -1,6 +1,7 @@
 //! `fledge runs`: what is kept of runs, for people and as data. Nothing here changes a run or makes a folder but `prune`,
-//! and `resume`, which goes on with one.
+//! and what goes on with one: `resume` and `continue`.
 
+mod continuing;
 mod data;
 mod export;
 mod list;
@@ -43,6 +44,8 @@ pub(super) struct RunsArguments {
 enum RunsVerb {
     /// Go on with a run that was interrupted
     Resume(resume::ResumeArguments),
+    /// Start a run that goes on with the conversation of one that is over
+    Continue(continuing::ContinueArguments),
     /// Check that a run would be decided today as it was then; calls no model and changes nothing
     Replay(replay::ReplayArguments),
     /// List runs, the newest first
@@ -70,6 +73,7 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
     let shelf = Shelf { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() };
     match arguments.verb {
         RunsVerb::Resume(arguments) => resume::run(&shelf, &arguments, environment),
+        RunsVerb::Continue(arguments) => continuing::run(&shelf, &arguments, environment),
         RunsVerb::Replay(arguments) => replay::run(&shelf, &arguments),
         RunsVerb::List(arguments) => list::list(&shelf, &arguments),
         RunsVerb::Show(arguments) => show::show(&shelf, &arguments),

@@ -6,12 +6,14 @@ use super::super::failure::Failure;
 use super::super::run::{connect_models, task_folder};
 use super::Shelf;
 use crate::config::{self, Environment};
-use crate::driver::{ResumeFault, Settings, terms};
+use crate::driver::{ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
-use crate::store::{Filter, RunRow, RunState, Store, StoreError};
+use crate::provider::Provider;
+use crate::store::{Filter, RunHead, RunRow, RunState, Store, StoreError};
 use anyhow::Context;
 use clap::Args;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Arguments of `fledge runs resume`.
 #[derive(Debug, Args)]
@@ -48,11 +50,7 @@ impl Place<'_> {
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (_, row) = shelf.find(&arguments.run)?;
-    // Its own one, which is another than the one that was asked in when its id was found elsewhere.
-    let workspace = Path::new(&row.head.workspace).canonicalize();
-    let workspace = workspace
-        .with_context(|| format!("run {} works in {}, which is gone", row.head.id, row.head.workspace))
-        .map_err(Failure::input)?;
+    let workspace = workspace_of(&row)?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, &set, environment);
@@ -63,6 +61,13 @@ pub(super) fn failed(fault: ResumeFault) -> Failure {
     Failure::because(fault.reason(), fault)
 }
 
+/// The folder that a run works in, which is another than the one that was asked in when its id was found elsewhere.
+pub(super) fn workspace_of(row: &RunRow) -> Result<PathBuf, Failure> {
+    let RunHead { id, workspace, .. } = &row.head;
+    let canonical = Path::new(workspace).canonicalize();
+    canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(Failure::input)
+}
+
 /// Goes on with a run, with the terms that it was begun with and the keys of today.
 pub(in crate::cli) fn resume(
     run: &RunId,
@@ -71,23 +76,39 @@ pub(in crate::cli) fn resume(
     voice: Voice,
 ) -> Result<u8, Failure> {
     let (row, terms) = terms(&place.store()?, run).map_err(failed)?;
-    let names = if terms.task.models.is_empty() { &row.head.models } else { &terms.task.models };
     let models = match row.state {
         RunState::Ended(_) => Vec::new(), // nothing is asked any more, so that no key is needed
         RunState::Interrupted | RunState::Running { .. } => {
-            connect_models(names, place.set, environment, task_folder(&terms.task.source))?
+            connect_models(names(&row, &terms), place.set, environment, task_folder(&terms.task.source))?
         }
     };
-    let settings = Settings {
+    let settings = settings(place, environment, models, terms);
+    block_on(drive(Work::Resume(run.clone()), settings, voice))?
+}
+
+/// The models of a run, by the names that were asked for where they were.
+pub(super) fn names<'n>(row: &'n RunRow, terms: &'n Terms) -> &'n [String] {
+    if terms.task.models.is_empty() { &row.head.models } else { &terms.task.models }
+}
+
+/// What an agent works with that goes by the terms of an earlier run and the environment of today.
+pub(super) fn settings(
+    place: &Place<'_>,
+    environment: &Environment,
+    models: Vec<Arc<dyn Provider>>,
+    terms: Terms,
+) -> Settings {
+    let Terms { task: _, protect, reports, jobs, earlier } = terms;
+    Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
         models,
         env: environment.child_env().into_iter().collect(),
-        protect: terms.protect,
-        reports: terms.reports,
-        jobs: terms.jobs,
-    };
-    block_on(drive(Work::Resume(run.clone()), settings, voice))?
+        protect,
+        reports,
+        jobs,
+        earlier,
+    }
 }
 
 /// The runs of a key.

@@ -1,0 +1,68 @@
+//! `fledge runs continue`: a new run that begins with the conversation of one that is over.
+
+use super::super::block_on;
+use super::super::drive::{Voice, Work, drive};
+use super::super::failure::Failure;
+use super::super::outlet::has_place;
+use super::super::run::{connect_models, read_source, task_folder};
+use super::Shelf;
+use super::resume::{Place, failed, names, settings, workspace_of};
+use crate::config::{self, Environment};
+use crate::driver::{Terms, earlier};
+use crate::task::{SpecChoice, Task};
+use anyhow::anyhow;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Characters of the text that become the title.
+const LONGEST_TITLE: usize = 80;
+
+/// Arguments of `fledge runs continue`.
+#[derive(Debug, Args)]
+#[command(after_help = "Its gate, models, tools and limits are those of the earlier run; the gate is frozen anew.\n\n\
+    Examples:\n  fledge runs continue last \"now also update the changelog\"\n  fledge runs continue 0198f2 - < more.md")]
+pub(in crate::cli) struct ContinueArguments {
+    /// The run that is over: the start of its id, its run key, `last`, or `last-failed`
+    run: String,
+    /// What is to be done now, or `-` for standard input
+    text: String,
+    /// Print events as JSON, one a line, to standard output
+    #[arg(long)]
+    json: bool,
+    /// Write the report to this file too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
+}
+
+/// Runs the verb.
+pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &Environment) -> Result<u8, Failure> {
+    arguments.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
+    let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
+    if text.trim().is_empty() {
+        return Err(Failure::input(anyhow!("there is nothing to do: say what, in quotes, after the run")));
+    }
+    let (store, row) = shelf.find(&arguments.run)?;
+    let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
+    let workspace = workspace_of(&row)?;
+    let set = config::load(environment, &workspace).map_err(Failure::input)?;
+    let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
+    let models = connect_models(names(&row, &terms), &set, environment, task_folder(&terms.task.source))?;
+    let task = further(text, terms.task.clone());
+    let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    let terms = Terms { reports: reports.collect(), earlier: Some(before), ..terms };
+    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, &set, environment);
+    block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
+}
+
+/// The task with something else to do. What belonged to its first message is in the conversation already.
+fn further(text: String, task: Task) -> Task {
+    let first = text.trim().lines().next().unwrap_or_default().trim_start_matches('#').trim();
+    let title = first.chars().take(LONGEST_TITLE).collect();
+    Task { title, prompt: text, context: Vec::new(), specs: SpecChoice::None, ..task }
+}

@@ -1,0 +1,60 @@
+//! The conversation of a run that is over, as the beginning of another one.
+
+use super::record::Terms;
+use super::resume::{ResumeFault, folded, terms};
+use crate::chat::{Block, Message, Role, ToolResult};
+use crate::id::RunId;
+use crate::run::Run;
+use crate::store::{RunRow, RunState, Store};
+use serde::{Deserialize, Serialize};
+
+/// What a run goes on from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// The run that had the conversation.
+    pub run: RunId,
+    /// The conversation, with a result for each tool use.
+    pub messages: Vec<Message>,
+}
+
+/// The conversation of a run that is over, and what that run was begun with.
+///
+/// # Errors
+/// When there is no such run, it is not over, or it cannot be read.
+pub fn earlier(store: &Store, run: &RunId) -> Result<(RunRow, Terms, Earlier), ResumeFault> {
+    let (row, terms) = terms(store, run)?;
+    if !matches!(row.state, RunState::Ended(_)) {
+        return Err(ResumeFault::NotOver { run: run.clone() });
+    }
+    let folded = folded(run, store.events(run, 0)?)?;
+    Ok((row, terms, Earlier { run: run.clone(), messages: answered(&folded.run) }))
+}
+
+/// The conversation, whose last tool uses may have no result: a run can end while they are under way.
+fn answered(run: &Run) -> Vec<Message> {
+    let mut messages = run.conversation().to_vec();
+    let unanswered = |block: &Block| match block {
+        Block::ToolUse(call) => Some(Block::ToolResult(ToolResult {
+            id: call.id.clone(),
+            content: "the run ended before this call did; whether it had an effect is unknown".into(),
+            is_error: true,
+        })),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque { .. } => None,
+    };
+    let last = messages.last().filter(|last| last.role == Role::Assistant);
+    let results: Vec<Block> = last.into_iter().flat_map(|last| &last.content).filter_map(unanswered).collect();
+    if !results.is_empty() {
+        messages.push(Message { role: Role::User, content: results });
+    }
+    messages
+}
+
+/// The conversation with something more for the model: in the newest message when that is a user's, else in one of its own.
+pub(super) fn and_then(earlier: &Earlier, text: String) -> Vec<Message> {
+    let mut messages = earlier.messages.clone();
+    match messages.last_mut() {
+        Some(last) if last.role == Role::User => last.content.push(Block::Text { text }),
+        Some(_) | None => messages.push(Message::user(text)),
+    }
+    messages
+}

@@ -1,0 +1,117 @@
+//! `fledge runs continue`: a new run that begins with the conversation of one that is over.
+
+use crate::support::{Ended, Fledge, Model, say, shell, status, write};
+use fledge::store::RunState;
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// The last run that there is, as JSON.
+fn last(ended: Ended) -> (Value, Ended) {
+    let ended = ended.again(&["runs", "show", "last", "--json"]).run();
+    ended.must_exit(0);
+    (serde_json::from_str(&ended.stdout).unwrap(), ended)
+}
+
+/// What the roles of the messages in a request are.
+fn roles(body: &Value) -> Vec<&str> {
+    body["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_run_goes_on_with_the_conversation_of_one_that_is_over_and_with_its_terms() {
+    let script = [write("done", ""), say("It is done."), write("more", "1"), say("More is done.")];
+    let model = Model::new(script);
+    let task = "---\nmax_retries: 5\nallow_edit: [specs/x]\n---\n# First\nMake the file `done`.";
+    let ended = Fledge::simple(&model).task(task).run();
+    let first = ended.must_be(0, "verified");
+    let again = ended.again(&["runs", "continue", "last", "# Now also\nmake `more`"]).anthropic(&model);
+    let ended = again.run();
+    ended.must_exit(0);
+    assert_eq!((ended.file("more").unwrap(), model.count()), ("1".into(), 4));
+    let asked = model.asked();
+    let (before, after) = (&asked[1].body["messages"], &asked[2].body["messages"]);
+    let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
+    assert_eq!(roles(&asked[2].body), ["user", "assistant", "user", "assistant", "user"]);
+    assert_eq!(plain(&after[..3]), plain(before));
+    assert!(after[3].to_string().contains("It is done.") && after[4].to_string().contains("make `more`"));
+    let (shown, ended) = last(ended);
+    assert_eq!((&shown["run"]["parent"], &shown["run"]["title"]), (&first["run"], &"Now also".into()));
+    let fitting = ended.again(&["runs", "resume", "last"]).run();
+    fitting.must_exit(0); // verified, so its result is given again
+    assert_eq!(model.count(), 4);
+}
+
+/// Messages without the marks that say up to where a provider is to keep them.
+fn plain(messages: &[Value]) -> Vec<String> {
+    let text = |message: &Value| message.to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");
+    messages.iter().map(text).collect()
+}
+
+#[test]
+fn one_that_failed_is_gone_on_with_too_and_its_gate_is_frozen_anew() {
+    let model = Model::new([say("I cannot."), write("other", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).arg("--max-retries=0").run();
+    ended.must_be(1, "gate_failed");
+    let again = ended.again(&["runs", "continue", "last-failed", "-", "--json", "--report=copy.json"]);
+    let ended = again.lane("verify", "steps: [{ run: test -f other }]").stdin("try `other`").anthropic(&model).run();
+    ended.must_exit(0);
+    let report: Value = serde_json::from_str(&ended.file("copy.json").unwrap()).unwrap();
+    assert_eq!((&report["reason"], &report["title"]), (&"verified".into(), &"try `other`".into()));
+    assert_eq!(ended.events_of("started").len(), 1);
+}
+
+#[test]
+fn a_tool_use_that_was_cancelled_under_way_has_a_result_in_the_next_run() {
+    let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
+    let mut running = Fledge::simple(&model).arg("--json").start();
+    running.wait_for("{\"text\":\"begun");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    ended.must_be(130, "cancelled");
+    let ended = ended.again(&["runs", "continue", "last", "go on"]).anthropic(&model).run();
+    ended.must_exit(0);
+    let body = &model.asked()[1].body;
+    assert_eq!(roles(body), ["user", "assistant", "user"]);
+    let newest = body["messages"][2]["content"].as_array().unwrap();
+    let kinds: Vec<&Value> = newest.iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["tool_result", "text"], "{body}");
+}
+
+#[test]
+fn a_continued_run_that_dies_is_resumed_with_the_same_conversation() {
+    let model =
+        Model::new([write("done", ""), say("Done."), say("Going on").hanging(), write("more", "1"), say("More.")]);
+    let ended = Fledge::simple(&model).run();
+    ended.must_be(0, "verified");
+    let mut running = ended.again(&["runs", "continue", "last", "more", "--json"]).anthropic(&model).start();
+    running.wait_for("Going o");
+    running.signal(Signal::KILL);
+    let ended = running.end().again(&["runs", "resume", "last"]).anthropic(&model).run();
+    ended.must_exit(0);
+    assert_eq!((ended.file("more").unwrap(), model.count()), ("1".into(), 5));
+    let asked = model.asked();
+    assert_eq!(asked[3].body["messages"], asked[2].body["messages"]);
+}
+
+#[test]
+fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
+    let model = Model::new([shell("echo begun; sleep 60"), status(500).always()]);
+    let mut running = Fledge::simple(&model).arg("--json").start();
+    running.wait_for("{\"text\":\"begun");
+    running.signal(Signal::KILL);
+    let ended = running.end();
+    assert_eq!(ended.row().state, RunState::Interrupted);
+    let cases = [
+        (&["runs", "continue", "last", "more"], "is not over: `fledge runs resume` goes on with it"),
+        (&["runs", "continue", "nope", "more"], "there is no run `nope`"),
+        (&["runs", "continue", "last", "  "], "there is nothing to do"),
+    ];
+    let refused = |ended: Ended, (arguments, says): (&[&str; 4], &str)| {
+        let ended = ended.again(arguments).anthropic(&model).run();
+        ended.must_exit(2);
+        assert!(ended.stderr.contains(says), "{}", ended.story());
+        ended
+    };
+    let ended = cases.into_iter().fold(ended, refused);
+    assert_eq!((ended.runs().len(), model.count()), (1, 1));
+}
