@@ -9,8 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often, and how long apart, it is tried: whoever looks whether a run is driven holds the lock for an instant.
-const TRIES: u32 = 10;
+/// How often, and how long apart, it is tried: whoever looks whether a run is driven holds the lock for an instant, and a program that a
+/// killed process was just starting has it until it begins.
+const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The right to write to a run, as long as it is held.

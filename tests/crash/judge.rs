@@ -11,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How long what a killed process has left may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A run that nothing happens to.
 #[derive(Debug)]
 pub(crate) struct Calm {
@@ -99,7 +102,13 @@ impl Course {
         self.heard.push(Heard::of(&self.ended));
         assert!(!self.ended.stderr.contains("panicked at"), "{}", self.ended.story());
         must_be_alone(&self.ended);
-        let rows = self.ended.rows();
+        let late = Instant::now() + PATIENCE;
+        let mut rows = self.ended.rows();
+        // A program that the process was starting when it was killed has its lock until it begins.
+        while matches!(rows.as_slice(), [RunRow { state: RunState::Running { .. }, .. }]) && Instant::now() < late {
+            std::thread::yield_now();
+            rows = self.ended.rows();
+        }
         if let [row] = rows.as_slice() {
             let records = self.ended.journal();
             self.in_flight.extend(Fed::with(&records).open.iter().map(|(call, _)| *call));
@@ -174,7 +183,7 @@ fn must_be_alone(ended: &Ended) {
     let workspace = ended.path("").canonicalize().unwrap();
     let is_there =
         |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&workspace));
-    let late = Instant::now() + Duration::from_secs(5);
+    let late = Instant::now() + PATIENCE;
     while fs::read_dir("/proc").unwrap().flatten().any(|entry| is_there(&entry)) {
         assert!(Instant::now() < late, "somebody is still at work\n{}", ended.story());
         std::thread::yield_now();
