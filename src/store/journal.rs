@@ -68,7 +68,9 @@ impl Journal {
         place("begun")?;
         folder.make()?;
         let lock = Lock::take(&folder, run)?;
-        [folder.report(), folder.blobs().join("any")].iter().for_each(|path| tidy_beside(path));
+        [folder.report(), folder.blobs().join("any"), folder.outputs().join("any")]
+            .iter()
+            .for_each(|path| tidy_beside(path));
         let store = store.again()?;
         let mut events = store.events(run, 0)?;
         let records = events.by_ref().collect::<Result<Vec<_>, _>>()?;
