@@ -35,9 +35,9 @@ fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_
     let faults = ["ENOSPC", "EIO", "EROFS", "EDQUOT"];
     let fault = |number: u64| faults[usize::try_from(number).unwrap() % faults.len()];
     let mut cases: Vec<String> =
-        chosen(count(KEPT), 4).map(|number| format!("{KEPT}:error={}:when={number}+", fault(number))).collect();
+        chosen(count(KEPT), 3).map(|number| format!("{KEPT}:error={}:when={number}+", fault(number))).collect();
     // Of a write that takes nothing the database says that the disk is full.
-    let short = chosen(count("pwrite64"), 2).filter(|number| !is_whole() || number % 3 == 0);
+    let short = chosen(count("pwrite64"), 1).filter(|number| !is_whole() || number % 3 == 0);
     cases.extend(short.map(|number| format!("pwrite64:retval=0:when={number}+")));
     each(&cases, |case| {
         // It may end well: the last writes only tidy up the database, and may fail.
@@ -50,7 +50,7 @@ fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_
 #[test]
 fn after_a_failed_sync_no_byte_of_the_database_is_written_again() {
     let Some(calm) = calm() else { return };
-    let cases: Vec<String> = chosen(count("fsync"), 6).map(|number| number.to_string()).collect();
+    let cases: Vec<String> = chosen(count("fsync"), 3).map(|number| number.to_string()).collect();
     each(&cases, |number| {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
