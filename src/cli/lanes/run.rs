@@ -104,7 +104,7 @@ async fn once(
     };
     remember(&lane, &outcome, &store::durations(&project));
     let (word, data_word, code) = ruling(outcome.ruling, stop.cause());
-    let data = lane_data::ended(&lane, &outcome, data_word, code, from);
+    let data = || lane_data::ended(&lane, &outcome, data_word, code, from);
     voice.close(&outcome, word, code, data, stop).await
 }
 

@@ -131,7 +131,7 @@ impl Voice {
         }
     }
 
-    /// Says how it ended; gives the exit code. `object` is the whole result.
+    /// Says how it ended; gives the exit code. `object` makes the whole result.
     ///
     /// # Errors
     /// When a lane passed, and that could not be told where it should have been.
@@ -140,7 +140,7 @@ impl Voice {
         outcome: &LaneOutcome,
         word: &'static str,
         code: u8,
-        object: Value,
+        object: impl FnOnce() -> Value,
         stop: &Stop,
     ) -> Result<u8, Failure> {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +148,7 @@ impl Voice {
         let passed = code == 0;
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
-        self.data.ended(&outcome.steps, &object);
+        self.data.ended(&outcome.steps, object);
         let written = self.files.write(&result, |text| self.data.text(text));
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
         let was_stopped = outcome.ruling == LaneRuling::Cancelled;
