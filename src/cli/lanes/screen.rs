@@ -18,8 +18,6 @@ use std::time::Duration;
 const FOLDED: usize = 2000;
 /// Lines of a step's output behind which its result is still in sight.
 const IN_SIGHT: usize = 20;
-/// Failed steps that the last line names.
-const NAMED: usize = 10;
 
 /// Whose output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -118,14 +116,7 @@ impl Screen {
     fn block(&mut self, report: &StepReport, line: steps::Line, is_tried_again: bool) -> Told {
         let default = if self.look.in_folds { OutputOf::All } else { OutputOf::Failures };
         let output = self.look.output.unwrap_or(default);
-        let is_bad = match report.status {
-            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored | StepStatus::AllowedFailure => true,
-            StepStatus::Passed
-            | StepStatus::Flaky
-            | StepStatus::Cancelled
-            | StepStatus::Skipped
-            | StepStatus::NotRun => false,
-        };
+        let is_bad = report.status.is_failure() || report.status == StepStatus::AllowedFailure;
         self.quiet = Stopwatch::start();
         let is_wanted = output == OutputOf::All || (output == OutputOf::Failures && is_bad);
         match (&report.log, is_wanted) {
@@ -180,7 +171,7 @@ impl Screen {
         self.story.closing(with_excerpt).iter().for_each(|line| paint::line(line));
         let causes = self.story.causes();
         let counts = self.story.counts(self.look.fails_fast && !was_stopped);
-        let rest = if causes.is_empty() { counts.clone() } else { named(&causes) };
+        let rest = if causes.is_empty() { counts.clone() } else { steps::named(&causes) };
         if !causes.is_empty() && !self.story.is_all_causes() {
             paint::line(&[(Tone::Faint, format!("  {counts}"))]);
         }
@@ -189,14 +180,9 @@ impl Screen {
         paint::line(&[
             (tone, result),
             (Tone::Faint, format!(" ({})", seconds(*ms))),
-            (Tone::Plain, format!(": {}", paint::one_line(&rest))),
+            (Tone::Plain, format!(": {}", &rest)),
         ]);
     }
-}
-
-fn named(steps: &[&str]) -> String {
-    let names = steps[..steps.len().min(NAMED)].join(", ");
-    if steps.len() > NAMED { format!("{names} and {} more", steps.len() - NAMED) } else { names }
 }
 
 fn say_if_unread<T>(read: std::io::Result<T>) {
