@@ -51,6 +51,10 @@ pub(super) enum News {
     Step(StepProgress),
     /// Time has passed.
     Tick,
+    /// A person wants to stop.
+    Interrupted,
+    /// A text that is wanted on standard error.
+    Text(String),
     Over(Ending),
 }
 
@@ -103,6 +107,12 @@ impl Screen {
                 self.story.ended(report, told);
             }
             News::Tick => self.sign_of_life(),
+            News::Interrupted if self.running.is_empty() => {}
+            News::Interrupted => {
+                paint::line(&[(Tone::Warn, "stopping; Ctrl-C again kills at once")]);
+                self.story.interrupted();
+            }
+            News::Text(text) => paint::log(&text),
             News::Over(ending) => self.close(&ending),
         }
     }
@@ -122,20 +132,22 @@ impl Screen {
         match (&report.log, is_wanted) {
             (Some(log), true) if self.look.in_folds => {
                 paint::command(&github::group(report, is_tried_again));
-                say_if_unread(log::both_ends(Path::new(log), FOLDED, |line| paint::line(&steps::output(line))));
+                say_if_unread(written(|lines| {
+                    log::both_ends(Path::new(log), FOLDED, |line| lines.line(&steps::output(line)))
+                }));
                 paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
                 paint::command(github::ENDGROUP);
                 return Told::Folded;
             }
             (Some(log), true) if output == OutputOf::All => {
                 paint::line(&line);
-                let shown = log::each_line(Path::new(log), |line| paint::line(&steps::output(line)));
+                let shown = written(|lines| log::each_line(Path::new(log), |line| lines.line(&steps::output(line))));
                 let in_sight = shown.as_ref().is_ok_and(|count| *count <= IN_SIGHT);
                 say_if_unread(shown);
                 if !is_bad {
                     return Told::Result;
                 }
-                steps::explanation(report, false).iter().for_each(|line| paint::line(line));
+                written(|lines| steps::explanation(report, false).iter().for_each(|line| lines.line(line)));
                 return if in_sight { Told::Explained } else { Told::Folded };
             }
             (Some(_) | None, _) => paint::line(&line),
@@ -144,7 +156,7 @@ impl Screen {
         if !(is_wanted && is_bad && is_due) {
             return Told::Result;
         }
-        steps::explanation(report, true).iter().for_each(|line| paint::line(line));
+        written(|lines| steps::explanation(report, true).iter().for_each(|line| lines.line(line)));
         Told::Explained
     }
 
@@ -168,7 +180,7 @@ impl Screen {
             self.story.interrupted();
         }
         let with_excerpt = self.look.output != Some(OutputOf::None);
-        self.story.closing(with_excerpt).iter().for_each(|line| paint::line(line));
+        written(|lines| self.story.closing(with_excerpt).iter().for_each(|line| lines.line(line)));
         let causes = self.story.causes();
         let counts = self.story.counts(self.look.fails_fast && !was_stopped);
         let rest = if causes.is_empty() { counts.clone() } else { steps::named(&causes) };
@@ -183,6 +195,13 @@ impl Screen {
             (Tone::Plain, format!(": {}", &rest)),
         ]);
     }
+}
+
+fn written<T>(say: impl FnOnce(&mut paint::Lines) -> T) -> T {
+    let mut lines = paint::Lines::default();
+    let said = say(&mut lines);
+    lines.write();
+    said
 }
 
 fn say_if_unread<T>(read: std::io::Result<T>) {
