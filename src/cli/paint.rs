@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether GitHub's runner reads what is printed, and takes some of it for commands.
 static TO_RUNNER: AtomicBool = AtomicBool::new(false);
 
+/// Bytes of many lines that are written at once.
+const PIECE: usize = 64 * 1024;
+
 /// How a piece of a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
@@ -78,12 +81,37 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
 
 /// Writes all at once, so that nothing comes between.
 fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
+    log(&painted(pieces, end));
+}
+
+/// Many lines, written in few large pieces.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    text: String,
+}
+
+impl Lines {
+    /// Takes a line, and writes when there are enough.
+    pub(super) fn line<T: AsRef<str>>(&mut self, pieces: &[(Tone, T)]) {
+        self.text.push_str(&painted(pieces, "\n"));
+        if self.text.len() >= PIECE {
+            self.write();
+        }
+    }
+
+    /// Writes what there is.
+    pub(super) fn write(&mut self) {
+        log(&self.text);
+        self.text.clear();
+    }
+}
+
+fn painted<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) -> String {
     let paint = |(tone, text): &(Tone, T)| {
         let (text, style) = (harmless(text.as_ref()), tone.style());
         if is_colourful() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
-    let text: String = pieces.iter().map(paint).chain([end.to_owned()]).collect();
-    log(&text);
+    pieces.iter().map(paint).chain([end.to_owned()]).collect()
 }
 
 /// Writes text that is harmless already.

@@ -150,8 +150,9 @@ fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let path = &destination(path);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    let mut temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
-    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    let temporary = builder.permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder).map_err(fail)?;
+    // As a plain file: the error of a temporary one names a path that nobody knows.
+    temporary.as_file().write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
 }
@@ -176,8 +177,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let fail = |source| StoreError::new("write", path, source);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    let mut temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
-    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    let temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
+    temporary.as_file().write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
     match temporary.persist_noclobber(path) {
         Ok(_) => File::open(folder).and_then(|folder| folder.sync_all()).map(|()| true).map_err(fail),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

@@ -13,6 +13,7 @@ mod init;
 mod input;
 mod lanes;
 mod lanes_events;
+mod lanes_files;
 mod lanes_output;
 mod lanes_toml;
 mod library;

@@ -33,7 +33,7 @@ pub(in crate::cli) struct RunArguments {
     #[arg(long)]
     keep_going: bool,
     /// Steps at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = how_many)]
     jobs: Option<NonZeroUsize>,
     /// Run it again whenever files change that no ignore file names; a change while it runs starts it over
     #[arg(long, conflicts_with = "dry_run")]
@@ -43,6 +43,10 @@ pub(in crate::cli) struct RunArguments {
     dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,
+}
+
+fn how_many(number: &str) -> Result<NonZeroUsize, &'static str> {
+    number.parse().map_err(|_| "give a number from 1 on, or leave it out for as many as there are cores")
 }
 
 /// Runs the lane; gives the exit code.
@@ -100,10 +104,13 @@ async fn once(
     let hear = |progress| voice.hear(progress);
     let outcome = tokio::select! {
         outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
-        never = voice.tick() => match never {},
+        never = voice.tick(stop) => match never {},
     };
     remember(&lane, &outcome, &store::durations(&project));
-    let (word, data_word, code) = ruling(outcome.ruling, stop.cause());
+    let (mut word, data_word, code) = ruling(outcome.ruling, stop.cause());
+    if outcome.ruling == LaneRuling::NothingRan && outcome.steps.iter().any(|step| step.tries > 0) {
+        word = "ran nothing that has to pass";
+    }
     let data = || lane_data::ended(&lane, &outcome, data_word, code, from);
     voice.close(&outcome, word, code, data, stop).await
 }
