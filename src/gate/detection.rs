@@ -46,10 +46,14 @@ pub fn look(root: &Path, path: &str) -> Detected {
 /// # Errors
 /// When it cannot be told whether it defines any: lanes that cannot be read are lanes.
 pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<Detected>, StoreError> {
-    let has_lanes = holds(&root.join("lanes"), &["yaml", "yml"])?
+    Ok((!defines_lanes(root)?).then(|| look(root, path)))
+}
+
+/// Whether a project has files of lanes.
+pub(super) fn defines_lanes(root: &Path) -> Result<bool, StoreError> {
+    Ok(holds(&root.join("lanes"), &["yaml", "yml"])?
         || holds(&root.join(".fledge/lanes"), &["toml"])?
-        || !is_absent(&root.join("fledge.toml"))?;
-    Ok((!has_lanes).then(|| look(root, path)))
+        || !is_absent(&root.join("fledge.toml"))?)
 }
 
 /// Whether a folder holds files of these kinds, or what may be such a folder leads nowhere.
@@ -164,7 +168,7 @@ mod tests {
         let expected = Facts {
             paths: set(&["Makefile", "a", "gradlew", "mvnw", "package.json"]),
             texts: BTreeMap::from([("Makefile".into(), "test:".into())]),
-            unreadable: BTreeMap::from([("package.json".into(), "not a regular file".into())]),
+            unreadable: BTreeMap::from([("package.json".into(), "it is a folder, not a regular file".into())]),
             programs: set(&["make", "./gradlew"]),
         };
         assert_eq!(facts, expected);

@@ -11,8 +11,8 @@ mod table;
 
 pub use front::{Document, document};
 pub(crate) use marks::MAX_VALUES;
-pub(crate) use problem::excerpt;
 pub use problem::{Place, Problem, Problems, nearest};
+pub(crate) use problem::{excerpt, listed};
 pub use table::Table;
 
 use crate::limits::MAX_SOURCE;
@@ -104,6 +104,8 @@ fn not_yaml(said: &str, place: Place, text: &str, first_line: usize) -> Problem 
     let tab = line.is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
     let hint = match line {
         _ if tab => "indent with spaces, not tabs",
+        Some(line) if line.contains('\t') && said.contains("whitespace") => "put a space there, not a tab",
+        _ if said.contains("recursion limit") => "nest lists and maps less deep",
         _ if said.contains("unexpected end of stream") => "close the quote that begins here",
         _ if said.contains("quoted scalar") => "close the quote where it ends; in \"…\" a \\ is written \\\\",
         None => "close every quote, [ and {",

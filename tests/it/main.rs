@@ -15,6 +15,8 @@ mod lanes;
 mod lanes_events;
 mod lanes_output;
 mod lanes_toml;
+mod lanes_unknown;
+mod lanes_unread;
 mod library;
 mod output;
 mod processes;

@@ -204,14 +204,24 @@ fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_at_all_stops_every_lane() {
+fn a_file_that_cannot_be_read_at_all_stops_what_it_may_define_and_nothing_else() {
     let mut book = Book::default();
-    book.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }]");
+    book.add_tasks("fledge.yaml", "tasks: { fmt: f }");
+    book.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }, { task: fmt }]");
+    book.add_lane("more", "lanes/more.yaml", "steps: [{ task: test }]");
+    book.add_lane("most", "lanes/most.yaml", "steps: [{ lane: own }]");
     book.add_toml("fledge.toml", "[lanes");
+    book.add_imported(".fledge/lanes/a.toml", "tasks.test = 't'\nlanes.own.steps = [{ run = 'a' }]");
+    assert_eq!(book.lane("verify").unwrap().steps.len(), 2);
+    let note = book.warnings_of("verify")[0].to_string();
+    assert!(note.starts_with("fledge.toml:1:7: not TOML: "), "{note}");
     assert!(book.has("anything"));
-    for name in ["verify", "anything"] {
-        assert!(book.lane(name).unwrap_err().to_string().starts_with("fledge.toml:1:7: not TOML: "), "{name}");
+    for name in ["more", "most", "own", "anything"] {
+        let told = book.lane(name).unwrap_err().to_string();
+        assert!(told.starts_with("fledge.toml:1:7: not TOML: ") && told.lines().count() == 1, "{name}: {told}");
     }
+    let (lanes, fault) = book.all();
+    assert_eq!((lanes.len(), fault.files.len()), (1, 1));
 }
 
 #[test]
