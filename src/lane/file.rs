@@ -86,7 +86,7 @@ impl Reading {
                 self.complain(node.place, format!("`{key}` is empty"), "add one step at least");
                 Vec::new()
             }
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Map(_) => {
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Map(_) | Value::Other(_) => {
                 let message = format!("expected `{key}` to be a list of steps, found {}", node.describe());
                 self.complain(node.place, message, "begin each step with `- `");
                 Vec::new()

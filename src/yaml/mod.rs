@@ -43,6 +43,8 @@ pub enum Value {
     List(Vec<Node>),
     /// A map in the order of the file; no key stands twice.
     Map(Vec<(Key, Node)>),
+    /// What no key takes, as a message calls it: a date, or a number that cannot be held. YAML has none.
+    Other(String),
 }
 
 /// A key of a map.
@@ -72,6 +74,7 @@ impl Node {
             Value::List(items) if items.is_empty() => "an empty list".into(),
             Value::List(_) => "a list".into(),
             Value::Map(_) => "a map".into(),
+            Value::Other(what) => what.clone(),
         }
     }
 }

@@ -246,7 +246,8 @@ impl Wanted {
             Value::Float(number) => Some(number.to_string()),
             Value::Text(text) if text.trim().is_empty() => return "give it a value or remove the key".into(),
             Value::Text(text) => Some(excerpt(text)),
-            Value::List(_) | Value::Map(_) => None,
+            Value::Other(_) if matches!(self, Self::Text) => return "write it in quotes".into(),
+            Value::List(_) | Value::Map(_) | Value::Other(_) => None,
         };
         let word = |words: &[&str]| plain.as_ref().is_some_and(|plain| words.contains(&plain.to_lowercase().as_str()));
         match (self, plain.as_deref()) {

@@ -225,6 +225,20 @@ fn a_file_that_cannot_be_read_at_all_stops_what_it_may_define_and_nothing_else()
 }
 
 #[test]
+fn a_date_or_a_huge_number_is_refused_where_it_is_read_and_nowhere_else() {
+    let text = "[tasks.a]\ncmd = 'a'\nsince = 1979-05-27\n[lanes]\nci.steps = ['a']\nci.size = 99999999999999999999\n\
+        odd.steps = [{ run = 'a', timeout = 07:32:00, retries = 99999999999999999999 }]\nodd.description = 1979-05-27\n";
+    assert_eq!(lane(text).steps.len(), 1);
+    assert_eq!(book(text).warnings_of("ci").len(), 2);
+    let expected = [
+        "fledge.toml:7:37: expected `timeout` to be a whole number from 1 to 31536000, found the date 07:32:00 (write a number in that range)",
+        "fledge.toml:7:57: expected `retries` to be a whole number from 0 to 4294967295, found the number 99999999999999999999 (write a number in that range)",
+        "fledge.toml:8:19: expected `description` to be a text, found the date 1979-05-27 (write it in quotes)",
+    ];
+    assert_eq!(book(text).lane("odd").unwrap_err().to_string().lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_chain_of_tasks_without_end_is_refused() {
     let mut text = String::from("[lanes.ci]\nsteps = [\"t0\"]\n[tasks]\n");
     for number in 0..5000 {
