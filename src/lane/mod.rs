@@ -125,3 +125,6 @@ impl Lane {
         steps.into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod bad_tests;

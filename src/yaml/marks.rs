@@ -95,7 +95,8 @@ impl Walk {
     fn enter(&mut self, place: Place, anchor: usize, tag: Option<Cow<'_, Tag>>, items: Items) -> Result<(), Problem> {
         refuse_tag(place, tag.as_deref())?;
         if self.open.len() == MAX_DEPTH {
-            return Err(Problem::at(place, format!("nested deeper than {MAX_DEPTH} lists and maps")));
+            let deep = Problem::at(place, format!("nested deeper than {MAX_DEPTH} lists and maps"));
+            return Err(deep.hint("nest them less deep"));
         }
         self.open.push(Open { place, anchor, items });
         Ok(())
@@ -144,7 +145,7 @@ impl Walk {
         if self.values <= MAX_VALUES {
             return Ok(());
         }
-        Err(Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded")))
+        Err(Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded")).hint("split the file"))
     }
 
     /// A value that is not there has its key's place: the parser puts it at whatever comes next.

@@ -26,7 +26,10 @@ fn lanes_are_listed_for_people_and_as_json() {
 fn a_project_without_lanes_says_so() {
     let run = Fledge::new().args(&["lanes", "list"]).run();
     run.must_exit(0);
-    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "no lanes: there is nothing in lanes/\n"));
+    assert_eq!(
+        (run.stdout.as_str(), run.stderr.as_str()),
+        ("", "no lanes: write lanes/verify.yaml, one step is enough\n")
+    );
     let run = Fledge::new().args(&["lanes", "list", "--json"]).run();
     assert_eq!(run.events(), [json!({"schema_version": 1, "lanes": []})]);
 }

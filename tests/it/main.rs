@@ -16,6 +16,8 @@ mod lanes_events;
 mod lanes_files;
 mod lanes_output;
 mod lanes_toml;
+mod lanes_unknown;
+mod lanes_unread;
 mod library;
 mod output;
 mod processes;
