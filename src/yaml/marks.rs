@@ -141,8 +141,10 @@ impl Walk {
 
     fn count(&mut self, place: Place, more: usize) -> Result<(), Problem> {
         self.values = self.values.saturating_add(more);
-        let many = Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded"));
-        if self.values > MAX_VALUES { Err(many) } else { Ok(()) }
+        if self.values <= MAX_VALUES {
+            return Ok(());
+        }
+        Err(Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded")))
     }
 
     /// A value that is not there has its key's place: the parser puts it at whatever comes next.

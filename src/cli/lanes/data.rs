@@ -90,15 +90,16 @@ impl Data {
         }
     }
 
-    /// The lane is over; `object` is the whole result.
-    pub(super) fn ended(&self, steps: &[StepReport], object: &Value) {
+    /// The lane is over; `object` makes the whole result, if that is wanted.
+    pub(super) fn ended(&self, steps: &[StepReport], object: impl FnOnce() -> Value) {
         if self.form == Some(JsonForm::Object) {
             if let Some(printer) = &self.printer {
-                printer.tell(Told::Object(object.to_string()), false);
+                printer.tell(Told::Object(object().to_string()), false);
             }
             return;
         }
         self.event(|| {
+            let object = object();
             let mut event = json!({ "event": "lane_ended", "counts": StepCounts::of(steps) });
             for key in ["lane", "result", "success", "exit_code", "duration_ms"] {
                 event[key] = object[key].clone();

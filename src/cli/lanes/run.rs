@@ -111,7 +111,7 @@ async fn once(
     if outcome.ruling == LaneRuling::NothingRan && outcome.steps.iter().any(|step| step.tries > 0) {
         word = "ran nothing that has to pass";
     }
-    let data = lane_data::ended(&lane, &outcome, data_word, code, from);
+    let data = || lane_data::ended(&lane, &outcome, data_word, code, from);
     voice.close(&outcome, word, code, data, stop).await
 }
 

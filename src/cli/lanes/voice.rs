@@ -144,7 +144,7 @@ impl Voice {
         }
     }
 
-    /// Says how it ended; gives the exit code. `object` is the whole result.
+    /// Says how it ended; gives the exit code. `object` makes the whole result.
     ///
     /// # Errors
     /// When a lane passed, and that could not be told where it should have been.
@@ -153,7 +153,7 @@ impl Voice {
         outcome: &LaneOutcome,
         word: &'static str,
         code: u8,
-        object: Value,
+        object: impl FnOnce() -> Value,
         stop: &Stop,
     ) -> Result<u8, Failure> {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +161,7 @@ impl Voice {
         let passed = code == 0;
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
-        self.data.ended(&outcome.steps, &object);
+        self.data.ended(&outcome.steps, object);
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
         let was_stopped = outcome.ruling == LaneRuling::Cancelled;
         self.screen.tell(News::Over(Ending { word, passed, was_stopped, ms: duration_ms, commands }), false);
