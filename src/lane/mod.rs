@@ -113,16 +113,16 @@ impl Lane {
     /// The numbers of all steps that must have ended before this one starts, in order.
     pub fn before(&self, step: usize) -> Vec<usize> {
         let Step { after, joints, .. } = &self.steps[step];
-        let (mut steps, mut seen): (BTreeSet<usize>, BTreeSet<usize>) =
-            (after.iter().copied().collect(), BTreeSet::new());
-        let mut open = joints.clone();
+        let (mut steps, mut open, mut seen) = (after.clone(), joints.clone(), BTreeSet::new());
         while let Some(joint) = open.pop() {
             if seen.insert(joint) {
-                steps.extend(&self.joints[joint].steps);
-                open.extend(&self.joints[joint].joints);
+                steps.extend_from_slice(&self.joints[joint].steps);
+                open.extend_from_slice(&self.joints[joint].joints);
             }
         }
-        steps.into_iter().collect()
+        steps.sort_unstable();
+        steps.dedup();
+        steps
     }
 }
 
