@@ -91,7 +91,8 @@ pub struct Step {
     /// The numbers of the joints that must have ended before it starts, see [`Lane::joints`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<usize>,
-    /// Those of them without whose success it has no sense, because it names them, or a task wants them in this order.
+    /// Those of them whose failure keeps it from running, because it names them, or a task wants them in this order. One that was
+    /// skipped does not.
     pub needs: Vec<usize>,
     /// Those of them that its task depends on.
     pub deps: Vec<usize>,
