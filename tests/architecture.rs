@@ -39,6 +39,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::process::Command", &["process/"]),
     ("tokio::process", &["process/"]),
     ("process_wrap", &["process/"]),
+    ("nix::spawn", &["process/"]),
     ("rustix::process", &["process/"]),
     ("std::process::exit", &["cli/"]),
     ("std::process::abort", &[]),

@@ -3,7 +3,7 @@
 use super::Settings;
 use super::earlier::and_then;
 use crate::chat::{Message, ToolSpec};
-use crate::gate::{Gate, freeze};
+use crate::gate::{Gate, GateFault, freeze};
 use crate::limits::MAX_SOURCE;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
@@ -94,7 +94,11 @@ fn frozen(task: &Task, settings: &Settings) -> Result<Option<Gate>, PlanFault> {
     let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().collect();
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let gate = freeze(&settings.workspace, lanes, &protect, &task.allow_edit, path);
-    let gate = gate.map_err(|fault| PlanFault { reason: fault.reason(), message: chain(&fault) })?;
+    let gate = gate.map_err(|fault| {
+        let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());
+        let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
+        PlanFault { reason: fault.reason(), message: format!("{}{way_out}", chain(&fault)) }
+    })?;
     Ok(Some(gate))
 }
 

@@ -6,7 +6,6 @@ use super::super::paint::{self, Tone};
 use super::super::steps::{self, Line};
 use crate::chat::{ChangeKind, Detail, StopReason, Usage};
 use crate::limits::Limits;
-use crate::report::lane::is_cause;
 use crate::report::story::{Scene, ToolScene, What};
 use crate::report::{count, money, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
@@ -171,7 +170,7 @@ fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &Scale) -> Vec<Line> {
     }
     for step in &verdict.steps {
         lines.push(steps::result(step));
-        if is_cause(step) {
+        if step.status.is_failure() {
             lines.extend(steps::explanation(step, true));
         }
     }
