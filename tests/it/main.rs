@@ -17,6 +17,7 @@ mod lanes_events;
 mod lanes_output;
 mod lanes_toml;
 mod library;
+mod memory;
 mod output;
 mod processes;
 mod providers;
