@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes that a token is taken to have.
 const TOKEN: usize = 4;
-/// Bytes of the parts of a summary: the title, why it ended, what was done, the files.
-const PARTS: [usize; 4] = [160, 240, 800, 480];
+/// Bytes of the parts of a summary: the task, how it ended, what was done, the files.
+const PARTS: [usize; 4] = [240, 240, 800, 480];
 /// Lines of the last answer that are kept.
 const LINES: usize = 8;
 
@@ -57,24 +57,30 @@ pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>
 }
 
 /// Keeps what a run came to. The same run is kept once, as it was reported last.
-pub(super) fn keep(result: &TaskResult, settings: &Settings) {
-    let (Some(shelf), Some(summary)) = (shelf(settings, Some(result.run.clone())), summary(result)) else { return };
+pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
+    let (Some(shelf), Some(summary)) = (shelf(settings, Some(result.run.clone())), summary(result, &task.prompt))
+    else {
+        return;
+    };
     if let Err(error) = shelf.keep_of_run(&result.run, &summary) {
         tracing::warn!(error = chain(&error), "what the run came to is not remembered");
     }
 }
 
 /// What a later run may want to know of this one. `None`: nothing was done.
-fn summary(result: &TaskResult) -> Option<String> {
+fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
     let has_changes = !result.files_changed.is_empty();
     if !has_changes && (result.cancelled || result.turns == 0) {
         return None;
     }
+    // A title may be no more than the name of a file.
+    let asked = prompt.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
+    let asked = asked.filter(|asked| *asked != result.title).map(|asked| format!(": {asked}")).unwrap_or_default();
     let why = if result.verified { String::new() } else { format!(": {}", result.message) };
     let said: Vec<&str> = result.summary.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
     let files: Vec<&str> = result.files_changed.iter().map(|change| change.path.as_str()).collect();
     let parts = [
-        format!("Task: {}", one_line(&result.title)),
+        format!("Task: {}{asked}", one_line(&result.title)),
         format!("Outcome: {}{}", result.reason, one_line(&why)),
         format!("Done: {}", said.join("\n")),
         format!("Files changed: {}", one_line(&files.join(", "))),
@@ -115,11 +121,15 @@ mod tests {
 
     #[test]
     fn a_summary_says_task_outcome_what_was_done_and_files() {
-        let verified = summary(&result(Reason::Verified, "\n It took\n\nminutes.\n", &["a", "b"], 3));
-        let expected = "Task: Repair the parser\nOutcome: verified\nDone: It took\nminutes.\nFiles changed: a, b";
-        assert_eq!(verified.as_deref(), Some(expected));
-        let failed = summary(&result(Reason::GateFailed, "", &[], 1));
-        assert_eq!(failed.as_deref(), Some("Task: Repair the parser\nOutcome: gate_failed: failed: verify/test"));
+        let verified = result(Reason::Verified, "\n It took\n\nminutes.\n", &["a", "b"], 3);
+        let expected =
+            "Task: Repair the parser: It is off\nOutcome: verified\nDone: It took\nminutes.\nFiles changed: a, b";
+        assert_eq!(summary(&verified, "\n# It is off\nby 60").as_deref(), Some(expected));
+        let failed = summary(&result(Reason::GateFailed, "", &[], 1), "# Repair\nthe parser");
+        assert_eq!(
+            failed.as_deref(),
+            Some("Task: Repair the parser: Repair\nOutcome: gate_failed: failed: verify/test")
+        );
     }
 
     #[test]
@@ -131,7 +141,7 @@ mod tests {
             (Reason::MaxTurns, &[], 9),
         ];
         assert_eq!(
-            kept.map(|(reason, paths, turns)| summary(&result(reason, "", paths, turns)).is_some()),
+            kept.map(|(reason, paths, turns)| summary(&result(reason, "", paths, turns), "").is_some()),
             [false, true, false, true]
         );
     }
@@ -139,7 +149,7 @@ mod tests {
     #[test]
     fn however_much_was_said_and_done_a_summary_is_short() {
         let paths = ["src/é/file.rs"; 500];
-        let summary = summary(&result(Reason::Verified, &"né ".repeat(5000), &paths, 3)).unwrap();
+        let summary = summary(&result(Reason::Verified, &"né ".repeat(5000), &paths, 3), &"ä".repeat(999)).unwrap();
         assert!(summary.len() < crate::limits::MAX_NOTE, "{}", summary.len());
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn save(
     run_dir: &RunDir,
     copies: &[PathBuf],
 ) -> Result<(), StoreError> {
-    memory::keep(result, settings);
+    memory::keep(result, task, settings);
     let task_digest = crate::store::sha256(task.prompt.as_bytes());
     let report = Report::new(result.clone(), &task.source, task_digest, &settings.workspace, run_dir.path());
     let text = report.to_json();

@@ -10,10 +10,13 @@ use rusqlite::{Row, params};
 const ID: usize = 32;
 /// Characters of an id that are shown.
 const SHORT: usize = 8;
-/// Memories with a word that are counted.
-const COUNTED: u64 = 1000;
-/// Memories that are weighed against each other, counted once for each word that they have: it bounds the time that recalling takes.
-const WEIGHED: u64 = 2000;
+/// Memories that have a word which is still looked for in all of them. Of a word that more have, the newest so many are looked at, and
+/// only if no rarer word is there: it tells little.
+const COMMON: u64 = 200;
+/// Words that are looked for, and memories that are weighed, counted once for each of these words that they have. Together they bound the
+/// time that recalling takes.
+const TELLING: usize = 16;
+const WEIGHED: u64 = 400;
 const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at";
 
 /// One thing remembered.
@@ -94,39 +97,41 @@ impl Store {
     /// When the database cannot be read.
     pub fn recall(&self, text: &str, now_ms: i64, limit: u32) -> Result<Vec<Memory>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Memory>> {
-            let query = self.telling(words::queries(text))?.join(" OR ");
-            if query.is_empty() {
+            let (words, oldest) = self.telling(words::queries(text))?;
+            if words.is_empty() {
                 return Ok(Vec::new());
             }
             let sql = format!(
                 "SELECT {COLUMNS} FROM memory_words JOIN memory m ON m.no = memory_words.rowid \
-                 WHERE memory_words MATCH ?1 AND (m.expires_at IS NULL OR m.expires_at > ?2) \
-                 ORDER BY bm25(memory_words), m.created_at DESC, m.no DESC LIMIT ?3"
+                 WHERE memory_words MATCH ?1 AND memory_words.rowid >= ?2 AND (m.expires_at IS NULL OR m.expires_at > ?3) \
+                 ORDER BY bm25(memory_words), m.created_at DESC, m.no DESC LIMIT ?4"
             );
-            self.db.prepare(&sql)?.query_map(params![query, now_ms, limit], memory)?.collect()
+            self.db.prepare(&sql)?.query_map(params![words.join(" OR "), oldest, now_ms, limit], memory)?.collect()
         };
         read().map_err(self.fault("read"))
     }
 
-    /// Those of some words that tell most: the rarest ones, and one in any case.
-    fn telling(&self, words: Vec<String>) -> rusqlite::Result<Vec<String>> {
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 LIMIT ?2)";
-        let mut count = self.db.prepare(sql)?;
-        let mut counted = Vec::new();
+    /// The rarest of some words, and the number of the oldest memory that is looked at.
+    fn telling(&self, words: Vec<String>) -> rusqlite::Result<(Vec<String>, i64)> {
+        let sql = "SELECT count(*), coalesce(min(rowid), 0) FROM \
+             (SELECT rowid FROM memory_words WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2)";
+        let mut newest = self.db.prepare(sql)?;
+        let (mut rare, mut common) = (Vec::new(), None);
         for word in words {
-            let memories = count.query_row(params![word, number(COUNTED)], |row| unsigned(row, 0))?;
-            if memories > 0 {
-                counted.push((memories, word));
+            match newest.query_row(params![word, number(COMMON)], |row| Ok((unsigned(row, 0)?, row.get(1)?)))? {
+                (0, _) => {}
+                (COMMON.., oldest) => drop(common.get_or_insert((vec![word], oldest))),
+                (hits, _) => rare.push((hits, word)),
             }
         }
-        counted.sort_by_key(|(memories, _)| *memories);
+        rare.sort_by_key(|(hits, _)| *hits);
         let mut weighed = 0;
-        let telling = counted.into_iter().take_while(|(memories, _)| {
-            let is_first = weighed == 0;
-            weighed += memories;
-            is_first || weighed <= WEIGHED
+        let telling = rare.into_iter().take(TELLING).take_while(|(hits, _)| {
+            weighed += hits;
+            weighed <= WEIGHED
         });
-        Ok(telling.map(|(_, word)| word).collect())
+        let telling: Vec<String> = telling.map(|(_, word)| word).collect();
+        Ok(if telling.is_empty() { common.unwrap_or_default() } else { (telling, i64::MIN) })
     }
 
     /// All memories, the newest first, those that are expired among them.

@@ -2,7 +2,7 @@
 //! meaning there.
 
 /// Words of a text that are looked for, at most: its first ones.
-const MOST: usize = 48;
+const MOST: usize = 32;
 /// Bytes of the longest word that is looked for.
 const LONGEST: usize = 64;
 /// What stands in nearly every English text and says nothing about it.

@@ -47,7 +47,7 @@ fn a_run_leaves_what_it_came_to_and_the_next_one_of_the_project_recalls_it() {
     assert!(!first(&model, 0).contains(HEAD), "{}", first(&model, 0));
     let (kept, run) = memories(run);
     let [memory] = kept.as_slice() else { panic!("{kept:?}") };
-    let text = "Task: task\nOutcome: verified\nDone: The parser took\nminutes for hours.\nFiles changed: done";
+    let text = "Task: task: Repair the date parser.\nOutcome: verified\nDone: The parser took\nminutes for hours.\nFiles changed: done";
     assert_eq!((&memory["text"], &memory["kind"]), (&json!(text), &json!("ephemeral")));
     assert_eq!(memory["run"], run.report()["run"]);
     let ended = run.again(&["run", "task.md", "--json"]).anthropic(&model).run();
@@ -55,7 +55,7 @@ fn a_run_leaves_what_it_came_to_and_the_next_one_of_the_project_recalls_it() {
     let sent = first(&model, 2);
     assert!(sent.starts_with("Repair the date parser.\n\n") && sent.contains(HEAD), "{sent}");
     assert!(
-        sent.contains(":\n> Task: task\n> Outcome: verified\n> Done: The parser took\n> minutes for hours.\n"),
+        sent.contains(":\n> Task: task: Repair the date parser.\n> Outcome: verified\n> Done: The parser took\n> minutes for hours.\n"),
         "{sent}"
     );
     assert_eq!(ended.events_of("recalled"), [json!({ "ids": [memory["id"]] })]);
@@ -77,6 +77,17 @@ fn without_memory_nothing_is_recalled_offered_or_left() {
     assert!(tools.contains(&"files-read") && !tools.iter().any(|tool| tool.starts_with("memory")), "{tools:?}");
     assert_eq!(run.report()["tools"]["memory-store"], json!({ "called": 1, "failed": 0, "denied": 1 }));
     assert_eq!(memories(run).0.len(), 1);
+}
+
+#[test]
+fn a_run_without_memory_has_none_after_a_resume_either() {
+    let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
+    let mut running = Fledge::simple(&model).arg("--json").arg("--no-memory").start();
+    running.wait_for("{\"text\":\"begun");
+    running.signal(Signal::KILL);
+    let run = running.end().again(&["runs", "resume", "last"]).anthropic(&model).run();
+    run.must_be(0, "verified");
+    assert_eq!(memories(run).0, Vec::<Value>::new());
 }
 
 #[test]
@@ -115,7 +126,7 @@ fn a_model_keeps_facts_masked_and_bounded_and_finds_them_again_and_neither_count
         call("memory-recall", json!({ "query": "which \"zone* NEAR( dates?" }))
             .also("memory-recall", json!({ "query": "🦀" })),
         write("done", ""),
-        say("Done."),
+        say(&format!("Done, by {KEY}.")),
     ]);
     let run = Fledge::simple(&model).run();
     let report = run.must_be(0, "verified");
@@ -134,6 +145,7 @@ fn a_model_keeps_facts_masked_and_bounded_and_finds_them_again_and_neither_count
     );
     let (kept, _) = memories(run);
     let texts = words(kept.iter().map(|memory| &memory["text"]));
+    assert!(texts[0].contains("\nDone: Done, by ***.\n"), "{texts:?}");
     assert_eq!(&texts[1..], ["Berlin is late today", "the key is ***, dates are in UTC"]);
     assert_eq!(words(kept.iter().map(|memory| &memory["kind"])), ["ephemeral", "ephemeral", "fact"]);
 }
