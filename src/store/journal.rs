@@ -121,7 +121,7 @@ impl Journal {
             let counts = [outcome.attempts, outcome.turns, outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached];
             let [attempts, turns, tokens_in, tokens_out, cached] = counts.map(number);
             let more = ", ended_at = ?4, reason = ?5, exit_code = ?6, verified = ?7, cancelled = ?8, attempts = ?9, turns = ?10, \
-                 tokens_in = ?11, tokens_out = ?12, tokens_cached = ?13, cost_micros = ?14, summary = ?15, bytes = ?16, synced = 0";
+                 tokens_in = ?11, tokens_out = ?12, tokens_cached = ?13, cost_micros = ?14, summary = ?15, bytes = ?16";
             journal.commit_safely(
                 more,
                 rusqlite::params![

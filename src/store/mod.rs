@@ -14,6 +14,7 @@ mod memory;
 mod prune;
 mod runs;
 mod schema;
+mod unsent;
 mod words;
 
 pub use durations::Durations;
@@ -26,6 +27,7 @@ pub use lane_dir::LaneDir;
 pub use memory::{Forget, Memory};
 pub use prune::{Pruned, Retention};
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
+pub use unsent::Unsent;
 
 use crate::id::RunId;
 use rusqlite::Connection;

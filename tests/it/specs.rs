@@ -38,7 +38,11 @@ fn specs_are_listed_and_shown() {
     assert_eq!(all["specs"][0], dates);
     let show = project().args(&["specs", "show", "dates"]).run();
     show.must_exit(0);
-    assert_eq!(show.stdout, spec("dates", "[src/dates.rs]", LAW));
+    let show_text = spec("dates", "[src/dates.rs]", LAW);
+    assert_eq!(show.stdout, show_text);
+    let show = show.again(&["specs", "show", "dates", "--json"]).run();
+    let [one] = show.events().try_into().unwrap();
+    assert_eq!((&one["text"], &one["files"]), (&show_text.into(), &dates["files"]));
     let none = show.again(&["specs", "show", "date"]).run();
     none.must_exit(2);
     assert_eq!(none.stderr, "error: no spec for the module `date` (did you mean `dates`?)\n");

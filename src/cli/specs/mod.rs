@@ -42,6 +42,9 @@ pub(super) struct ListArguments {
 pub(super) struct ShowArguments {
     /// The module
     module: String,
+    /// As JSON, to standard output, with the whole text
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the verb; gives the exit code.
@@ -91,15 +94,23 @@ fn listed(spec: &Spec) -> Value {
 /// Prints the file as it is: one that is wrong can be looked at too, by the name of its folder.
 fn show(survey: &Survey, arguments: &ShowArguments) -> Result<u8, Failure> {
     let here = format!("specs/{0}/{0}.spec.md", arguments.module);
-    let text = match survey.specs.iter().find(|(path, _)| *path == here) {
-        Some((_, text)) => text,
+    let (path, text) = match survey.specs.iter().find(|(path, _)| *path == here) {
+        Some((path, text)) => (path.as_str(), text.as_str()),
         None => {
             let (specs, _) = read(survey);
             let choice = SpecChoice::Modules(vec![arguments.module.clone()]);
-            let path = spec::select(&specs, &choice, &[]).map_err(Failure::input)?.remove(0).path.clone();
-            survey.specs.iter().find(|(other, _)| *other == path).map_or("", |(_, text)| text)
+            let wanted = spec::select(&specs, &choice, &[]).map_err(Failure::input)?.remove(0).path.clone();
+            let found = survey.specs.iter().find(|(path, _)| *path == wanted);
+            found.map_or(("", ""), |(path, text)| (path, text))
         }
     };
+    if arguments.json {
+        let mut all = listed(&spec::parse(text, path).map_err(Failure::input)?);
+        all["schema_version"] = SPEC_SCHEMA_VERSION.into();
+        all["text"] = text.into();
+        print_data(&all.to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
     print_data(paint::harmless(text).trim_end()).map_err(no_output)?;
     Ok(0)
 }

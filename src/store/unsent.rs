@@ -1,0 +1,87 @@
+//! What no server has been sent yet: a queue that needs no place of its own, since the journal is one.
+
+use super::events::unsigned;
+use super::{Store, StoreError};
+use crate::id::RunId;
+use rusqlite::params;
+
+/// What is to be sent of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsent {
+    /// The run.
+    pub run: RunId,
+    /// The number of the first record that was not sent; 1 where nothing was, so that the run's head is to be sent first.
+    pub from: u64,
+    /// The number of the newest record. It may be before `from`: then only the end is to be sent.
+    pub upto: u64,
+    /// Whether the run has ended, so that its outcome is to be sent after the records.
+    pub has_ended: bool,
+}
+
+impl Store {
+    /// The runs of which something was not sent, the oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn unsent(&self, limit: u32) -> Result<Vec<Unsent>, StoreError> {
+        // The outcome counts as one record more.
+        let sql = "SELECT id, synced, newest, ended FROM (SELECT no, id, synced, ended_at IS NOT NULL AS ended, \
+             (SELECT coalesce(max(seq), 0) FROM events WHERE run = no) AS newest FROM runs) \
+             WHERE synced < newest + ended ORDER BY no LIMIT ?1";
+        let read = || -> rusqlite::Result<Vec<Unsent>> {
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([limit], |row| {
+                let (run, from) = (RunId::new(row.get::<_, String>(0)?), unsigned(row, 1)? + 1);
+                Ok(Unsent { run, from, upto: unsigned(row, 2)?, has_ended: row.get(3)? })
+            })?;
+            rows.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// Notes that a server has acknowledged the records of a run up to this one, and its outcome if `with_end`. What was acknowledged
+    /// before stays so: words that come late take nothing back.
+    ///
+    /// # Errors
+    /// When there is no such run, or it cannot be written.
+    pub fn mark_sent(&self, run: &RunId, upto: u64, with_end: bool) -> Result<(), StoreError> {
+        let sent = i64::try_from(upto.saturating_add(u64::from(with_end))).unwrap_or(i64::MAX);
+        let sql = "UPDATE runs SET synced = max(synced, ?2) WHERE id = ?1";
+        let changed = self.db.execute(sql, params![run.as_str(), sent]).map_err(self.fault("write"))?;
+        if changed == 0 { Err(StoreError::Unknown { name: run.to_string() }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{begin, store};
+    use super::*;
+    use crate::store::Outcome;
+
+    fn queue(store: &Store) -> Vec<(String, u64, u64, bool)> {
+        let unsent = store.unsent(10).unwrap().into_iter();
+        unsent.map(|unsent| (unsent.run.to_string(), unsent.from, unsent.upto, unsent.has_ended)).collect()
+    }
+
+    #[test]
+    fn what_was_written_and_not_acknowledged_waits_in_its_order_the_end_of_a_run_too() {
+        let (_home, store) = store();
+        let (one, two) = (RunId::new("one"), RunId::new("two"));
+        let mut journal = begin(&store, "one");
+        assert_eq!(queue(&store), []);
+        (1..=3).for_each(|at| journal.append(at, "A", "{}").unwrap());
+        begin(&store, "two").append(1, "A", "{}").unwrap();
+        assert_eq!(queue(&store), [("one".into(), 1, 3, false), ("two".into(), 1, 1, false)]);
+        store.mark_sent(&two, 1, false).unwrap();
+        store.mark_sent(&one, 2, false).unwrap();
+        store.mark_sent(&one, 1, false).unwrap(); // late words
+        assert_eq!(queue(&store), [("one".into(), 3, 3, false)]);
+        store.mark_sent(&one, 3, false).unwrap();
+        assert_eq!(queue(&store), []);
+        journal.finish(&Outcome::default()).unwrap();
+        assert_eq!(queue(&store), [("one".into(), 4, 3, true)]);
+        store.mark_sent(&one, 3, true).unwrap();
+        assert_eq!(queue(&store), []);
+        assert!(matches!(store.mark_sent(&RunId::new("no"), 1, true), Err(StoreError::Unknown { .. })));
+    }
+}
