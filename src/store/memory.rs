@@ -12,11 +12,11 @@ const ID: usize = 32;
 const SHORT: usize = 8;
 /// Memories that have a word which is still looked for in all of them. Of a word that more have, the newest so many are looked at, and
 /// only if no rarer word is there: it tells little.
-const COMMON: u64 = 200;
+const COMMON: u64 = 100;
 /// Words that are looked for, and memories that are weighed, counted once for each of these words that they have. Together they bound the
 /// time that recalling takes.
-const TELLING: usize = 16;
-const WEIGHED: u64 = 400;
+const TELLING: usize = 12;
+const WEIGHED: u64 = 200;
 const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at";
 
 /// One thing remembered.
