@@ -5,6 +5,7 @@ mod drive;
 mod failure;
 mod lanes;
 mod live;
+mod memory;
 mod outlet;
 mod paint;
 mod run;
@@ -48,6 +49,8 @@ enum Verb {
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
+    /// Look at what is remembered of earlier runs, add to it, or forget it
+    Memory(memory::MemoryArguments),
     /// Look at what the project's modules promise, or check it
     #[command(subcommand)]
     Specs(specs::SpecsVerb),
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
+        Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
     };
     crate::process::close();

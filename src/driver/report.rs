@@ -1,6 +1,6 @@
-//! Writes the report: into the run's folder, and wherever the caller wants a copy.
+//! Writes the report: into the run's folder, and wherever the caller wants a copy. What later runs may want to know of it is remembered.
 
-use super::Settings;
+use super::{Settings, memory};
 use crate::report::Report;
 use crate::run::TaskResult;
 use crate::store::{RunDir, StoreError, write_whole};
@@ -18,6 +18,7 @@ pub(super) fn save(
     run_dir: &RunDir,
     copies: &[PathBuf],
 ) -> Result<(), StoreError> {
+    memory::keep(result, task, settings);
     let task_digest = crate::store::sha256(task.prompt.as_bytes());
     let report = Report::new(result.clone(), &task.source, task_digest, &settings.workspace, run_dir.path());
     let text = report.to_json();

@@ -21,6 +21,7 @@ mod lanes_toml;
 mod lanes_unknown;
 mod lanes_unread;
 mod library;
+mod memory;
 mod output;
 mod processes;
 mod providers;

@@ -72,6 +72,10 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
         What::Retry { what, tries, wait_ms, error } => {
             note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
         }
+        What::Recalled { ids } => {
+            let ids: Vec<&str> = ids.iter().map(|id| id.get(..8).unwrap_or(id)).collect();
+            note(&format!("recalled from earlier runs: {}", ids.join(", ")), scale)
+        }
         What::Limit { reason } => note(reason.row().meaning, scale),
         What::Stopped { cause, said } => {
             let who = match cause {
