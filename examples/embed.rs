@@ -6,8 +6,9 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use fledge::driver::{Agent, Settings};
+use fledge::driver::{Agent, MemoryTerms, Settings};
 use fledge::provider::Cassette;
+use fledge::tool::Mask;
 use fledge::{AgentEvent, Task};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         reports: Vec::new(),
         jobs: 2,
         earlier: None,
+        memory: Some(MemoryTerms::default()),
+        secrets: Mask::default(),
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {

@@ -66,6 +66,12 @@ pub const GRACE: Duration = Duration::from_secs(2);
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// Bytes on disk that one step's log may have; its middle is dropped above that.
 pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
+/// How long an ephemeral memory lives.
+pub const EPHEMERAL_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Tokens of memories that are recalled at once.
+pub const RECALL_TOKENS: usize = 1000;
+/// Bytes of one memory.
+pub const MAX_NOTE: usize = 2000;
 /// The largest task, lane, parameter or configuration file that is read, in bytes.
 pub const MAX_SOURCE: usize = 1024 * 1024;
 

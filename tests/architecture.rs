@@ -27,7 +27,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict/ yaml/ config/file.rs \
     config/model.rs config/url.rs gate/feedback.rs lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
-    provider/openai_chat/ tool/arguments.rs tool/bound.rs tool/contract.rs tool/nearest.rs \
+    provider/openai_chat/ store/words.rs tool/arguments.rs tool/bound.rs tool/contract.rs tool/mask.rs tool/nearest.rs tool/notes.rs \
     tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.
@@ -39,6 +39,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::process::Command", &["process/"]),
     ("tokio::process", &["process/"]),
     ("process_wrap", &["process/"]),
+    ("nix::spawn", &["process/"]),
     ("rustix::process", &["process/"]),
     ("std::process::exit", &["cli/"]),
     ("std::process::abort", &["fail_point.rs"]),
@@ -51,7 +52,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("spawn_blocking", &["cli/drive.rs", "driver/perform.rs", "gate/mod.rs", "tool/host.rs", "watch/mod.rs"]),
     ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
     ("SystemTime::now", &[]),
-    ("Timestamp::now", &["cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),
+    ("Timestamp::now", &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
     ("reqwest", &["provider/"]),
     ("notify", &["watch/ears.rs"]),

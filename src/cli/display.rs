@@ -45,6 +45,10 @@ impl Display {
                 let about = format!("  {}", models.join(", "));
                 self.line(&[(Tone::Strong, title), (Tone::Faint, &about)]);
             }
+            AgentEvent::Recalled { ids } => {
+                let ids: Vec<&str> = ids.iter().map(|id| id.get(..8).unwrap_or(id)).collect();
+                self.line(&[(Tone::Faint, &format!("  recalled from earlier runs: {}", ids.join(", ")))]);
+            }
             AgentEvent::StateChanged(state) => self.state(*state),
             AgentEvent::PhaseChanged(phase) => self.phase(*phase),
             AgentEvent::Text(text) => self.text(text),

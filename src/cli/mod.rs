@@ -5,6 +5,7 @@ mod drive;
 mod failure;
 mod lanes;
 mod live;
+mod memory;
 mod outlet;
 mod paint;
 mod run;
@@ -48,6 +49,8 @@ enum Verb {
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
+    /// Look at what is remembered of earlier runs, add to it, or forget it
+    Memory(memory::MemoryArguments),
     /// Look at what the project's modules promise, or check it
     #[command(subcommand)]
     Specs(specs::SpecsVerb),
@@ -56,6 +59,7 @@ enum Verb {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
+    let _as_well_as_it_can_be = block_on(async { signals::survive_limits() });
     crate::process::keep_private(); // its environment has keys, and tools run as the same user
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -75,6 +79,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
+        Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
     };
     crate::process::close();

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether GitHub's runner reads what is printed, and takes some of it for commands.
 static TO_RUNNER: AtomicBool = AtomicBool::new(false);
 
+/// Bytes of many lines that are written at once.
+const PIECE: usize = 64 * 1024;
+
 /// How a piece of a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
@@ -78,8 +81,30 @@ pub(super) fn write(pieces: &[(Tone, &str)]) {
 
 /// Writes all at once, so that nothing comes between.
 fn show<T: AsRef<str>>(pieces: &[(Tone, T)], end: &str) {
-    let text = painted(pieces, is_colourful()) + end;
-    log(&text);
+    log(&(painted(pieces, is_colourful()) + end));
+}
+
+/// Many lines, written in few large pieces.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    text: String,
+}
+
+impl Lines {
+    /// Takes a line, and writes when there are enough.
+    pub(super) fn line<T: AsRef<str>>(&mut self, pieces: &[(Tone, T)]) {
+        self.text.push_str(&painted(pieces, is_colourful()));
+        self.text.push('\n');
+        if self.text.len() >= PIECE {
+            self.write();
+        }
+    }
+
+    /// Writes what there is.
+    pub(super) fn write(&mut self) {
+        log(&self.text);
+        self.text.clear();
+    }
 }
 
 /// Lines for standard output, in colour where that is a terminal that wants it.

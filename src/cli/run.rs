@@ -2,6 +2,7 @@
 
 use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
+use super::memory::{memory_terms, secrets};
 use super::outlet::has_place;
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, paint, print_data, print_json};
@@ -56,6 +57,9 @@ pub(super) struct RunArguments {
     /// Never prompt and never draw live lines
     #[arg(long)]
     ni: bool,
+    /// Recall nothing of earlier runs, and leave nothing for later ones
+    #[arg(long)]
+    no_memory: bool,
     /// Show what would be sent and run, and call nothing
     #[arg(long)]
     dry_run: bool,
@@ -246,6 +250,8 @@ fn settings(
             .collect(),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         earlier: None,
+        memory: (!arguments.no_memory).then(|| memory_terms(set)),
+        secrets: secrets(environment, set),
     }
 }
 

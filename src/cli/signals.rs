@@ -13,8 +13,6 @@ pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
     let mut terminate = signal(SignalKind::terminate())?;
     // A terminal that is closed ends the run like SIGTERM, unless it was started so as to outlive it (nohup).
     let mut hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
-    // A file that may not grow is an error of the write, which says so, and not the end of the process (setrlimit(2)).
-    let over_limit = signal(SignalKind::from_raw(crate::process::FILE_TOO_LARGE))?;
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
         loop {
@@ -36,7 +34,16 @@ pub(super) fn listen(stop: Stop) -> std::io::Result<Listening> {
             stop.ask(cause);
         }
     });
-    Ok(Listening { _tasks: tasks, _over_limit: over_limit })
+    Ok(Listening { _tasks: tasks })
+}
+
+/// From now on a file that may not grow is an error of the write, which says so, and not the end of the process (setrlimit(2)).
+/// Must be called inside a runtime; it need not last, since a handler that is set stays. Programs that are started have their own.
+///
+/// # Errors
+/// When the handler cannot be set.
+pub(super) fn survive_limits() -> std::io::Result<()> {
+    signal(SignalKind::from_raw(crate::process::FILE_TOO_LARGE)).map(drop)
 }
 
 /// Whether this process was started with SIGHUP ignored: the first bit of a mask that Linux shows (proc(5), `SigIgn`).
@@ -50,7 +57,6 @@ fn ignores_hangup() -> bool {
 #[derive(Debug)]
 pub(super) struct Listening {
     _tasks: tokio::task::JoinSet<()>,
-    _over_limit: tokio::signal::unix::Signal,
 }
 
 #[expect(clippy::disallowed_methods, clippy::exit, reason = "asked twice: nothing is waited for any more")]

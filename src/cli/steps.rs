@@ -3,14 +3,20 @@
 
 use super::paint::{self, Tone};
 use crate::lane_runner::excerpt;
-use crate::report::lane::{StepCounts, failing, how, is_cause, test_name, test_place};
+use crate::report::lane::{StepCounts, failing, how, test_name, test_place};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus};
 
 /// Bytes of a failed step's output that are shown: what explains it, the log has the rest.
 const SHOWN: usize = 1536;
+/// The most lines of them, where they are of any length.
+const LINES: usize = 50;
 /// Characters of a failing test's message that are shown.
 const MESSAGE: usize = 160;
+/// The most failed steps that are explained when a lane closes.
+const EXPLAINED: usize = 20;
+/// The most failed steps that are named in a line.
+const NAMED: usize = 10;
 
 /// Pieces of a line.
 pub(super) type Line = Vec<(Tone, String)>;
@@ -38,7 +44,7 @@ impl Story {
     /// A step has ended, and this much of it was told just now.
     pub(super) fn ended(&mut self, report: StepReport, told: Told) {
         match told {
-            Told::Result | Told::Explained if is_cause(&report) => self.standing.push(told),
+            Told::Result | Told::Explained if report.status.is_failure() => self.standing.push(told),
             Told::Result | Told::Explained | Told::Folded => self.standing.clear(),
         }
         self.ended.push(report);
@@ -49,12 +55,14 @@ impl Story {
         self.standing.clear();
     }
 
-    /// What closes the lane: each step that failed by itself, in the order in which they ended, with what explains it, unless
-    /// just that is what stands on the screen already.
+    /// What closes the lane: the first steps that failed by themselves, in the order in which they ended, with what explains them,
+    /// and how many there are beside; unless just that is what stands on the screen already.
     pub(super) fn closing(&self, with_excerpt: bool) -> Vec<Line> {
-        let causes: Vec<&StepReport> = self.ended.iter().filter(|report| is_cause(report)).collect();
-        let stands =
-            |told| self.standing.len() == causes.len() && self.standing.iter().all(|standing| *standing >= told);
+        let causes = self.causes();
+        let (explained, others) = causes.split_at(causes.len().min(EXPLAINED));
+        // More than are explained do not fit a screen either.
+        let is_in_sight = others.is_empty() && self.standing.len() == causes.len();
+        let stands = |told| is_in_sight && self.standing.iter().all(|standing| *standing >= told);
         if stands(Told::Explained) {
             return Vec::new();
         }
@@ -63,7 +71,8 @@ impl Story {
             let first = if is_known { None } else { Some(result(report)) };
             first.into_iter().chain(explanation(report, with_excerpt)).collect::<Vec<_>>()
         };
-        causes.iter().flat_map(block).collect()
+        let more = || vec![(Tone::Bad, format!("  and {} more failed: {}", others.len(), named(others)))];
+        explained.iter().flat_map(block).chain((!others.is_empty()).then(more)).collect()
     }
 
     /// How many ended how. Those that were stopped because another failed are apart from those that somebody stopped:
@@ -81,13 +90,20 @@ impl Story {
 
     /// Whether nothing has ended but what failed by itself.
     pub(super) fn is_all_causes(&self) -> bool {
-        self.ended.iter().all(is_cause)
+        self.ended.iter().all(|report| report.status.is_failure())
     }
 
-    /// The names of what failed by itself.
-    pub(super) fn causes(&self) -> Vec<&str> {
-        self.ended.iter().filter(|report| is_cause(report)).map(|report| report.step.as_str()).collect()
+    /// What failed by itself, in the order in which it ended.
+    pub(super) fn causes(&self) -> Vec<&StepReport> {
+        self.ended.iter().filter(|report| report.status.is_failure()).collect()
     }
+}
+
+/// The names of the first steps, and how many there are beside.
+pub(super) fn named(steps: &[&StepReport]) -> String {
+    let names: Vec<&str> = steps.iter().take(NAMED).map(|report| report.step.as_str()).collect();
+    let more = if steps.len() > NAMED { format!(" and {} more", steps.len() - NAMED) } else { String::new() };
+    paint::one_line(&(names.join(", ") + &more))
 }
 
 /// One line for a step that ended.
@@ -129,7 +145,10 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
         lines.push(vec![(Tone::Faint, format!("    and {more} more failing tests"))]);
     }
     if with_excerpt {
-        lines.extend(excerpt(&report.excerpt, SHOWN).lines().map(output));
+        let within = |bytes: &usize| excerpt(&report.excerpt, *bytes);
+        let shown =
+            [SHOWN, SHOWN / 2, SHOWN / 4, SHOWN / 8].iter().map(within).find(|text| text.lines().count() <= LINES);
+        lines.extend(shown.unwrap_or_else(|| within(&(SHOWN / 8))).lines().map(output));
     }
     lines.extend(report.log.iter().map(|log| vec![(Tone::Faint, format!("    log: {}", paint::one_line(log)))]));
     lines
@@ -202,7 +221,28 @@ mod tests {
             log: /state/fmt.log
         2 failed; 2 steps were cancelled because of it
         "#);
-        assert_eq!(story.causes(), ["unit", "fmt"]);
+        assert_eq!(named(&story.causes()), "unit, fmt");
+    }
+
+    #[test]
+    fn what_explains_a_failure_is_short_also_where_its_lines_are() {
+        let chatter: String = (0..600).map(|n| format!("{n}\n")).collect();
+        let report = StepReport { excerpt: format!("{chatter}error: bad\n{chatter}"), ..step("a", StepStatus::Failed) };
+        let shown = text(&explanation(&report, true));
+        assert!(shown.lines().count() <= LINES + 1 && shown.contains("    | error: bad\n"), "{shown}");
+    }
+
+    #[test]
+    fn of_many_failures_twenty_are_explained_and_ten_more_named() {
+        let failed = |count| story((0..count).map(|n| (step(&format!("s{n}"), StepStatus::Failed), Told::Explained)));
+        assert_eq!(failed(20).closing(true), Vec::<Line>::new());
+        let shown = text(&failed(1000).closing(true));
+        assert_eq!(shown.matches("error: it is broken").count(), 20);
+        assert!(shown.starts_with("  ✗ verify/s0 exit 1") && shown.contains("  ✗ verify/s19 exit 1"), "{shown}");
+        assert_eq!(
+            shown.lines().last().unwrap(),
+            "  and 980 more failed: s20, s21, s22, s23, s24, s25, s26, s27, s28, s29 and 970 more"
+        );
     }
 
     #[test]

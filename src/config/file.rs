@@ -7,6 +7,7 @@ use super::{ConfigFault, Sourced};
 use crate::task::check_glob;
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, parse as parse_yaml};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Whose text a configuration file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,7 @@ pub(super) struct Layer {
     pub(super) default_model: Option<Sourced>,
     pub(super) models: BTreeMap<String, ModelSettings>,
     pub(super) protect: Vec<String>,
+    pub(super) ephemeral_ttl: Option<Duration>,
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
@@ -36,7 +38,6 @@ const LATER: &[&str] = &[
     "lane",
     "max_retries",
     "mcp",
-    "memory",
     "network",
     "on_tamper",
     "parallel_reads",
@@ -66,6 +67,10 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     layer.protect = table.texts_where("protect", check_glob, &mut problems).unwrap_or_default();
     if let Some(node) = table.take("models") {
         layer.models = models(node, name, owner, &mut problems);
+    }
+    if let Some(mut memory) = table.take("memory").and_then(|node| Table::open(node, "`memory`", &mut problems)) {
+        layer.ephemeral_ttl = memory.duration("ephemeral_ttl", &mut problems);
+        memory.finish(&mut problems);
     }
     table.take("tasks"); // read with the lanes that refer to them
     table.later(LATER, &mut problems);

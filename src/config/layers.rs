@@ -63,6 +63,12 @@ impl Environment {
         self.get("OPENAI_API_KEY")
     }
 
+    /// The values of all variables that are secrets by their name, or by a password in a URL.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let secret = self.vars.iter().filter(|(name, value)| is_secret(name) || has_password(value));
+        secret.map(|(_, value)| value.trim())
+    }
+
     /// Where fledge keeps its state: `FLEDGE_STATE_DIR` as it is written, else below `XDG_STATE_HOME` or `HOME`.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::limits::MAX_SOURCE;
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Everything that is set, later layers over earlier ones.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Settings {
     pub models: BTreeMap<String, ModelSettings>,
     /// More protected paths, as globs: those of all layers.
     pub protect: Vec<String>,
+    /// How long what runs leave in memory lives.
+    pub ephemeral_ttl: Option<Duration>,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
 }
@@ -117,6 +120,7 @@ fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Re
     settings.default_model = layer.default_model.or(settings.default_model.take());
     settings.models.extend(layer.models);
     settings.protect.extend(layer.protect);
+    settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     Ok(())
 }
 

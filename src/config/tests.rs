@@ -36,7 +36,7 @@ fn plain(provider: ProviderKind, model: &str) -> ModelSettings {
 
 #[test]
 fn later_layers_win_and_protected_paths_add_up() {
-    let user = "default_model: a\nprotect: [one]\nmodels:\n  a: { provider: openai, model: big, base_url: 'https://llm.example.com/v1' }\n";
+    let user = "default_model: a\nprotect: [one]\nmemory: { ephemeral_ttl: 2d }\nmodels:\n  a: { provider: openai, model: big, base_url: 'https://llm.example.com/v1' }\n";
     let project = [
         ("fledge.yaml", "models: { a: { provider: anthropic, model: small } }\nprotect: [two]\ndefault_model: b\n"),
         ("fledge.local.yaml", "default_model: c\n"),
@@ -45,6 +45,7 @@ fn later_layers_win_and_protected_paths_add_up() {
         default_model: Some(Sourced { value: "c".into(), origin: "fledge.local.yaml".into() }),
         models: BTreeMap::from([("a".into(), plain(ProviderKind::Anthropic, "small"))]),
         protect: vec!["one".into(), "two".into()],
+        ephemeral_ttl: Some(std::time::Duration::from_secs(2 * 24 * 3600)),
         ..Settings::default()
     };
     assert_eq!(loaded(user, &project, &[]).unwrap(), expected);
@@ -84,7 +85,9 @@ fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
         "protect: a",
         "protect: ['/etc']",
         "mcp: {}",
-        "memory: { ephemeral_ttl: 7d }",
+        "memory: 7d",
+        "memory: { ephemeral_ttl: 7 }",
+        "memory: { ephemeral_ttl: soon, recall: 5 }",
         "sandbox: off",
         "network: allow",
         "hooks: {}",

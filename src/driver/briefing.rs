@@ -1,9 +1,9 @@
 //! Planning: freezes the gate and assembles what every model call of the run begins with. Reads the workspace, starts nothing.
 
-use super::Settings;
 use super::earlier::and_then;
+use super::{Settings, memory};
 use crate::chat::{Message, ToolSpec};
-use crate::gate::{Gate, freeze};
+use crate::gate::{Gate, GateFault, freeze};
 use crate::limits::MAX_SOURCE;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
@@ -55,20 +55,24 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     let gate = frozen(task, settings)?;
     let has_gate = task.gate != GateChoice::Skip;
-    let (tools, rules) = tools_of(task)?;
+    let (tools, rules) = tools_of(task, settings.memory.is_some())?;
     let mut notes = cautions(settings);
     notes.extend(gate.iter().flat_map(|gate| gate.notes.clone()));
     let specs = load_specs(&settings.workspace, &mut notes);
+    let mut first = first_message(task, &specs, &jail)?;
+    let recalled = memory::recalled(task, settings, &mut notes);
+    recalled.iter().for_each(|recalled| first.push_str(&format!("\n\n{}", recalled.text)));
     let plan = Plan {
         system: system_prompt(task, gate.as_ref(), &jail, &mut notes),
         messages: match &settings.earlier {
-            Some(earlier) => and_then(earlier, first_message(task, &specs, &jail)?),
-            None => vec![Message::user(first_message(task, &specs, &jail)?)],
+            Some(earlier) => and_then(earlier, first),
+            None => vec![Message::user(first)],
         },
         tools,
         rules,
         gate_digest: gate.as_ref().filter(|_| has_gate).map(|gate| gate.digest.clone()).unwrap_or_default(),
         gate_file: String::new(), // once it is kept
+        recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
         notes,
     };
     Ok(Briefing { plan, gate: gate.map(Arc::new) })
@@ -94,7 +98,11 @@ fn frozen(task: &Task, settings: &Settings) -> Result<Option<Gate>, PlanFault> {
     let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().collect();
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let gate = freeze(&settings.workspace, lanes, &protect, &task.allow_edit, path);
-    let gate = gate.map_err(|fault| PlanFault { reason: fault.reason(), message: chain(&fault) })?;
+    let gate = gate.map_err(|fault| {
+        let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());
+        let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
+        PlanFault { reason: fault.reason(), message: format!("{}{way_out}", chain(&fault)) }
+    })?;
     Ok(Some(gate))
 }
 
@@ -110,12 +118,15 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The tools on offer, and the rules of all.
-fn tools_of(task: &Task) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
+fn tools_of(task: &Task, has_memory: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
     let mut offered = Vec::new();
     let mut rules = Vec::new();
     for tool in tool::TOOLS {
-        let allowed = tool.flags.tier <= task.tier && allow.is_match(tool.name) && !deny.is_match(tool.name);
+        let allowed = tool.flags.tier <= task.tier
+            && allow.is_match(tool.name)
+            && !deny.is_match(tool.name)
+            && (has_memory || !tool.needs_memory());
         if allowed {
             offered.push(tool.spec());
         }

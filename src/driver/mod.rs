@@ -14,6 +14,7 @@ mod failure;
 mod fold;
 mod inbox;
 mod interrupted;
+mod memory;
 mod perform;
 mod record;
 mod replay;
@@ -26,6 +27,7 @@ pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
+pub use memory::MemoryTerms;
 pub use record::Terms;
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
@@ -39,6 +41,7 @@ use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;
 use crate::task::{GateChoice, Task};
+use crate::tool::Mask;
 use bus::Bus;
 use drive::{Beginning, Drive};
 use futures_util::FutureExt;
@@ -74,6 +77,10 @@ pub struct Settings {
     pub jobs: usize,
     /// What runs go on from, if from anything.
     pub earlier: Option<Earlier>,
+    /// How runs remember; `None`: they recall nothing and leave nothing.
+    pub memory: Option<MemoryTerms>,
+    /// What no memory has in it.
+    pub secrets: Mask,
 }
 
 /// Runs tasks, one at a time.

@@ -2,7 +2,7 @@
 
 use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
-use super::{Settings, interrupted, report};
+use super::{Settings, interrupted, memory, report};
 use crate::chat::{FileChange, ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::{Gate, Site};
@@ -12,7 +12,7 @@ use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
 use crate::store::{RunDir, StoreError, sha256, write_whole};
 use crate::task::{GateChoice, Task};
-use crate::tool::{Effect, HostSettings, Tool, ToolHost, ToolRequest};
+use crate::tool::{Effect, HostError, HostSettings, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -98,8 +98,7 @@ impl Hands {
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
         let gate = gate.map_err(|fault| format!("{}: {}", path.display(), chain(&fault)))?;
-        let settings = host_settings(&self.task, &self.settings, Some(&gate), self.run_dir.outputs());
-        let host = ToolHost::new(settings).map_err(|error| chain(&error))?;
+        let host = tool_host(&self.task, &self.settings, Some(&gate), &self.run_dir).map_err(|error| chain(&error))?;
         host.recall(changes);
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let _first = self.ready.set(Ready { gate, host: Arc::new(host) });
@@ -115,7 +114,7 @@ impl Hands {
                 Ok(briefing) => briefing,
                 Err(fault) => return failed(fault.reason, fault.message),
             };
-            let host = match ToolHost::new(host_settings(&task, &settings, gate.as_deref(), run_dir.outputs())) {
+            let host = match tool_host(&task, &settings, gate.as_deref(), &run_dir) {
                 Ok(host) => Arc::new(host),
                 Err(error) => return failed(Reason::PlanFailed, chain(&error)),
             };
@@ -276,16 +275,17 @@ fn could_not_judge(why: &str) -> Verdict {
     }
 }
 
-fn host_settings(task: &Task, settings: &Settings, gate: Option<&Gate>, outputs: PathBuf) -> HostSettings {
+fn tool_host(task: &Task, settings: &Settings, gate: Option<&Gate>, run: &RunDir) -> Result<ToolHost, HostError> {
     let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
-    HostSettings {
+    let host = HostSettings {
         root: settings.workspace.clone(),
-        outputs_dir: outputs,
+        outputs_dir: run.outputs(),
         protected: rules.cloned().collect(),
         allow_edit: task.allow_edit.clone(),
         files: task.files.clone(),
         env: settings.env.clone(),
         max_result: crate::limits::MAX_RESULT,
         shell_timeout: crate::limits::SHELL_TIMEOUT,
-    }
+    };
+    ToolHost::with_memory(host, memory::shelf(settings, Some(run.run())))
 }

@@ -1,7 +1,7 @@
 //! What the store is told of a run: at its beginning all that it takes to go on with it, at its end what it came to.
 
 use super::earlier::Earlier;
-use super::{JOURNAL_SCHEMA_VERSION, Settings};
+use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
 use crate::run::{Action, Charter, Event, TaskResult};
 use crate::store::{Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, sha256};
 use crate::task::Task;
@@ -26,6 +26,9 @@ pub struct Terms {
     /// What it goes on from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
+    /// How it remembers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryTerms>,
 }
 
 /// What the machine asked for after an event, as the record after it keeps it: enough to see that it is the same again.
@@ -89,8 +92,8 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, jobs, earlier, .. } = settings.clone();
-    let terms = Terms { task: task.clone(), protect, reports, jobs, earlier };
+    let Settings { protect, reports, jobs, earlier, memory, .. } = settings.clone();
+    let terms = Terms { task: task.clone(), protect, reports, jobs, earlier, memory };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })

@@ -1,6 +1,7 @@
 //! Writes the report: into the run's folder, and wherever the caller wants a copy. None stays that says a better end than the run had.
+//! What later runs may want to know of it is remembered.
 
-use super::Settings;
+use super::{Settings, memory};
 use crate::report::Report;
 use crate::run::TaskResult;
 use crate::store::{RunDir, StoreError, read_text, write_whole};
@@ -22,6 +23,7 @@ pub(super) fn save(
     run_dir: &RunDir,
     copies: &[PathBuf],
 ) -> Result<(), StoreError> {
+    memory::keep(result, task, settings);
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes())?;
     copies.iter().try_for_each(|path| write_whole(path, text.as_bytes()))

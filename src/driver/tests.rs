@@ -36,6 +36,8 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         protect: Vec::new(),
         reports: Vec::new(),
         earlier: None,
+        memory: Some(MemoryTerms::default()),
+        secrets: Mask::default(),
         jobs: 1,
     })
 }

@@ -1,9 +1,10 @@
 //! The facts that detection wants, gathered: names in a few folders, the texts of a few files, programs. Starts nothing. And
 //! the lane that came of it, written where the project's lanes are.
 
-use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, PROGRAMS, detect};
+use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, PROGRAMS, detect};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 const MOST_ENTRIES: usize = 5_000;
 /// Texts that are read.
 const MOST_TEXTS: usize = 100;
+/// Folders below that are looked into.
+const MOST_FOLDERS: usize = 50;
 
 /// A detected lane cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +49,14 @@ pub fn look(root: &Path, path: &str) -> Detected {
 /// # Errors
 /// When it cannot be told whether it defines any: lanes that cannot be read are lanes.
 pub fn look_if_no_lanes(root: &Path, path: &str) -> Result<Option<Detected>, StoreError> {
-    let has_lanes = holds(&root.join("lanes"), &["yaml", "yml"])?
+    Ok((!defines_lanes(root)?).then(|| look(root, path)))
+}
+
+/// Whether a project has files of lanes.
+pub(super) fn defines_lanes(root: &Path) -> Result<bool, StoreError> {
+    Ok(holds(&root.join("lanes"), &["yaml", "yml"])?
         || holds(&root.join(".fledge/lanes"), &["toml"])?
-        || !is_absent(&root.join("fledge.toml"))?;
-    Ok((!has_lanes).then(|| look(root, path)))
+        || !is_absent(&root.join("fledge.toml"))?)
 }
 
 /// Whether a folder holds files of these kinds, or what may be such a folder leads nowhere.
@@ -105,10 +112,21 @@ fn is_absent(path: &Path) -> Result<bool, StoreError> {
 }
 
 fn facts(root: &Path, path: &str) -> Facts {
-    let mut facts = Facts::default();
+    let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
+    let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
+    let programs: BTreeSet<String> = PROGRAMS.into_iter().filter(is_there).map(str::to_owned).collect();
+    let mut facts = facts_of(root, &programs);
+    for folder in below(root) {
+        let own = facts_of(&root.join(&folder), &programs);
+        facts.below.insert(folder, own);
+    }
+    facts
+}
+
+fn facts_of(root: &Path, programs: &BTreeSet<String>) -> Facts {
+    let mut facts = Facts { programs: programs.clone(), ..Facts::default() };
     for folder in FOLDERS {
-        let entries = fs::read_dir(root.join(folder)).into_iter().flatten().flatten().take(MOST_ENTRIES);
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let names = names_in(&root.join(folder)).into_iter();
         facts.paths.extend(names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
     }
     let mut read: Vec<&String> = facts.paths.iter().filter(|path| detect::is_read(path)).collect();
@@ -120,12 +138,29 @@ fn facts(root: &Path, path: &str) -> Facts {
             Err(error) => drop(facts.unreadable.insert(path.clone(), error.cause())),
         }
     }
-    let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
-    let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
-    facts.programs = PROGRAMS.into_iter().filter(is_there).map(str::to_owned).collect();
     let own = facts.paths.iter().filter(|path| detect::is_started(path) && may_start(&root.join(path)));
     facts.programs.extend(own.map(|path| format!("./{path}")));
     facts
+}
+
+/// The folders below that say what they are: the first of them, by name. Links are not followed.
+fn below(root: &Path) -> Vec<String> {
+    let folders_in = |outer: &str| {
+        let path = |name: String| if outer.is_empty() { name } else { format!("{outer}/{name}") };
+        let is_folder = |path: &String| root.join(path).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let names = names_in(&root.join(outer)).into_iter().filter(|name| detect::is_looked_into(name));
+        names.map(path).filter(is_folder).collect::<BTreeSet<String>>()
+    };
+    let top = folders_in("");
+    let inner = GATHERING.into_iter().filter(|name| top.contains(*name)).flat_map(folders_in);
+    let says_what_it_is = |folder: &String| MARKERS.iter().any(|marker| root.join(folder).join(marker).is_file());
+    let all: BTreeSet<String> = top.iter().cloned().chain(inner).collect();
+    all.into_iter().filter(says_what_it_is).take(MOST_FOLDERS).collect()
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_ENTRIES);
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// Whether it is a program.
@@ -136,7 +171,7 @@ fn may_start(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
 
     fn folder(files: &[(&str, &str, u32)]) -> tempfile::TempDir {
@@ -164,10 +199,29 @@ mod tests {
         let expected = Facts {
             paths: set(&["Makefile", "a", "gradlew", "mvnw", "package.json"]),
             texts: BTreeMap::from([("Makefile".into(), "test:".into())]),
-            unreadable: BTreeMap::from([("package.json".into(), "not a regular file".into())]),
+            unreadable: BTreeMap::from([("package.json".into(), "it is a folder, not a regular file".into())]),
             programs: set(&["make", "./gradlew"]),
+            below: BTreeMap::new(),
         };
         assert_eq!(facts, expected);
+    }
+
+    #[test]
+    fn folders_below_are_looked_into_where_they_say_what_they_are() {
+        let project = folder(&[
+            ("web/package.json", "{}", 0o644),
+            ("services/api/go.mod", "", 0o644),
+            ("services/api/deep/go.mod", "", 0o644),
+            ("examples/a/Cargo.toml", "", 0o644),
+            ("vendor/Cargo.toml", "", 0o644),
+            (".hidden/Cargo.toml", "", 0o644),
+            ("a b/Cargo.toml", "", 0o644),
+            ("notes/x", "", 0o644),
+        ]);
+        symlink("web", project.path().join("link")).unwrap();
+        assert_eq!(below(project.path()), ["services/api", "web"]);
+        let facts = facts(project.path(), "");
+        assert_eq!(facts.below["web"].texts, BTreeMap::from([("package.json".into(), "{}".into())]));
     }
 
     #[test]

@@ -2,42 +2,37 @@
 //! here, before a cent is spent.
 
 use super::Gate;
-use super::detection::{look_if_no_lanes, remarks};
+use super::detection::{self, look_if_no_lanes};
+use super::pages::{LANES, TOML, astray, book};
 use super::protected::protection;
 use super::seal::Seal;
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Book, Lane, LaneFault, Remark, Step};
-use crate::limits::MAX_SOURCE;
+use crate::lane::{Lane, LaneFault, Remark, Step};
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
-use crate::yaml::Problem;
-use std::collections::BTreeSet;
-use std::io;
+use crate::yaml::{Problem, listed, nearest};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Tasks and lanes of a project that has them all in one file.
-const TOML: &str = "fledge.toml";
-/// Where files of that form lie that were brought in from elsewhere.
-const IMPORTED: &str = ".fledge/lanes";
-/// The most remarks on its file that a lane is run with.
+/// The most remarks on files that a lane is run with, or lanes are listed with.
 const MOST_NOTES: usize = 5;
 
 /// The gate cannot be frozen.
 #[derive(Debug, thiserror::Error)]
 pub enum GateFault {
     /// A lane that is not there.
-    #[error("there is no lane `{lane}` in {folder}{}{}", hint(.known), remarks(.left_out))]
+    #[error("there is no lane `{lane}` in {places}{}{}", meant(lane, .known), detection::remarks(.remarks))]
     UnknownLane {
         /// Its name.
         lane: String,
         /// Where it was looked for.
-        folder: String,
+        places: String,
         /// The lanes that are there.
         known: Vec<String>,
-        /// What detection could not use, where there are no lanes at all.
-        left_out: Vec<String>,
+        /// What may explain it: files that are not read as lanes, tables that are not read, what detection could not use.
+        remarks: Vec<String>,
     },
     /// A lane that is wrong.
     #[error(transparent)]
@@ -74,12 +69,16 @@ impl GateFault {
     }
 }
 
-fn hint(known: &[String]) -> String {
+/// The lane that was most likely meant, and those that there are.
+fn meant(lane: &str, known: &[String]) -> String {
     if known.is_empty() {
-        ": there are no lanes at all; write one, or skip verification with `lane: false` or --no-verify".into()
-    } else {
-        format!(": it has {}", known.join(", "))
+        return ": there are no lanes at all; write lanes/verify.yaml, one step is enough".into();
     }
+    let names = || known.iter().map(String::as_str);
+    let stem = Path::new(lane).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(); // of a path to its file
+    let near = names().find(|name| *name == stem).or_else(|| nearest(lane, names()));
+    let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    format!("{near}: it has {}", listed(names()))
 }
 
 /// Freezes the gate of these lanes in the workspace at `root`. `path` is the search path that steps will have.
@@ -96,7 +95,7 @@ pub fn freeze(
     let loaded = lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
     let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
     for lane in &lanes {
-        can_run(root, lane, path)?;
+        can_run(root, lane, path, &lane.always_run())?;
     }
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
     let protection = protection(&lanes, root, protect, allow_edit)?;
@@ -122,36 +121,68 @@ pub struct Loaded {
 /// # Errors
 /// When it is not there or is wrong.
 pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
-    let book = book(root)?;
+    let book = book(root);
     if book.has(name) {
-        let mut notes: Vec<String> = book.warnings_of(name).iter().map(ToString::to_string).collect();
-        let more = notes.len().saturating_sub(MOST_NOTES);
-        notes.truncate(MOST_NOTES);
-        notes.extend((more > 0).then(|| format!("and {more} more: `fledge lanes validate` has them all")));
-        return Ok(Loaded { lane: book.lane(name)?, notes });
+        return Ok(Loaded { lane: book.lane(name)?, notes: few(&book.warnings_of(name)) });
     }
     let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
+    let mut remarks = few(book.general_warnings().chain(&astray(root, !known.is_empty())));
     if let Some(mut detected) = look_if_no_lanes(root, path)? {
         if name == DETECTED_LANE && !detected.is_empty() {
-            let note = "there are no lanes: this one was detected; keep it with `fledge lanes init`";
-            detected.remarks.insert(0, note.into());
-            return Ok(Loaded { lane: detected.lane()?, notes: detected.remarks });
+            remarks.insert(0, "there are no lanes: this one was detected; keep it with `fledge lanes init`".into());
+            remarks.append(&mut detected.remarks);
+            return Ok(Loaded { lane: detected.lane()?, notes: remarks });
         }
         known.extend((!detected.is_empty()).then(|| format!("{DETECTED_LANE} (detected)")));
         left_out = detected.remarks;
     }
-    let folder = if root.join(TOML).exists() { root.to_owned() } else { root.join("lanes") };
-    Err(GateFault::UnknownLane { lane: name.into(), folder: folder.display().to_string(), known, left_out })
+    remarks.append(&mut left_out);
+    let toml = if root.join(TOML).exists() { format!(" or {TOML}") } else { String::new() };
+    let places = format!("{LANES}/{toml} of {}", root.display());
+    Err(GateFault::UnknownLane { lane: name.into(), places, known, remarks })
 }
 
-/// The names of the project's lanes, sorted.
+/// The first remarks, and how many more there are.
+fn few<'r>(remarks: impl IntoIterator<Item = &'r Remark>) -> Vec<String> {
+    let mut notes: Vec<String> = remarks.into_iter().map(ToString::to_string).collect();
+    let more = notes.len().saturating_sub(MOST_NOTES);
+    notes.truncate(MOST_NOTES);
+    notes.extend((more > 0).then(|| format!("and {more} more: `fledge lanes validate` has them all")));
+    notes
+}
+
+/// The lanes of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Those that are right, by name.
+    pub lanes: Vec<Lane>,
+    /// Whether they were detected and are not the project's own word.
+    pub is_detected: bool,
+    /// What is wrong with the others, and with files that do not say which there are.
+    pub fault: LaneFault,
+    /// For people: what is strange about the files as a whole, and what detection left out.
+    pub remarks: Vec<String>,
+}
+
+/// Reads all lanes of the project at `root`, or detects one where it defines none. `path` is the search path that steps will have.
 ///
 /// # Errors
-/// When a file of theirs cannot be read, or does not say which there are.
-pub fn names(root: &Path) -> Result<Vec<String>, GateFault> {
-    let book = book(root)?;
-    book.is_whole()?;
-    Ok(book.names().map(ToOwned::to_owned).collect())
+/// When it cannot be told whether it defines any.
+pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
+    let book = book(root);
+    let (lanes, fault) = book.all();
+    let has_lanes = book.names().next().is_some() || !book.is_whole();
+    let remarks = few(book.general_warnings().chain(&astray(root, has_lanes)));
+    let mut listed = Listed { lanes, is_detected: false, fault, remarks };
+    let detected = if has_lanes { None } else { look_if_no_lanes(root, path)? };
+    if let Some(mut detected) = detected {
+        listed.remarks.append(&mut detected.remarks);
+        if !detected.is_empty() {
+            listed.is_detected = true;
+            listed.lanes.push(detected.lane()?);
+        }
+    }
+    Ok(listed)
 }
 
 /// All lanes of a project, and all that there is to say about their files.
@@ -166,133 +197,56 @@ pub struct Checked {
 }
 
 /// Reads and compiles all lanes of the project at `root`. `path` is the search path that steps will have.
-///
-/// # Errors
-/// When a file of theirs cannot be read.
-pub fn check(root: &Path, path: &str) -> Result<Checked, GateFault> {
-    let book = book(root)?;
+/// What cannot be read is among the problems.
+pub fn check(root: &Path, path: &str) -> Checked {
+    let book = book(root);
     let (lanes, problems, mut warnings) = book.check();
+    warnings.extend(astray(root, !lanes.is_empty() || !problems.is_empty()));
     for lane in &lanes {
-        for (step, why) in missing(root, lane, path) {
-            let message = format!("step `{}` of lane `{}` cannot run here: {why}", step.name, lane.name);
+        let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
+            lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
+        }
+        for step in lane.steps.iter().filter(|step| step.is_deaf_to_failures()) {
+            let why = "has several lines, of which only the last one's failure counts (begin with `set -e`)";
+            lacking.entry(why.into()).or_default().push(&step.name);
+        }
+        for (why, steps) in lacking {
+            let steps = match steps.as_slice() {
+                [step] => format!("step `{step}`"),
+                steps => format!("steps {}", listed(steps.iter().copied())),
+            };
+            let message = format!("{steps} of lane `{}` {why}", lane.name);
             let problem = Problem { place: None, message, hint: None };
             let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
             warnings.push(Remark { path, lane: Some(lane.name.clone()), problem });
         }
     }
-    Ok(Checked { lanes, problems, warnings })
+    Checked { lanes, problems, warnings }
 }
 
-/// Reads all that the project says about lanes: `lanes/*.yaml`, the tasks of `fledge.yaml`, `fledge.toml`, and what was imported
-/// into `.fledge/lanes`.
-fn book(root: &Path) -> Result<Book, GateFault> {
-    let mut book = Book::default();
-    let read = |path: &str| store::read_text(&root.join(path), MAX_SOURCE);
-    if let Some(text) = read("fledge.yaml")? {
-        book.add_tasks("fledge.yaml", &text);
-    }
-    add_lanes(root, &mut book)?;
-    if let Some(text) = read(TOML)? {
-        book.add_toml(TOML, &text);
-    }
-    for file in files(&root.join(IMPORTED))?.iter().filter(|file| file.ends_with(".toml") && !file.starts_with('.')) {
-        let path = format!("{IMPORTED}/{file}");
-        if let Some(text) = read(&path)? {
-            book.add_imported(&path, &text);
-        }
-    }
-    Ok(book)
-}
-
-/// Adds the lanes of the folder `lanes`. A file that cannot be read is a problem of its lane; what only looks like one is said.
-fn add_lanes(root: &Path, book: &mut Book) -> Result<(), GateFault> {
-    let files = files(&root.join("lanes"))?;
-    // In this order, so that of two files of one name `.yaml` is the later one and counts.
-    for file in files.iter().rev() {
-        let path = format!("lanes/{file}");
-        let name = file.strip_suffix(".yml").or_else(|| file.strip_suffix(".yaml"));
-        let Some(name) = name.filter(|name| is_plain(name)) else {
-            if let Some((why, hint)) = stray(&root.join(&path)) {
-                book.add_stray(&path, why, hint);
-            }
-            continue;
-        };
-        if file.ends_with(".yml") && files.contains(&format!("{name}.yaml")) {
-            book.add_stray(
-                &path,
-                &format!("lane `{name}` is also in lanes/{name}.yaml, and that one is used"),
-                "remove one of them",
-            );
-            continue;
-        }
-        match store::read_text(&root.join(&path), MAX_SOURCE) {
-            Ok(Some(text)) => book.add_lane(name, &path, &text),
-            Ok(None) => book.add_unreadable(name, &path, "it is a link that leads nowhere"),
-            Err(error) => book.add_unreadable(name, &path, &error.cause()),
-        }
-    }
-    Ok(())
-}
-
-/// Why something in the folder of lanes is no lane although it looks like one, and what to do.
-fn stray(path: &Path) -> Option<(&'static str, &'static str)> {
-    let is_yaml = |path: &Path| {
-        let ending = path.extension().unwrap_or_default();
-        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        !is_hidden && (ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml"))
-    };
-    if is_yaml(path) {
-        let hint = "a lane is `<name>.yaml`, its name made of letters, digits, `-`, `_` and `.`";
-        return Some(("this file is not read", hint));
-    }
-    let inside = || std::fs::read_dir(path).into_iter().flatten().flatten().any(|entry| is_yaml(&entry.path()));
-    (path.is_dir() && inside()).then_some(("files in this folder are not read", "put lanes into `lanes` itself"))
-}
-
-/// The names in a folder, sorted; none where there is no folder.
-fn files(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let fail = |error| StoreError::new("read", folder, error);
-    let is_none = |error: &io::Error| match error.kind() {
-        io::ErrorKind::NotFound => folder.symlink_metadata().is_err(), // else a link that leads nowhere
-        kind => kind == io::ErrorKind::NotADirectory,
-    };
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries.collect::<io::Result<Vec<_>>>().map_err(fail)?,
-        Err(error) if is_none(&error) => Vec::new(),
-        Err(error) => return Err(fail(error)),
-    };
-    let mut files: Vec<String> = entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    files.sort();
-    Ok(files)
-}
-
-/// Whether a text can name a lane: the name of a file without its ending, neither hidden nor leading elsewhere.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
-}
-
-/// Whether a lane's steps have what is plain to see that they need: the program that a command begins with. Steps that only run
-/// under a condition are not asked.
+/// Whether the steps of a lane that run, by their number, have what is plain to see that they need: the program that a command begins
+/// with. Asked are those before which nothing runs: an earlier step may bring what a later one needs.
 ///
 /// # Errors
 /// The first step that cannot run.
-pub fn can_run(root: &Path, lane: &Lane, path: &str) -> Result<(), GateFault> {
-    let lacking = missing(root, lane, path).into_iter().next();
-    lacking.map_or(Ok(()), |(step, why)| {
+pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<(), GateFault> {
+    let is_first = |number| !lane.before(number).iter().any(|before| runs.get(*before).is_none_or(|runs| *runs));
+    let lacking = missing(root, lane, path, runs).into_iter().find(|(number, ..)| is_first(*number));
+    lacking.map_or(Ok(()), |(_, step, why)| {
         Err(GateFault::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why })
     })
 }
 
-/// The steps that always run and cannot, each with what it lacks. Of a later step only a program that no earlier one can make is
-/// asked for: one that is looked up in the search path.
-fn missing<'l>(root: &Path, lane: &'l Lane, path: &str) -> Vec<(&'l Step, String)> {
+/// The steps that run and, as things are, cannot, each with its number and what it lacks.
+fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(usize, &'l Step, String)> {
     let lacks = |(number, step): (usize, &'l Step)| {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let made_before = if number == 0 { made_by_nobody(root, step) } else { None };
-        made_before.or_else(|| not_in_path(step, path)).map(|why| (step, why))
+        made_before.or_else(|| not_in_path(step, path)).map(|why| (number, step, why))
     };
-    let always = lane.steps.iter().enumerate().zip(lane.always_run()).filter(|(_, always)| *always);
-    always.filter_map(|(step, _)| lacks(step)).collect()
+    let run = lane.steps.iter().enumerate().zip(runs).filter(|(_, runs)| **runs);
+    run.filter_map(|(step, _)| lacks(step)).collect()
 }
 
 /// The folder or the program by path that the first step of a lane lacks.
@@ -307,7 +261,8 @@ fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
 
 fn not_in_path(step: &Step, path: &str) -> Option<String> {
     let shell = if step.has_plain_shell() { None } else { step.shell.first().map(String::as_str) };
-    let program = shell.or_else(|| step.program()).filter(|program| !program.contains('/'))?;
+    let own = || step.program().filter(|_| step.is_one_program()); // after `||` or in a pipe, its absence may not count
+    let program = shell.or_else(own).filter(|program| !program.contains('/'))?;
     let is_there = std::env::split_paths(path).any(|folder| folder.join(program).is_file());
     (!is_there).then(|| format!("there is no program `{program}` in PATH ({path})"))
 }

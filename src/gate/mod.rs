@@ -8,11 +8,12 @@ mod detection;
 mod feedback;
 mod freeze;
 mod kept;
+mod pages;
 mod protected;
 mod seal;
 
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
-pub use freeze::{Checked, GateFault, Loaded, can_run, check, freeze, load, names};
+pub use freeze::{Checked, GateFault, Listed, Loaded, can_run, check, freeze, list, load};
 pub use kept::ThawFault;
 pub use seal::{Difference, Seal};
 

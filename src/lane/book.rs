@@ -24,6 +24,19 @@ impl fmt::Display for LaneFault {
 
 impl std::error::Error for LaneFault {}
 
+impl LaneFault {
+    pub(super) fn merge(&mut self, other: &Self) {
+        other.files.iter().for_each(|(path, problems)| self.files.entry(path.clone()).or_default().merge(problems));
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
+        let all =
+            self.files.iter().map(|(path, problems)| problems.sorted().into_iter().map(move |one| remark(path, one)));
+        all.flatten().collect()
+    }
+}
+
 /// Something about a file of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
@@ -41,13 +54,14 @@ impl fmt::Display for Remark {
     }
 }
 
-/// A project's lanes and tasks. A file, lane or task that is wrong is only a problem for the lanes that need it; one that hides
-/// which there are is a problem for all.
+/// A project's lanes and tasks. A file, lane or task that is wrong is only a problem for the lanes that need it. One that hides
+/// which there are is a problem for what it may define: names that are not found, and those that only later files have.
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     pub(super) lanes: BTreeMap<String, Chapter>,
     /// Tasks for all lanes.
     pub(super) tasks: BTreeMap<String, Shared>,
+    /// Files that do not say which lanes and tasks there are, and why.
     broken: BTreeMap<String, Problems>,
     warnings: Vec<Remark>,
 }
@@ -62,6 +76,8 @@ pub(super) struct Chapter {
     pub(super) draft: Option<Draft>,
     /// What is wrong with it.
     pub(super) problems: Problems,
+    /// Whether a broken file that counts before its own may define it.
+    pub(super) is_doubtful: bool,
 }
 
 /// A task for all lanes, and the file that it stands in.
@@ -69,20 +85,27 @@ pub(super) struct Chapter {
 pub(super) struct Shared {
     pub(super) path: String,
     pub(super) task: Result<Task, Problems>,
+    /// Whether a broken file that counts before its own may define it.
+    pub(super) is_doubtful: bool,
 }
 
 impl Book {
     /// Adds the YAML file of a lane. A later one of the same name takes its place.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
         let (draft, problems) = file::draft(text);
-        let chapter = Chapter { path: path.to_owned(), place: None, draft, problems };
+        let chapter = Chapter { path: path.to_owned(), place: None, draft, problems, is_doubtful: false };
         self.lanes.insert(name.to_owned(), chapter);
     }
 
     /// Adds a lane whose file cannot be read, and why: a problem for those that need it.
-    pub fn add_unreadable(&mut self, name: &str, path: &str, why: &str) {
-        let problems = Problem { place: None, message: format!("cannot be read: {why}"), hint: None }.into();
-        self.lanes.insert(name.to_owned(), Chapter { path: path.to_owned(), place: None, draft: None, problems });
+    pub fn add_unreadable(&mut self, name: &str, path: &str, why: Problem) {
+        let (path, problems) = (path.to_owned(), why.into());
+        self.lanes.insert(name.to_owned(), Chapter { path, place: None, draft: None, problems, is_doubtful: false });
+    }
+
+    /// Adds a file or folder of several lanes or tasks that cannot be read, and why. In its turn: what is added later, it may define.
+    pub fn add_broken(&mut self, path: &str, why: Problem) {
+        self.broken.insert(path.to_owned(), why.into());
     }
 
     /// Adds that something which looks like a file of lanes is not read as one.
@@ -94,9 +117,10 @@ impl Book {
     /// Adds the `tasks:` of a YAML file that has other things too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
         match file::tasks(text) {
-            Ok(tasks) => {
-                let shared = |task| Shared { path: path.to_owned(), task: Ok(task) };
-                self.tasks.extend(tasks.unwrap_or_default().into_iter().map(|(name, task)| (name, shared(task))));
+            Ok((tasks, warnings)) => {
+                self.warn(path, None, &warnings);
+                let shared = |task| Shared { path: path.to_owned(), task: Ok(task), is_doubtful: false };
+                self.tasks.extend(tasks.into_iter().map(|(name, task)| (name, shared(task))));
             }
             Err(problems) => drop(self.broken.insert(path.to_owned(), problems)),
         }
@@ -117,7 +141,7 @@ impl Book {
             Ok(page) => page,
             Err(problems) => return drop(self.broken.insert(path.to_owned(), problems)),
         };
-        let mut about = warnings;
+        let (mut about, is_doubtful) = (warnings, !self.broken.is_empty());
         for (name, read) in tasks {
             if let Some(first) = self.tasks.get(&name) {
                 about.merge(&overlap(says_so, "task", &name, read.place, &first.path));
@@ -125,7 +149,7 @@ impl Book {
             }
             about.merge(&read.warnings);
             let task = read.what.filter(|_| read.problems.is_empty()).ok_or(read.problems);
-            self.tasks.insert(name, Shared { path: path.to_owned(), task });
+            self.tasks.insert(name, Shared { path: path.to_owned(), task, is_doubtful });
         }
         self.warn(path, None, &about);
         for (name, read) in lanes {
@@ -135,8 +159,8 @@ impl Book {
                 continue;
             }
             self.warn(path, Some(&name), &read.warnings);
-            let (place, problems) = (Some(read.place), read.problems);
-            self.lanes.insert(name, Chapter { path: path.to_owned(), place, draft: read.what, problems });
+            let (path, place, problems) = (path.to_owned(), Some(read.place), read.problems);
+            self.lanes.insert(name, Chapter { path, place, draft: read.what, problems, is_doubtful });
         }
     }
 
@@ -165,19 +189,35 @@ impl Book {
     /// # Errors
     /// Every problem of every file that the lane needs.
     pub fn lane(&self, name: &str) -> Result<Lane, LaneFault> {
-        self.is_whole()?;
         compile(self, name)
     }
 
-    /// Whether it is known which lanes there are, and which tasks for all of them.
-    ///
-    /// # Errors
-    /// What is wrong with files that do not say.
-    pub fn is_whole(&self) -> Result<(), LaneFault> {
-        if self.broken.is_empty() { Ok(()) } else { Err(LaneFault { files: self.broken.clone() }) }
+    /// Whether every file says which lanes and tasks there are.
+    pub fn is_whole(&self) -> bool {
+        self.broken.is_empty()
     }
 
-    /// What is strange about a lane, about the file that it stands in, and about how it includes others.
+    /// What is wrong with those that do not.
+    pub(super) fn doubts(&self) -> LaneFault {
+        LaneFault { files: self.broken.clone() }
+    }
+
+    /// All lanes that are right; what is wrong with the others, and with files that do not say which there are.
+    pub fn all(&self) -> (Vec<Lane>, LaneFault) {
+        let (mut lanes, mut fault) = (Vec::new(), self.doubts());
+        for name in self.lanes.keys() {
+            compile(self, name).map_or_else(|other| fault.merge(&other), |lane| lanes.push(lane));
+        }
+        (lanes, fault)
+    }
+
+    /// What is strange about the files as a whole: of what is written there in vain, and of what is no lane although it looks like one.
+    pub fn general_warnings(&self) -> impl Iterator<Item = &Remark> {
+        self.warnings.iter().filter(|warning| warning.lane.is_none())
+    }
+
+    /// What is strange about a lane, about the file that it stands in, and about how it includes others; and which files do not say
+    /// what there is.
     pub fn warnings_of(&self, lane: &str) -> Vec<Remark> {
         let path = self.path_of(lane);
         let is_about = |warning: &&Remark| match &warning.lane {
@@ -185,21 +225,15 @@ impl Book {
             None => Some(warning.path.as_str()) == path,
         };
         let own = self.warnings.iter().filter(is_about).cloned();
-        own.chain(inclusion::without_effect(self, lane)).collect()
+        let broken = self.doubts().remarks();
+        broken.into_iter().chain(own).chain(inclusion::without_effect(self, lane)).collect()
     }
 
     /// All lanes that are right; everything that is wrong, also with tasks that no lane has; everything that is strange.
     pub fn check(&self) -> (Vec<Lane>, Vec<Remark>, Vec<Remark>) {
-        let (mut lanes, mut fault, mut warnings) = (Vec::new(), LaneFault::default(), self.warnings.clone());
-        let mut merge = |other: &BTreeMap<String, Problems>| {
-            other.iter().for_each(|(path, problems)| fault.files.entry(path.clone()).or_default().merge(problems));
-        };
-        merge(&self.broken);
-        for name in self.lanes.keys() {
-            compile(self, name).map_or_else(|other| merge(&other.files), |lane| lanes.push(lane));
-        }
+        let ((lanes, mut fault), mut warnings) = (self.all(), self.warnings.clone());
         if let Err(other) = self.all_tasks() {
-            merge(&other.files);
+            fault.merge(&other);
         }
         for (name, chapter) in &self.lanes {
             if let (Some(place), Some(Draft { description, .. })) = (chapter.place, &chapter.draft)
@@ -212,11 +246,7 @@ impl Book {
         }
         warnings.extend(self.lanes.keys().flat_map(|lane| inclusion::in_one(self, lane)));
         warnings.sort_by(|a, b| (&a.path, a.problem.place).cmp(&(&b.path, b.problem.place)));
-        let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
-        let problems = |(path, problems): (&String, &Problems)| -> Vec<Remark> {
-            problems.sorted().into_iter().map(|problem| remark(path, problem)).collect()
-        };
-        (lanes, fault.files.iter().flat_map(problems).collect(), warnings)
+        (lanes, fault.remarks(), warnings)
     }
 
     /// A lane of every task, to see whether they can be run.
@@ -234,8 +264,8 @@ impl Book {
         };
         let draft = Draft { form: Form::Toml, items: self.tasks.keys().map(item).collect(), ..Draft::default() };
         let mut book = self.clone();
-        let chapter = Chapter { path: String::new(), place: None, draft: Some(draft), problems: Problems::default() };
-        book.lanes.insert(String::new(), chapter);
+        let (path, draft, problems) = (String::new(), Some(draft), Problems::default());
+        book.lanes.insert(String::new(), Chapter { path, place: None, draft, problems, is_doubtful: false });
         compile(&book, "").map(drop)
     }
 }

@@ -160,7 +160,7 @@ impl Course {
             }
             status => status,
         };
-        if self.fail_fast && is_failure(status) {
+        if self.fail_fast && status.is_failure() {
             self.halt.get_or_insert(Halt::Failure);
         }
         let mut orders = Vec::new();
@@ -214,7 +214,7 @@ impl Course {
 
     /// A step has its last status: those that waited for it come nearer, and those that need its success fall with it.
     fn settle(&mut self, number: usize, status: StepStatus, orders: &mut Vec<Order>) {
-        let mut settled = vec![(number, status, is_failure(status))];
+        let mut settled = vec![(number, status, status.is_failure())];
         while let Some((number, status, falls)) = settled.pop() {
             self.steps[number].at = At::Ended(status);
             self.open -= 1;
@@ -328,19 +328,6 @@ fn joints(lane: &Lane, steps: &mut [Plan]) -> Vec<Knot> {
         step.joints.iter().for_each(|joint| joints[*joint].steps.push(number));
     }
     joints
-}
-
-/// Whether this status ends a lane that ends at the first failure.
-fn is_failure(status: StepStatus) -> bool {
-    match status {
-        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => true,
-        StepStatus::Passed
-        | StepStatus::Flaky
-        | StepStatus::AllowedFailure
-        | StepStatus::Cancelled
-        | StepStatus::Skipped
-        | StepStatus::NotRun => false,
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The items of a lane's `steps` as they are written: what people number and name, and which commands each stands for.
 
 use super::Condition;
+use super::draft::{Item, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,4 +71,18 @@ pub struct Gather {
     /// The variables that its conditions see before those of the lane.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+}
+
+/// What people call an item, and what it is.
+pub(super) fn called(item: &Item) -> (String, EntryKind) {
+    let (name, kind) = match &item.kind {
+        Kind::Run(run) => (run.clone(), EntryKind::Inline),
+        Kind::Task(named) => (named.name.clone(), EntryKind::Task),
+        Kind::Lane(named) => (named.name.clone(), EntryKind::Lane),
+        Kind::Group(items) => {
+            let names: Vec<String> = items.iter().map(|item| called(item).0).collect();
+            (format!("parallel({})", names.join(", ")), EntryKind::Parallel)
+        }
+    };
+    (item.name.clone().unwrap_or(name), kind)
 }

@@ -1,15 +1,13 @@
 //! Reads a lane's file, strictly: everything that is wrong is found at once, each with its place and what to do about it.
 
 use super::draft::{Draft, Form, Item, Kind, Options, Task};
-use super::reading::{LONGEST_NAME, Reading};
+use super::reading::{LATER, LONGEST_NAME, Reading};
 use super::{Book, Lane, LaneFault};
 use crate::workspace::pattern::Patterns;
-use crate::yaml::{self, Node, Place, Problems, Table, Value};
+use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// Keys of a lane that belong to the gate and are not done yet.
-const LATER: [&str; 7] = ["room", "setup", "cache", "network", "canary", "writes", "include_ignored"];
 /// What can be said of a command, and so of a step that has one.
 const OPTIONS: [&str; 10] =
     ["shell", "dir", "env", "timeout", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
@@ -39,12 +37,20 @@ pub(super) fn draft(text: &str) -> (Option<Draft>, Problems) {
     }
 }
 
-/// Reads the `tasks:` of a file that has other things too; `None` when it has none.
-pub(super) fn tasks(text: &str) -> Result<Option<BTreeMap<String, Task>>, Problems> {
+/// Reads the `tasks:` of a file that has other things too, and says what of lanes is written there in vain.
+pub(super) fn tasks(text: &str) -> Result<(BTreeMap<String, Task>, Problems), Problems> {
     let mut reading = Reading::default();
-    let Node { value: Value::Map(entries), .. } = yaml::parse(text, 1)? else { return Ok(None) };
+    let Node { value: Value::Map(entries), .. } = yaml::parse(text, 1)? else { return Ok(Default::default()) };
     let tasks = entries.iter().find(|(key, _)| key.text == "tasks").map(|(_, node)| reading.tasks(node));
-    if reading.problems.is_empty() { Ok(tasks) } else { Err(reading.problems) }
+    for (key, _) in &entries {
+        let hint = match key.text.as_str() {
+            "lanes" | "steps" => "each lane is a file of its own: `lanes/<name>.yaml`",
+            "task" => "did you mean `tasks`?",
+            _ => continue,
+        };
+        reading.warnings.push(Problem::at(key.place, format!("`{}` is not read here", key.text)).hint(hint));
+    }
+    if reading.problems.is_empty() { Ok((tasks.unwrap_or_default(), reading.warnings)) } else { Err(reading.problems) }
 }
 
 impl Reading {
@@ -55,7 +61,7 @@ impl Reading {
             form: Form::Yaml,
             description: table.any_text("description", &mut self.problems).unwrap_or_default().to_owned(),
             fail_fast: table.flag("fail_fast", &mut self.problems),
-            timeout: table.duration("timeout", &mut self.problems),
+            timeout: self.time(&mut table, "timeout"),
             env: self.env(&mut table),
             jobs: jobs.and_then(|jobs| NonZeroUsize::new(usize::try_from(jobs).ok()?)),
             tasks: table.take("tasks").map(|node| self.tasks(node)).unwrap_or_default(),
@@ -80,7 +86,7 @@ impl Reading {
                 self.complain(node.place, format!("`{key}` is empty"), "add one step at least");
                 Vec::new()
             }
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Map(_) => {
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Map(_) | Value::Other(_) => {
                 let message = format!("expected `{key}` to be a list of steps, found {}", node.describe());
                 self.complain(node.place, message, "begin each step with `- `");
                 Vec::new()
@@ -89,7 +95,8 @@ impl Reading {
     }
 
     fn item(&mut self, node: &Node, in_group: bool) -> Option<Item> {
-        if let Some(text) = node.as_text() {
+        if !matches!(node.value, Value::Map(_)) {
+            let text = node.as_text().filter(|text| !text.trim().is_empty()).unwrap_or("a command");
             let hint = format!("write `- run: {}`", yaml::excerpt(text));
             self.complain(node.place, format!("expected a step, found {}", node.describe()), &hint);
             return None;
@@ -111,6 +118,7 @@ impl Reading {
                 self.complain(place, format!("`{key}` goes with a command"), "give it to the steps inside");
             }
         }
+        table.later(&LATER, &mut self.problems);
         self.finish(table);
         Some(Item { place: node.place, name, kind: kind.unwrap_or_else(Kind::unknown), needs, options })
     }
@@ -152,9 +160,9 @@ impl Reading {
             shell: self.shell(table),
             dir: self.dir(table, "dir"),
             env: self.env(table),
-            timeout: table.duration("timeout", &mut self.problems),
+            timeout: self.time(table, "timeout"),
             retries: retries.and_then(|retries| u32::try_from(retries).ok()),
-            retry_delay: table.duration("retry_delay", &mut self.problems),
+            retry_delay: self.time(table, "retry_delay"),
             when: self.when(table),
             changed: table.texts_where("changed", is_glob, &mut self.problems).unwrap_or_default(),
             allow_failure: table.flag("allow_failure", &mut self.problems).unwrap_or(false),

@@ -4,12 +4,30 @@
 use super::Condition;
 use super::condition::is_variable;
 use super::draft::{Form, Named, Task, When};
+use crate::duration::show_duration;
 use crate::yaml::{Node, Place, Problem, Problems, Table, Value, excerpt};
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 /// The longest name of a step, in characters.
 pub(super) const LONGEST_NAME: usize = 80;
+
+/// The longest time that can be written.
+pub(super) const LONGEST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Keys of lanes and steps that belong to the gate and are not done yet.
+#[rustfmt::skip]
+pub(super) const LATER: [&str; 12] = [
+    "room", "setup", "cache", "network", "canary", "writes", "include_ignored", "holdout", "baseline", "expect", "flaky", "sandbox",
+];
+/// What others call the keys of steps and tasks, and what they are called here.
+#[rustfmt::skip]
+const OTHERS: [(&str, &str); 20] = [
+    ("cmd", "run"), ("command", "run"), ("script", "run"), ("shell_command", "run"), ("cmds", "deps"), ("uses", "lane"),
+    ("run", "cmd"), ("command", "cmd"), ("script", "cmd"), ("desc", "description"), ("depends", "deps"),
+    ("depends_on", "needs"), ("depends_on", "deps"), ("if", "when"), ("cwd", "dir"), ("working-directory", "dir"),
+    ("continue-on-error", "allow_failure"), ("environment", "env"), ("timeout-minutes", "timeout"), ("needs", "deps"),
+];
 
 /// Something being read, and what there is to say about it.
 #[derive(Debug, Default)]
@@ -25,9 +43,13 @@ impl Reading {
         if let Some(cmd) = node.as_text().filter(|cmd| !cmd.trim().is_empty()) {
             return Some(Task { cmd: self.one_command("a task", cmd, node.place), ..Task::default() });
         }
-        if self.form == Form::Toml && !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, Value::Map(_)) {
             let message = format!("expected the task `{}` to be a command, found {}", excerpt(name), node.describe());
-            self.complain(node.place, message, "write `a = \"command\"`, or `[tasks.a]` with `cmd`");
+            let hint = match self.form {
+                Form::Yaml => "write `name: command`, or a map with `cmd`",
+                Form::Toml => "write `name = \"command\"`, or `[tasks.name]` with `cmd`",
+            };
+            self.complain(node.place, message, hint);
             return None;
         }
         let mut table = Table::open(node, &format!("the task `{}`", excerpt(name)), &mut self.problems)?;
@@ -82,6 +104,17 @@ impl Reading {
         }
     }
 
+    /// A duration that is not beyond all measure.
+    pub(super) fn time(&mut self, table: &mut Table<'_>, key: &str) -> Option<Duration> {
+        let place = table.take(key)?.place;
+        let time = table.duration(key, &mut self.problems)?;
+        if time > LONGEST_TIME {
+            let message = format!("`{key}`: {} is longer than a year", show_duration(time));
+            self.complain(place, message, "at most `365d`");
+        }
+        Some(time)
+    }
+
     pub(super) fn named(&mut self, table: &mut Table<'_>, key: &str) -> Option<Named> {
         let place = table.take(key)?.place;
         let name = table.text(key, &mut self.problems)?;
@@ -125,8 +158,8 @@ impl Reading {
     /// Says which keys are unknown: a fault in YAML, where nothing else ever read them.
     pub(super) fn finish(&mut self, table: Table<'_>) {
         match self.form {
-            Form::Yaml => table.finish(&mut self.problems),
-            Form::Toml => table.finish(&mut self.warnings),
+            Form::Yaml => table.finish_with(&OTHERS, &mut self.problems),
+            Form::Toml => table.finish_with(&OTHERS, &mut self.warnings),
         }
     }
 

@@ -10,6 +10,10 @@ const LONGEST: usize = 8 * 1024;
 pub(super) struct Lines {
     begun: Vec<u8>,
     newest: Option<Vec<u8>>,
+    /// Whether the begun line has grown since it was given.
+    has_grown: bool,
+    /// Whether what comes next is written over the begun line.
+    is_returned: bool,
 }
 
 impl Lines {
@@ -26,13 +30,13 @@ impl Lines {
         lines
     }
 
-    /// Takes a piece of output in, of whose lines only the last whole one counts.
+    /// Takes a piece of output in, of whose lines only the last whole one and the begun one count.
     pub(super) fn push_newest(&mut self, bytes: &[u8]) {
-        let Some(end) = memchr::memrchr(b'\n', bytes) else { return self.begin(bytes) };
+        let Some(end) = memchr::memrchr(b'\n', bytes) else { return self.write_over(bytes) };
         let whole = match memchr::memrchr(b'\n', &bytes[..end]) {
             Some(start) => &bytes[start + 1..end],
             None => {
-                self.begin(&bytes[..end]);
+                self.write_over(&bytes[..end]);
                 &self.begun
             }
         };
@@ -40,17 +44,34 @@ impl Lines {
         newest.clear();
         newest.extend_from_slice(&whole[..whole.len().min(LONGEST)]);
         self.begun.clear();
-        self.begin(&bytes[end + 1..]);
+        (self.has_grown, self.is_returned) = (false, false);
+        self.write_over(&bytes[end + 1..]);
     }
 
-    /// Gives the newest whole line, once.
+    /// Gives the begun line if there is something to be seen in it, else the newest whole one; each state once.
     pub(super) fn newest(&mut self) -> Option<String> {
-        self.newest.take().map(|line| clean(&line))
+        let whole = self.newest.take();
+        let begun = std::mem::take(&mut self.has_grown).then(|| clean(&self.begun));
+        begun.filter(|line| !line.trim().is_empty()).or_else(|| whole.map(|line| clean(&line)))
     }
 
     /// Gives the line that was begun and never ended.
     pub(super) fn rest(&mut self) -> Option<String> {
         if self.begun.is_empty() { None } else { self.take() }
+    }
+
+    /// The begun line goes on. Of what a carriage return writes over nothing is kept: a bar may be drawn for hours.
+    fn write_over(&mut self, piece: &[u8]) {
+        let Some(last) = piece.iter().rposition(|byte| *byte != b'\r') else {
+            self.is_returned |= !piece.is_empty();
+            return;
+        };
+        let start = memchr::memrchr(b'\r', &piece[..last]).map(|at| at + 1);
+        if self.is_returned || start.is_some() {
+            self.begun.clear();
+        }
+        self.begin(&piece[start.unwrap_or(0)..=last]);
+        (self.has_grown, self.is_returned) = (true, last + 1 < piece.len());
     }
 
     /// A line that is far too long is told up to there, and its rest is in the log.
@@ -80,16 +101,22 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lines_the_newest_whole_one_is_kept() {
+    fn of_many_lines_the_newest_is_kept_whole_or_not() {
         let mut lines = Lines::default();
         for (piece, newest) in [
-            ("one", None),
+            ("one", Some("one")),
+            ("", None),
             ("\n", Some("one")),
-            ("two\nthree\nfo", Some("three")),
+            ("two\nthree\nfo", Some("fo")),
             ("ur\nfive\n", Some("five")),
-            ("six", None),
+            ("six", Some("six")),
             (" and\n\n", Some("")),
-            ("seven\neight", Some("seven")),
+            ("seven\n \x1b[0m", Some("seven")),
+            ("\n10%\r", Some("10%")),
+            ("\r", None),
+            ("50%\r60%\r\r", Some("60%")),
+            ("\r\n", Some("60%")),
+            ("seven\neight", Some("eight")),
         ] {
             lines.push_newest(piece.as_bytes());
             assert_eq!(lines.newest().as_deref(), newest, "{piece}");
@@ -104,5 +131,9 @@ mod tests {
             assert_eq!(lines.push(&[b'x'; 4096]), Vec::<String>::new());
         }
         assert_eq!(lines.push(b"\nnext\n"), ["x".repeat(LONGEST), "next".into()]);
+        for bar in 0..1000 {
+            lines.push_newest(format!("{}{bar}\r", "x".repeat(4096)).as_bytes());
+        }
+        assert_eq!(lines.newest(), Some("x".repeat(4096) + "999"));
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 pub enum Listen {
     /// Every line, in order. A flood costs the listener's time for each.
     Lines,
-    /// The newest whole line, at most ten times a second: for a screen. A flood costs next to nothing.
+    /// The newest line, whole or only begun, at most ten times a second: for a screen. A flood costs next to nothing.
     LastLine,
 }
 
@@ -58,9 +58,12 @@ impl<'a> Teller<'a> {
 
     /// Tells what was not told, at the end of the output.
     pub(super) fn finish(self) {
-        self.tell_newest();
-        let rest = self.lines.into_inner().unwrap_or_else(PoisonError::into_inner).rest();
-        rest.into_iter().for_each(self.tell);
+        let mut lines = self.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let last = match self.listen {
+            Listen::Lines => lines.rest(),
+            Listen::LastLine => lines.newest(),
+        };
+        last.into_iter().for_each(self.tell);
     }
 
     fn tell_newest(&self) {

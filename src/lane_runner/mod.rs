@@ -21,7 +21,7 @@ pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Order, Step};
 use crate::limits::{GRACE, LOG_LIMIT};
-use crate::process::{self, End, Ended, Invocation};
+use crate::process::{self, End, Ended, Invocation, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -38,7 +38,7 @@ pub struct Room {
     /// The directory that steps start in, and that their `dir` is relative to.
     pub root: PathBuf,
     /// The environment of every step; the lane's and the step's own variables win over it. Nothing else is inherited.
-    pub env: Vec<(String, String)>,
+    pub env: Variables,
     /// The directory for the logs, one file for each try of a step.
     pub log_dir: PathBuf,
     /// How many steps may run at a time, if the lane does not say.
@@ -54,7 +54,7 @@ pub struct Room {
 impl Room {
     /// A room in which every step runs, none is known to take longer than another, and every line is told.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
-        Self { root, env, log_dir, jobs, left_out: Vec::new(), expected: Vec::new(), listen: Listen::Lines }
+        Self { root, env: env.into(), log_dir, jobs, left_out: Vec::new(), expected: Vec::new(), listen: Listen::Lines }
     }
 }
 
@@ -193,7 +193,7 @@ async fn run_step(
     let forgotten =
         report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
     let invocation = invocation(lane, step, room, &log);
-    let path = invocation.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let variables = invocation.env.clone();
     let on_output = |bytes: &[u8]| teller.take(bytes);
     let ended = if unrun::leads_out(room, step) {
         let why = format!("the directory `{}` leads out of the project", invocation.dir.display());
@@ -206,7 +206,7 @@ async fn run_step(
         }
     };
     teller.finish();
-    let unrun = unrun::judge(room, step, &path.unwrap_or_default(), &ended);
+    let unrun = unrun::judge(room, step, &variables, &ended);
     let tests = report.map(|(junit, place)| {
         let place = place
             .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
@@ -218,14 +218,12 @@ async fn run_step(
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
-    let pairs = |(name, value): (&String, &String)| (name.clone(), value.clone());
-    let own = lane.env.iter().chain(&step.env).map(pairs);
     let mut words = step.shell.iter().cloned();
     Invocation {
         program: words.next().unwrap_or_else(|| "/bin/sh".into()),
         args: words.chain([step.run.clone()]).collect(),
         dir: step.dir.as_ref().map_or_else(|| room.root.clone(), |dir| room.root.join(dir)),
-        env: room.env.iter().cloned().chain(own).collect(),
+        env: room.env.with(lane.env.iter().chain(&step.env)),
         timeout: step.timeout,
         grace: GRACE,
         log: Some(log.to_owned()),

@@ -3,7 +3,7 @@
 
 use super::Room;
 use crate::lane::Step;
-use crate::process::{End, Ended};
+use crate::process::{End, Ended, Variables};
 use crate::verdict::StepStatus;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -24,9 +24,9 @@ const LONGEST_NAME: usize = 100;
 /// What stands before it, in zsh.
 const BEFORE: [&str; 3] = [": command not found: ", ": no such file or directory: ", ": permission denied: "];
 
-/// What a step comes to that could not be started, or whose shell says that it could not start something, and why. `path` is the
-/// step's search path.
-pub(super) fn judge(room: &Room, step: &Step, path: &str, ended: &Ended) -> Option<(StepStatus, String)> {
+/// What a step comes to that could not be started, or whose shell says that it could not start something, and why. `variables`
+/// are the step's, with its search path.
+pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &Ended) -> Option<(StepStatus, String)> {
     match &ended.end {
         End::NotStarted(why) => {
             let is_the_projects = lacks_its_own(room, step);
@@ -34,6 +34,7 @@ pub(super) fn judge(room: &Room, step: &Step, path: &str, ended: &Ended) -> Opti
         }
         End::Exited(code @ (126 | 127)) => {
             let output = ended.output.text(2048);
+            let path = variables.get("PATH").unwrap_or_default();
             let name = named(&output).filter(|name| is_name(name));
             let is_all = |name| step.is_one_program() && step.program() == Some(name);
             let is_missing = name.is_some_and(|name| is_all(name) && is_nowhere(room, path, name));

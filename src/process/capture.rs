@@ -10,6 +10,8 @@ use tokio::net::unix::pipe::Receiver;
 
 /// Bytes kept of each end.
 const KEPT: usize = 64 * 1024;
+/// Room for the first piece. Most outputs are small, and much room at once would cost each step more than its reading.
+const FIRST: usize = 4 * 1024;
 
 /// The two ends of a step's output. They never overlap; together they are the whole when it is short enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub(super) struct Output<'a> {
     pipe: Option<Receiver>,
     /// Whether the pipe was made to hold more.
     is_wide: bool,
-    /// Room for one piece. It is not cleared, so that of a small output only a small part of it is ever touched.
+    /// Room for one piece, little until one has filled it.
     buffer: Vec<u8>,
     kept: Captured,
     log: Option<Log>,
@@ -65,7 +67,7 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(super) fn new(pipe: Receiver, log: Option<Log>, listener: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Self {
-        let buffer = Vec::with_capacity(KEPT);
+        let buffer = Vec::with_capacity(FIRST);
         Self { pipe: Some(pipe), is_wide: false, buffer, kept: Captured::default(), log, listener }
     }
 
@@ -112,7 +114,7 @@ impl<'a> Output<'a> {
         match pipe.read_buf(&mut self.buffer).await {
             Ok(0) | Err(_) => self.pipe = None,
             Ok(count) => {
-                if count == KEPT && !std::mem::replace(&mut self.is_wide, true) {
+                if count >= KEPT && !std::mem::replace(&mut self.is_wide, true) {
                     widen(pipe);
                 }
                 let bytes = &self.buffer[..];
@@ -121,6 +123,9 @@ impl<'a> Output<'a> {
                 if let Some(Err(error)) = self.log.as_mut().map(|log| log.write(bytes)) {
                     tracing::warn!(%error, "cannot write a step's log; the rest of it will be missing");
                     self.log = None;
+                }
+                if count == self.buffer.capacity() && count < KEPT {
+                    self.buffer = Vec::with_capacity(KEPT);
                 }
             }
         }

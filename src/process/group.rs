@@ -5,12 +5,11 @@
 use super::census::{self, Process};
 use super::guard::Guard;
 use super::mark;
-use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
+use super::start::Program;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -69,22 +68,16 @@ impl Group {
     /// Starts the leader of a new process group, with everything in place to find its descendants. Where there is a terminal it
     /// leads a session, too, so that nothing of it can ask there and wait. That costs a fork of this process, where the plain
     /// start shares its memory until the program begins (posix_spawn(3)).
-    pub(super) fn start(mut command: CommandWrap) -> io::Result<Self> {
+    pub(super) fn start(program: Program<'_>) -> io::Result<Self> {
         census::adopt_orphans();
         let number = mark::next();
         let variable = format!("{}={number}", mark::VARIABLE);
-        command.command_mut().env(mark::VARIABLE, number.to_string());
-        if *HAS_TERMINAL {
-            command.wrap(ProcessSession);
-        } else {
-            command.command_mut().process_group(0);
-        }
         // Held until the new tree stands in it: nobody may look around while there is a process that belongs to no tree.
         let mut forest = forest();
         forest.clear();
         forest.guard.post();
-        let child = mark::start(number, || command.spawn(), |child| pid_of(child.as_deref().ok()?))?;
-        let leader = pid_of(&*child).ok_or_else(|| io::Error::other("the program has no number"))?;
+        let start = || program.start(number, *HAS_TERMINAL);
+        let leader = mark::start(number, start, |started| started.as_ref().ok().copied())?;
         forest.guard.add(leader);
         let known = BTreeMap::new();
         forest.trees.push(Tree { number, variable, leader, leading: Leading::Runs, known, felled: false, bare: false });
@@ -296,10 +289,6 @@ pub fn close() {
     let mut forest = forest();
     forest.clear();
     forest.guard.dismiss();
-}
-
-fn pid_of(child: &dyn ChildWrapper) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
 fn forest() -> MutexGuard<'static, Forest> {

@@ -11,22 +11,24 @@ mod guard;
 mod log;
 mod mark;
 mod private;
+mod start;
 mod text;
+mod variables;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};
 pub use private::keep_private;
 pub use text::{clean, shorten};
+pub use variables::Variables;
 
 use crate::limits::CANCEL_GRACE;
 use capture::Output;
 use group::Group;
 use log::Log;
-use process_wrap::std::CommandWrap;
 use rustix::process::{Pid, WaitStatus};
+use start::Program;
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -52,8 +54,8 @@ pub struct Invocation {
     pub args: Vec<String>,
     /// The directory it runs in.
     pub dir: PathBuf,
-    /// Its whole environment; nothing is inherited. Of two values for a name the later one counts.
-    pub env: Vec<(String, String)>,
+    /// Its whole environment; nothing is inherited.
+    pub env: Variables,
     /// When it is ended; `None` means never.
     pub timeout: Option<Duration>,
     /// The time between SIGTERM and SIGKILL.
@@ -232,15 +234,12 @@ fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Syn
     let log = log.transpose()?;
     let pipe = || -> io::Result<_> {
         let (reader, writer) = io::pipe()?;
-        Ok((Receiver::from_owned_fd(reader.into())?, writer.try_clone()?, writer))
+        Ok((Receiver::from_owned_fd(reader.into())?, writer))
     };
-    let (reader, stdout, stderr) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
-    let command = CommandWrap::with_new(program, |command| {
-        command.args(args).current_dir(dir).env_clear().envs(env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    });
+    let (reader, output) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
-    let group = Group::start(command).map_err(|error| why_not(program, &error))?;
+    let group = Group::start(Program { path: program, args, dir, variables: env, output })
+        .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
     Ok((leader, group, Output::new(reader, log, on_output)))
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::limits::LOG_LIMIT;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A sleep that no other test, and no other process of the machine, has.
@@ -26,7 +27,7 @@ fn shell(script: &str) -> Invocation {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
         dir: std::env::temp_dir(),
-        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into(),
         timeout: Some(Duration::from_secs(20)),
         grace: Duration::from_millis(100),
         log: None,
@@ -235,6 +236,25 @@ async fn an_end_by_signal_is_told_by_its_number() {
 }
 
 #[tokio::test]
+async fn a_program_has_the_same_around_it_however_it_is_started() {
+    // Of the signals those up to 28: the C library has some others for itself.
+    let script = r#"env | grep -v -e ^FLEDGE_STEP= -e ^PWD= | sort; echo "${FLEDGE_STEP:+marked}"; pwd; ls /proc/self/fd
+        grep ^Sig /proc/$$/status | grep -v ^SigQ | sed -E 's/^(Sig...).*(.{7})$/\1 \2/'
+        [ "$(cut -d' ' -f 5 /proc/$$/stat)" = $$ ] && echo leads; readlink /proc/$$/fd/0; false | true; exit 3"#;
+    let around = async |program: &str, dir: &Path| {
+        let ended = finish(Invocation { program: program.into(), dir: dir.into(), ..shell(script) }).await;
+        (ended.end, ended.output.text(4000))
+    };
+    let here = std::env::current_dir().unwrap();
+    let (end, by_path) = around("/bin/sh", &here).await;
+    assert_eq!((end, around("sh", &here).await), (End::Exited(3), (End::Exited(3), by_path.clone())));
+    let there = here.join("src").display().to_string();
+    let elsewhere = around("/bin/sh", &here.join("src")).await.1;
+    assert_eq!(elsewhere.replace(&format!("\n{there}\n"), &format!("\n{}\n", here.display())), by_path);
+    assert!(by_path.contains("\nmarked\n") && by_path.ends_with("leads\n/dev/null\n"), "{by_path}");
+}
+
+#[tokio::test]
 async fn what_cannot_be_started_says_why() {
     let base = shell("true");
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -257,5 +277,12 @@ async fn what_cannot_be_started_says_why() {
     ];
     for (invocation, why) in cases {
         assert_eq!(finish(invocation).await.end, End::NotStarted(why));
+    }
+    let here = Invocation { dir: std::env::current_dir().unwrap(), ..shell("true") };
+    for (program, why) in [
+        ("/no/such", "there is no program `/no/such`".to_owned()),
+        (&text, format!("`{text}` may not be run: permission denied")),
+    ] {
+        assert_eq!(finish(Invocation { program: program.into(), ..here.clone() }).await.end, End::NotStarted(why));
     }
 }

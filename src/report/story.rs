@@ -72,6 +72,8 @@ pub enum What {
     Limit { reason: Reason },
     /// Somebody wanted the run to stop; `said` is what the model had said of an unfinished answer.
     Stopped { cause: StopCause, said: String },
+    /// Memories of earlier runs went into the first message.
+    Recalled { ids: Vec<String> },
     /// Something was not as it should be.
     Warning { message: String },
     /// The run is over.
@@ -256,6 +258,7 @@ impl Story {
                 let success = self.succeeded;
                 What::Tool(Box::new(ToolScene { name, args, success, denied, duration_ms, output, change, detail }))
             }
+            AgentEvent::Recalled { ids } => What::Recalled { ids },
             AgentEvent::Retry { what, tries, wait_ms, error } => What::Retry { what, tries, wait_ms, error },
             AgentEvent::TurnDiscarded { error } => What::Discarded { error },
             AgentEvent::Compaction { success, note } => What::Compaction { success, note },

@@ -74,6 +74,9 @@ pub struct Plan {
     /// The digest of the file that keeps the gate for whoever takes the run up again; empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub gate_file: String,
+    /// The ids of what was recalled of earlier runs into the first message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recalled: Vec<String>,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

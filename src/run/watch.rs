@@ -14,6 +14,8 @@ use serde_json::Value;
 pub enum AgentEvent {
     /// The run began.
     Started { title: String, models: Vec<String>, max_retries: u32, verify: bool },
+    /// Memories of earlier runs went into the first message.
+    Recalled { ids: Vec<String> },
     /// One of the five states was entered; Executing also after a failed gate.
     StateChanged(StateName),
     /// A part of Executing was entered.

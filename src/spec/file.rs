@@ -68,7 +68,7 @@ fn version(node: &Node, problems: &mut Problems) -> Option<String> {
         Value::Int(number) => Some(number.to_string()),
         Value::Float(number) => Some(format!("{number:?}")),
         Value::Text(text) => Some(text.clone()),
-        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => {
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => {
             let message = format!("expected `version` to be a number or a text, found {}", node.describe());
             problems.push(Problem::at(node.place, message).hint("write `version: 1`"));
             None

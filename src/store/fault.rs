@@ -1,5 +1,6 @@
 //! Why something could not be kept or found again.
 
+use super::NotUtf8;
 use crate::id::RunId;
 use rusqlite::ErrorCode;
 use std::io;
@@ -58,6 +59,12 @@ impl StoreError {
             Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, what: error.to_string() },
             _ => Self::Database { verb, path, source: Box::new(error) },
         }
+    }
+
+    /// Where a text is no UTF-8, if that is what is wrong.
+    pub(crate) fn not_utf8(&self) -> Option<&NotUtf8> {
+        let Self::File { source, .. } = self else { return None };
+        source.get_ref()?.downcast_ref()
     }
 
     /// The cause alone, for a message that names the thing itself.

@@ -3,9 +3,10 @@
 use super::StoreError;
 use crate::fail_point::reach;
 use ring::digest::{SHA256, digest};
+use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// How the name of a temporary file begins and ends.
@@ -64,9 +65,10 @@ fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY.0).suffix(TEMPORARY.1).permissions(fs::Permissions::from_mode(mode));
-    let mut temporary = builder.tempfile_in(folder).map_err(fail)?;
+    let temporary = builder.tempfile_in(folder).map_err(fail)?;
     let _some_systems_know_no_locks = temporary.as_file().try_lock();
-    reach("file", "begun").and_then(|()| temporary.write_all(bytes)).map_err(fail)?;
+    // As a plain file: the error of a temporary one names a path that nobody knows.
+    reach("file", "begun").and_then(|()| temporary.as_file().write_all(bytes)).map_err(fail)?;
     temporary.as_file().sync_all().and_then(|()| reach("file", "written")).map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).and_then(|()| reach("file", "done")).map_err(fail)
@@ -106,8 +108,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let fail = |source| StoreError::new("write", path, source);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    let mut temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
-    temporary.write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
+    let temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(fail)?;
+    temporary.as_file().write_all(bytes).and_then(|()| temporary.as_file().sync_all()).map_err(fail)?;
     match temporary.persist_noclobber(path) {
         Ok(_) => File::open(folder).and_then(|folder| folder.sync_all()).map(|()| true).map_err(fail),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -115,22 +117,70 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     }
 }
 
-/// Reads a text file of at most `limit` bytes. `Ok(None)` when there is no such file.
+/// A text that is no UTF-8, as the source of a [`StoreError`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not UTF-8: {found} in line {line}, column {column}; save it as UTF-8")]
+pub struct NotUtf8 {
+    /// The line of the first byte that is wrong, from 1.
+    pub line: usize,
+    /// Its column, in characters, from 1.
+    pub column: usize,
+    /// What stands there.
+    pub found: String,
+}
+
+/// Reads a text file of at most `limit` bytes, and waits for nobody. `Ok(None)` when there is no such file.
 ///
 /// # Errors
-/// When it cannot be read, is larger, or is not UTF-8.
+/// When it cannot be read, is larger, or is not UTF-8: then the cause is [`NotUtf8`].
 pub fn read_text(path: &Path, limit: usize) -> Result<Option<String>, StoreError> {
     let fail = |source| StoreError::new("read", path, source);
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(fail(error)),
-        Ok(meta) if !meta.is_file() => return Err(fail(io::Error::other("not a regular file"))),
-        Ok(meta) if meta.len() > limit as u64 => {
-            return Err(fail(io::Error::other(format!("{} bytes, where at most {limit} are read", meta.len()))));
-        }
-        Ok(_) => {}
+    match read_file(path, limit) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(fail(error)),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|error| {
+            let why = not_utf8(error.as_bytes(), error.utf8_error().valid_up_to());
+            fail(io::Error::new(io::ErrorKind::InvalidData, why))
+        }),
     }
-    fs::read_to_string(path).map(Some).map_err(fail)
+}
+
+fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let too_large = |bytes: &str| io::Error::other(format!("{bytes} bytes, where at most {limit} are read"));
+    let is_right = |meta: fs::Metadata| match kind(meta.file_type()) {
+        Some(kind) => Err(io::Error::other(format!("it is {kind}, not a regular file"))),
+        None if meta.len() > limit as u64 => Err(too_large(&meta.len().to_string())),
+        None => Ok(()),
+    };
+    is_right(fs::metadata(path)?)?;
+    // By now it may be another one: a pipe would be waited for, and a device has no end.
+    let unwaiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(unwaiting).open(path)?;
+    is_right(file.metadata()?)?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > limit { Err(too_large(&format!("more than {limit}"))) } else { Ok(bytes) }
+}
+
+/// What something is that is no regular file.
+fn kind(kind: fs::FileType) -> Option<&'static str> {
+    match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_dir() => Some("a folder"),
+        kind if kind.is_fifo() => Some("a pipe"),
+        kind if kind.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+fn not_utf8(bytes: &[u8], valid: usize) -> NotUtf8 {
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let found = match bytes {
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "this is UTF-16".into(),
+        _ => format!("the byte 0x{:02X}", bytes[valid]),
+    };
+    NotUtf8 { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, found }
 }
 
 #[cfg(test)]

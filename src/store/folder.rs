@@ -25,6 +25,11 @@ impl RunDir {
         &self.path
     }
 
+    /// The run whose folder it is.
+    pub fn run(&self) -> RunId {
+        RunId::new(self.path.file_name().unwrap_or_default().to_string_lossy())
+    }
+
     /// The report.
     pub fn report(&self) -> PathBuf {
         self.path.join("report.json")

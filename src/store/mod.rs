@@ -10,18 +10,23 @@ mod folder;
 mod journal;
 mod lane_dir;
 mod lock;
+mod memory;
 mod prune;
 mod runs;
 mod schema;
 mod unsent;
+mod words;
 
 pub use durations::Durations;
 pub use events::{Events, Record};
 pub use fault::StoreError;
-pub use files::{is_inside, make_private, read_text, sha256, tidy_beside, write_new, write_shared, write_whole};
+pub use files::{
+    NotUtf8, is_inside, make_private, read_text, sha256, tidy_beside, write_new, write_shared, write_whole,
+};
 pub use folder::{RunDir, durations, project_dir};
 pub use journal::Journal;
 pub use lane_dir::LaneDir;
+pub use memory::{Forget, Memory};
 pub use prune::{Pruned, Retention};
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
 pub use unsent::Unsent;
@@ -99,5 +104,7 @@ impl Store {
 
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod memory_tests;
 #[cfg(test)]
 mod tests;

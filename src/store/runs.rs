@@ -229,14 +229,21 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn short(&self, run: &RunId) -> Result<String, StoreError> {
+        self.start_of("runs", run.as_str(), SHORT)
+    }
+
+    /// The start of an id that no other one in the table has, of so many characters at least.
+    pub(super) fn start_of(&self, table: &str, id: &str, least: usize) -> Result<String, StoreError> {
         // Those beside it in their order have the longest start in common with it.
-        let sql = "SELECT (SELECT id FROM runs WHERE id < ?1 ORDER BY id DESC LIMIT 1), \
-             (SELECT id FROM runs WHERE id > ?1 ORDER BY id LIMIT 1)";
+        let sql = format!(
+            "SELECT (SELECT id FROM {table} WHERE id < ?1 ORDER BY id DESC LIMIT 1), \
+             (SELECT id FROM {table} WHERE id > ?1 ORDER BY id LIMIT 1)"
+        );
         let beside = |row: &Row<'_>| Ok([row.get::<_, Option<String>>(0)?, row.get(1)?]);
-        let beside = self.db.query_row(sql, [run.as_str()], beside).map_err(self.fault("read"))?;
-        let alike = |other: &String| run.as_str().chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        let beside = self.db.query_row(&sql, [id], beside).map_err(self.fault("read"))?;
+        let alike = |other: &String| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
         let most = beside.iter().flatten().map(alike).max().unwrap_or(0);
-        Ok(run.as_str().chars().take(SHORT.max(most + 1)).collect())
+        Ok(id.chars().take(least.max(most + 1)).collect())
     }
 
     /// Writes the row of a new run, and gives its number.

@@ -87,7 +87,7 @@ pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> 
             Value::Int(number) => number.to_string(),
             Value::Float(number) => number.to_string(),
             Value::Bool(flag) => flag.to_string(),
-            Value::Null | Value::List(_) | Value::Map(_) => {
+            Value::Null | Value::List(_) | Value::Map(_) | Value::Other(_) => {
                 let message = format!("expected a text, a number or a boolean, found {}", node.describe());
                 problems.push(Problem::at(node.place, message).hint("put the value in quotes"));
                 continue;

@@ -96,7 +96,7 @@ fn all_problems_are_said_at_once_in_the_order_of_the_file() {
     let expected = "\
         tasks/task.md:2:1: unknown key `max_retires` in the front matter (did you mean `max_retries`?)\n\
         tasks/task.md:3:7: expected `lane` to be a lane's name, a list of them or `false`, found `true` (write `lane: verify`)\n\
-        tasks/task.md:4:18: expected `turns` to be a whole number, at least 1, found the number 0\n\
+        tasks/task.md:4:18: expected `turns` to be a whole number, at least 1, found the number 0 (write a number in that range)\n\
         tasks/task.md:4:21: `usd` is not supported yet (remove it)\n\
         tasks/task.md:4:31: unknown key `tiem` in `budget` (did you mean `time`?)\n\
         tasks/task.md:5:1: `approve` is not supported yet (remove it)\n\

@@ -2,6 +2,7 @@
 
 use super::ledger::{self, Ledger};
 use super::rules::Rules;
+use super::shelf::Shelf;
 use super::{ToolError, bound};
 use crate::chat::{Detail, FileChange, ToolOutcome};
 use crate::id::CallId;
@@ -25,6 +26,8 @@ pub(super) struct Bench {
     pub(super) env: Vec<(String, String)>,
     pub(super) max_result: usize,
     pub(super) shell_timeout: Duration,
+    /// The memory of the project, unless the run has none.
+    pub(super) shelf: Option<Shelf>,
 }
 
 impl Bench {

@@ -1,5 +1,7 @@
 //! Why a tool could not do what was asked: sentences for the model, which say what to do instead where that is known.
 
+use crate::limits::MAX_NOTE;
+use crate::store::StoreError;
 use crate::workspace::jail::{JailError, RelPath};
 use crate::workspace::pattern::PatternError;
 
@@ -116,6 +118,21 @@ pub enum ToolError {
     /// A glob that is none.
     #[error(transparent)]
     Pattern(#[from] PatternError),
+    /// A run without memory.
+    #[error("this run has no memory")]
+    NoMemory,
+    /// A note in which nothing is said.
+    #[error("`text` is empty: say what is to be remembered")]
+    EmptyNote,
+    /// A note that is too long.
+    #[error("`text` has {bytes} bytes, and a note has at most {MAX_NOTE}: say it shorter")]
+    LongNote {
+        /// Its bytes, as it would be kept.
+        bytes: usize,
+    },
+    /// The memory.
+    #[error("the memory cannot be used: {0}")]
+    Memory(#[from] StoreError),
     /// The run is being cancelled.
     #[error("stopped: the run was cancelled")]
     Stopped,
@@ -149,6 +166,10 @@ impl ToolError {
             | Self::NoMatch { .. }
             | Self::ManyMatches { .. }
             | Self::Pattern { .. }
+            | Self::NoMemory
+            | Self::EmptyNote
+            | Self::LongNote { .. }
+            | Self::Memory(_)
             | Self::Stopped
             | Self::Panicked { .. } => false,
         }

@@ -5,6 +5,7 @@ use super::bench::Bench;
 use super::contract::{Effect, ToolRequest};
 use super::ledger::Ledger;
 use super::rules::Rules;
+use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
@@ -75,6 +76,14 @@ impl ToolHost {
     /// # Errors
     /// [`HostError`] when a directory can't be used or a glob is none.
     pub fn new(settings: HostSettings) -> Result<Self, HostError> {
+        Self::with_memory(settings, None)
+    }
+
+    /// The same with the memory of the project.
+    ///
+    /// # Errors
+    /// As those of [`ToolHost::new`].
+    pub fn with_memory(settings: HostSettings, shelf: Option<Shelf>) -> Result<Self, HostError> {
         let jail = Jail::open(&settings.root).map_err(HostError::Workspace)?;
         if settings.outputs_dir.starts_with(jail.root()) || settings.outputs_dir.starts_with(&settings.root) {
             return Err(HostError::OutputsInside { path: settings.outputs_dir });
@@ -88,6 +97,7 @@ impl ToolHost {
             env: settings.env,
             max_result: settings.max_result.max(MIN_RESULT),
             shell_timeout: settings.shell_timeout,
+            shelf,
         };
         Ok(Self { bench: Arc::new(bench) })
     }

@@ -14,9 +14,14 @@ mod files_read;
 mod files_write;
 mod host;
 mod ledger;
+mod mask;
+mod memory_recall;
+mod memory_store;
 mod nearest;
+mod notes;
 mod rules;
 mod search_grep;
+mod shelf;
 mod shell_exec;
 mod text;
 mod walk;
@@ -24,6 +29,9 @@ mod walk;
 pub use contract::{Effect, ToolFlags, ToolRequest};
 pub use error::ToolError;
 pub use host::{HostError, HostSettings, ToolHost};
+pub use mask::Mask;
+pub use notes::Notes;
+pub use shelf::Shelf;
 
 use crate::chat::{ToolOutcome, ToolSpec};
 use crate::id::CallId;
@@ -35,13 +43,15 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// All tools, by name.
-pub const TOOLS: [Tool; 8] = [
+pub const TOOLS: [Tool; 10] = [
     files_delete::TOOL,
     files_edit::TOOL,
     files_glob::TOOL,
     files_list::TOOL,
     files_read::TOOL,
     files_write::TOOL,
+    memory_recall::TOOL,
+    memory_store::TOOL,
     search_grep::TOOL,
     shell_exec::TOOL,
 ];
@@ -84,6 +94,11 @@ impl Tool {
     /// The tool of that name.
     pub fn find(name: &str) -> Option<Self> {
         TOOLS.into_iter().find(|tool| tool.name == name)
+    }
+
+    /// Whether it is of use only in a run that has a memory.
+    pub fn needs_memory(&self) -> bool {
+        [memory_recall::TOOL.name, memory_store::TOOL.name].contains(&self.name)
     }
 
     /// What the model is told of it.

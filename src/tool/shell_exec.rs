@@ -51,7 +51,7 @@ async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<T
         program: "/bin/sh".into(), // by path: PATH may lead to what the agent wrote
         args: vec!["-c".into(), arguments.command],
         dir: bench.jail.root().into(),
-        env: bench.env.clone(),
+        env: bench.env.clone().into(),
         timeout: Some(timeout),
         grace: limits::GRACE,
         log: Some(bench.output_file(call.id)?),

@@ -175,6 +175,14 @@ impl StepStatus {
             Self::NotRun => "not_run",
         }
     }
+
+    /// Whether a step failed by itself: it was not stopped because of another, and the lane does not allow it.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::Failed | Self::TimedOut | Self::Errored => true,
+            Self::Passed | Self::Flaky | Self::AllowedFailure | Self::Cancelled | Self::Skipped | Self::NotRun => false,
+        }
+    }
 }
 
 /// A gate while it runs, step by step.

@@ -49,7 +49,7 @@ fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
         program: "git".into(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         dir: root.to_owned(),
-        env: env.to_vec(),
+        env: env.to_vec().into(),
         timeout: Some(PATIENCE),
         grace: Duration::ZERO,
         log: None,

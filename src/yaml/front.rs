@@ -48,7 +48,7 @@ fn map(node: Node) -> Result<Node, Problem> {
     match node.value {
         Value::Map(_) => Ok(node),
         Value::Null => Ok(Node { value: Value::Map(Vec::new()), ..node }),
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::List(_) => {
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::List(_) | Value::Other(_) => {
             let message = format!("expected the front matter to be a map, found {}", node.describe());
             Err(Problem::at(node.place, message).hint("write `key: value` lines"))
         }

@@ -95,7 +95,8 @@ impl Walk {
     fn enter(&mut self, place: Place, anchor: usize, tag: Option<Cow<'_, Tag>>, items: Items) -> Result<(), Problem> {
         refuse_tag(place, tag.as_deref())?;
         if self.open.len() == MAX_DEPTH {
-            return Err(Problem::at(place, format!("nested deeper than {MAX_DEPTH} lists and maps")));
+            let deep = Problem::at(place, format!("nested deeper than {MAX_DEPTH} lists and maps"));
+            return Err(deep.hint("nest them less deep"));
         }
         self.open.push(Open { place, anchor, items });
         Ok(())
@@ -141,8 +142,10 @@ impl Walk {
 
     fn count(&mut self, place: Place, more: usize) -> Result<(), Problem> {
         self.values = self.values.saturating_add(more);
-        let many = Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded"));
-        if self.values > MAX_VALUES { Err(many) } else { Ok(()) }
+        if self.values <= MAX_VALUES {
+            return Ok(());
+        }
+        Err(Problem::at(place, format!("more than {MAX_VALUES} values, aliases expanded")).hint("split the file"))
     }
 
     /// A value that is not there has its key's place: the parser puts it at whatever comes next.

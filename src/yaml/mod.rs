@@ -11,8 +11,8 @@ mod table;
 
 pub use front::{Document, document};
 pub(crate) use marks::MAX_VALUES;
-pub(crate) use problem::excerpt;
 pub use problem::{Place, Problem, Problems, nearest};
+pub(crate) use problem::{excerpt, listed};
 pub use table::Table;
 
 use crate::limits::MAX_SOURCE;
@@ -43,6 +43,8 @@ pub enum Value {
     List(Vec<Node>),
     /// A map in the order of the file; no key stands twice.
     Map(Vec<(Key, Node)>),
+    /// What no key takes, as a message calls it: a date, or a number that cannot be held. YAML has none.
+    Other(String),
 }
 
 /// A key of a map.
@@ -72,6 +74,7 @@ impl Node {
             Value::List(items) if items.is_empty() => "an empty list".into(),
             Value::List(_) => "a list".into(),
             Value::Map(_) => "a map".into(),
+            Value::Other(what) => what.clone(),
         }
     }
 }
@@ -104,6 +107,8 @@ fn not_yaml(said: &str, place: Place, text: &str, first_line: usize) -> Problem 
     let tab = line.is_some_and(|line| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t'));
     let hint = match line {
         _ if tab => "indent with spaces, not tabs",
+        Some(line) if line.contains('\t') && said.contains("whitespace") => "put a space there, not a tab",
+        _ if said.contains("recursion limit") => "nest lists and maps less deep",
         _ if said.contains("unexpected end of stream") => "close the quote that begins here",
         _ if said.contains("quoted scalar") => "close the quote where it ends; in \"…\" a \\ is written \\\\",
         None => "close every quote, [ and {",

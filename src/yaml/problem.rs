@@ -158,3 +158,14 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
     short
 }
+
+/// Names for a message: the first twenty, and how many more there are.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST_NAMES: usize = 20;
+    let names: Vec<&str> = names.into_iter().collect();
+    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| excerpt(name)).collect();
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

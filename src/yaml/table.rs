@@ -16,13 +16,15 @@ pub struct Table<'a> {
     what: String,
     entries: &'a [(Key, Node)],
     known: Vec<String>,
+    /// Keys that are there and will be known one day.
+    later: Vec<String>,
 }
 
 impl<'a> Table<'a> {
     /// Opens a map; `what` names it in messages ("the front matter", "`budget`", "a step").
     pub fn open(node: &'a Node, what: &str, problems: &mut Problems) -> Option<Self> {
         if let Value::Map(entries) = &node.value {
-            return Some(Self { place: node.place, what: what.into(), entries, known: Vec::new() });
+            return Some(Self { place: node.place, what: what.into(), entries, known: Vec::new(), later: Vec::new() });
         }
         let message = format!("expected {what} to be a map, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `key: value` lines"));
@@ -55,14 +57,14 @@ impl<'a> Table<'a> {
     /// A text that may be empty.
     pub fn any_text(&mut self, key: &str, problems: &mut Problems) -> Option<&'a str> {
         let node = self.take(key)?;
-        node.as_text().or_else(|| expected(node, &quoted(key), "a text", problems))
+        node.as_text().or_else(|| expected(node, &quoted(key), &Wanted::Text, problems))
     }
 
     /// `true` or `false`.
     pub fn flag(&mut self, key: &str, problems: &mut Problems) -> Option<bool> {
         match self.take(key)? {
             Node { value: Value::Bool(flag), .. } => Some(*flag),
-            node => expected(node, &quoted(key), "`true` or `false`", problems),
+            node => expected(node, &quoted(key), &Wanted::Flag, problems),
         }
     }
 
@@ -74,24 +76,20 @@ impl<'a> Table<'a> {
         {
             return Some(int);
         }
-        let bounds = match (range.start(), *range.end()) {
-            (start, i64::MAX) => format!("a whole number, at least {start}"),
-            (start, end) => format!("a whole number from {start} to {end}"),
-        };
-        expected(node, &quoted(key), &bounds, problems)
+        expected(node, &quoted(key), &Wanted::Number(range), problems)
     }
 
     /// A duration like `90s` or `1h30m`.
     pub fn duration(&mut self, key: &str, problems: &mut Problems) -> Option<Duration> {
         let node = self.take(key)?;
-        if let Value::Int(number) = node.value {
+        if let Value::Int(number @ 1..) = node.value {
             let message = format!("`{key}`: {} has no unit", node.describe());
             problems
                 .push(Problem::at(node.place, message).hint(format!("write `{number}s`, `{number}m` or `{number}h`")));
             return None;
         }
         let Some(text) = node.as_text() else {
-            return expected(node, &quoted(key), "a duration like `90s`, `15m` or `1h30m`", problems);
+            return expected(node, &quoted(key), &Wanted::Duration, problems);
         };
         parse_duration(text)
             .map_err(|why| {
@@ -128,18 +126,19 @@ impl<'a> Table<'a> {
     ) -> Option<Vec<String>> {
         let node = self.take(key)?;
         let Value::List(items) = &node.value else {
-            return expected(node, &quoted(key), "a list of texts like `[a, b]`", problems);
+            return expected(node, &quoted(key), &Wanted::Texts, problems);
         };
-        let mut texts = Vec::new();
-        for item in items {
-            let text = text(item, &format!("an item of `{key}`"), problems)?;
+        let subject = format!("an item of `{key}`");
+        let read = |item: &Node, problems: &mut Problems| {
+            let text = text(item, &subject, problems)?;
             if let Err((why, hint)) = check(text) {
                 let message = format!("`{}` in `{key}`: {why}", excerpt(text));
                 problems.push(Problem::at(item.place, message).hint(hint));
             }
-            texts.push(text.to_owned());
-        }
-        Some(texts)
+            Some(text.to_owned())
+        };
+        let texts: Vec<Option<String>> = items.iter().map(|item| read(item, problems)).collect();
+        texts.into_iter().collect() // only now: of several that are wrong each is told
     }
 
     /// A text, or a list of them that is not empty.
@@ -149,7 +148,7 @@ impl<'a> Table<'a> {
                 text(node, &quoted(key), problems).map(|text| vec![text.to_owned()])
             }
             Node { value: Value::List(items), .. } if !items.is_empty() => self.texts(key, problems),
-            node => expected(node, &quoted(key), "a text, or a list of them", problems),
+            node => expected(node, &quoted(key), &Wanted::TextOrTexts, problems),
         }
     }
 
@@ -157,20 +156,21 @@ impl<'a> Table<'a> {
     pub fn map_of_text(&mut self, key: &str, problems: &mut Problems) -> Option<Vec<(String, String)>> {
         let node = self.take(key)?;
         let Value::Map(entries) = &node.value else {
-            return expected(node, &quoted(key), "a map from names to texts", problems);
+            return expected(node, &quoted(key), &Wanted::Names, problems);
         };
         let entry = |(name, value): &(Key, Node)| match value.as_text() {
             Some(text) => Some((name.text.clone(), text.to_owned())),
-            None => expected(value, &quoted(&name.text), "a text", problems),
+            None => expected(value, &quoted(&name.text), &Wanted::Text, problems),
         };
-        entries.iter().map(entry).collect()
+        let entries: Vec<Option<(String, String)>> = entries.iter().map(entry).collect();
+        entries.into_iter().collect() // only now: of several that are wrong each is told
     }
 
     /// Keys that will mean something one day: known, and refused rather than ignored.
     pub fn later(&mut self, keys: &[&str], problems: &mut Problems) {
         for key in keys {
-            self.know(key);
             if let Some(place) = self.place_of(key) {
+                self.later.push((*key).to_owned());
                 problems.push(Problem::at(place, format!("`{key}` is not supported yet")).hint("remove it"));
             }
         }
@@ -178,14 +178,22 @@ impl<'a> Table<'a> {
 
     /// Every key that was not asked for is unknown.
     pub fn finish(self, problems: &mut Problems) {
-        for (key, _) in self.entries.iter().filter(|(key, _)| !self.known.contains(&key.text)) {
+        self.finish_with(&[], problems);
+    }
+
+    /// The same, where these keys of others are known to mean one of ours: each with ours.
+    pub fn finish_with(self, others: &[(&str, &str)], problems: &mut Problems) {
+        let is_known = |key: &Key| self.known.contains(&key.text) || self.later.contains(&key.text);
+        for (key, _) in self.entries.iter().filter(|(key, _)| !is_known(key)) {
             let problem = Problem::at(key.place, format!("unknown key `{}` in {}", excerpt(&key.text), self.what));
             let known = self.known.join(", ");
-            problems.push(
-                problem
-                    .hint(if known.is_empty() { "remove it".into() } else { format!("known: {known}") })
-                    .near(&key.text, self.known.iter().map(String::as_str)),
-            );
+            let hint = if known.is_empty() { "remove it".into() } else { format!("known: {known}") };
+            let problem = problem.hint(hint).near(&key.text, self.known.iter().map(String::as_str));
+            let ours = others.iter().find(|(other, ours)| *other == key.text && self.known.iter().any(|k| k == ours));
+            problems.push(match ours {
+                Some((_, ours)) => problem.hint(format!("did you mean `{ours}`?")),
+                None => problem,
+            });
         }
     }
 }
@@ -193,7 +201,7 @@ impl<'a> Table<'a> {
 fn text<'a>(node: &'a Node, subject: &str, problems: &mut Problems) -> Option<&'a str> {
     match node.as_text() {
         Some(text) if !text.trim().is_empty() => Some(text),
-        _ => expected(node, subject, "a text", problems),
+        _ => expected(node, subject, &Wanted::Text, problems),
     }
 }
 
@@ -201,19 +209,61 @@ fn quoted(key: &str) -> String {
     format!("`{}`", excerpt(key))
 }
 
-fn expected<T>(node: &Node, subject: &str, what: &str, problems: &mut Problems) -> Option<T> {
-    let message = format!("expected {subject} to be {what}, found {}", node.describe());
-    let hint = match &node.value {
-        Value::Null => Some("give it a value or remove the key".into()),
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) if what.contains("text") => Some("write it in quotes".into()),
-        Value::Text(text) if what.contains("list of") && !text.is_empty() => {
-            Some(format!("write `[\"{}\"]`", excerpt(text)))
-        }
-        Value::Text(text) if what.contains("number") && text.trim().parse::<f64>().is_ok() => {
-            Some("remove the quotes".into())
-        }
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => None,
+/// What a key takes.
+enum Wanted {
+    Text,
+    Texts,
+    TextOrTexts,
+    Names,
+    Flag,
+    Number(RangeInclusive<i64>),
+    Duration,
+}
+
+fn expected<T>(node: &Node, subject: &str, wanted: &Wanted, problems: &mut Problems) -> Option<T> {
+    let what = match wanted {
+        Wanted::Text => "a text".into(),
+        Wanted::Texts => "a list of texts like `[a, b]`".into(),
+        Wanted::TextOrTexts => "a text, or a list of them".into(),
+        Wanted::Names => "a map from names to texts".into(),
+        Wanted::Flag => "`true` or `false`".into(),
+        Wanted::Number(range) if *range.end() == i64::MAX => format!("a whole number, at least {}", range.start()),
+        Wanted::Number(range) => format!("a whole number from {} to {}", range.start(), range.end()),
+        Wanted::Duration => "a duration like `90s`, `15m` or `1h30m`".into(),
     };
-    problems.push(Problem { place: Some(node.place), message, hint });
+    let message = format!("expected {subject} to be {what}, found {}", node.describe());
+    problems.push(Problem::at(node.place, message).hint(wanted.instead_of(&node.value)));
     None
+}
+
+impl Wanted {
+    /// What is to be done where this stands instead.
+    fn instead_of(&self, value: &Value) -> String {
+        let plain = match value {
+            Value::Null => return "give it a value or remove the key".into(),
+            Value::Bool(flag) => Some(flag.to_string()),
+            Value::Int(number) => Some(number.to_string()),
+            Value::Float(number) => Some(number.to_string()),
+            Value::Text(text) if text.trim().is_empty() => return "give it a value or remove the key".into(),
+            Value::Text(text) => Some(excerpt(text)),
+            Value::Other(_) if matches!(self, Self::Text) => return "write it in quotes".into(),
+            Value::List(_) | Value::Map(_) | Value::Other(_) => None,
+        };
+        let word = |words: &[&str]| plain.as_ref().is_some_and(|plain| words.contains(&plain.to_lowercase().as_str()));
+        match (self, plain.as_deref()) {
+            (Self::Text | Self::TextOrTexts, Some(_)) => "write it in quotes".into(),
+            (Self::Text | Self::TextOrTexts, None) => "write one text, in quotes if it begins with [ or {".into(),
+            (Self::Texts, Some(plain)) => format!("write `[\"{plain}\"]`"),
+            (Self::Texts, None) => "write each in quotes, with commas between them, in [ ]".into(),
+            (Self::Names, _) => "write names, each with its text".into(),
+            (Self::Flag, _) if word(&["true", "yes", "on", "y", "1"]) => "write `true`, without quotes".into(),
+            (Self::Flag, _) if word(&["false", "no", "off", "n", "0"]) => "write `false`, without quotes".into(),
+            (Self::Flag, _) => "write one of the two".into(),
+            (Self::Number(_), Some(plain)) if matches!(value, Value::Text(_)) && plain.parse::<i64>().is_ok() => {
+                "write it without quotes and without zeros before it".into()
+            }
+            (Self::Number(_), _) => "write a number in that range".into(),
+            (Self::Duration, _) => "write a number with its unit".into(),
+        }
+    }
 }

@@ -103,6 +103,27 @@ fn the_file_is_readable_says_where_it_comes_from_and_what_is_missing() {
 }
 
 #[test]
+fn of_a_folder_of_projects_each_is_checked_where_it_lies() {
+    let programs = tempfile::tempdir().unwrap();
+    std::fs::write(programs.path().join("make"), "#!/bin/sh\necho $1 > ran\n").unwrap();
+    std::fs::set_permissions(programs.path().join("make"), PermissionsExt::from_mode(0o755)).unwrap();
+    let path = programs.path().to_str().unwrap().to_owned();
+    let fledge = Fledge::new().file("web/Makefile", MAKE).file("services/api/Makefile", "lint:\n").file("notes/x", "");
+    let init = fledge.env("PATH", &path).args(INIT).run();
+    init.must_exit(0);
+    assert_eq!(
+        init.stderr,
+        "wrote lanes/verify.yaml: services/api/lint, web/test\nnote: services/api: no tests were found: this lane says little\n"
+    );
+    let run = init.again(VERIFY).env("PATH", &path).run();
+    run.must_exit(0);
+    assert_eq!(
+        ["services/api/ran", "web/ran"].map(|file| run.file(file)),
+        [Some("lint\n".into()), Some("test\n".into())]
+    );
+}
+
+#[test]
 fn what_is_there_is_never_written_over() {
     for path in ["lanes/verify.yaml", "lanes/verify.yml", "fledge.toml"] {
         let init = Fledge::new().file("Makefile", MAKE).file(path, "mine").args(INIT).run();

@@ -1,7 +1,6 @@
 //! What `fledge lanes run` shows and writes where there is no terminal: for people, for a job of GitHub's, and as files.
 
 use crate::support::{Ended, Fledge, unique};
-use rustix::process::Signal;
 
 const REPORT: &str = "<testsuite name='dates'><testcase name='leap' file='tests/dates.rs' line='12'>\
     <failure message='expected 29'/></testcase><testcase name='other'/></testsuite>";
@@ -14,6 +13,19 @@ const ALL_KINDS: &str = "fail_fast: false\njobs: 1\nsteps:\n\
     - { name: links, run: 'echo a dead link; exit 4', allow_failure: true, needs: [] }\n\
     - { name: docs, run: 'true', needs: [test] }\n\
     - { name: evil, run: \"echo '::error::mine'; echo '##[endgroup]'; exit 2\", needs: [] }\n";
+
+/// How it closes.
+const CLOSING: &str = "  ✗ verify/test exit 1 0.0s
+    ✗ dates leap (tests/dates.rs:12): expected 29
+    | error: a test failed
+    log: …/verify-02-test.log
+  ✗ verify/evil exit 2 0.0s
+    | ::error::mine
+    | ##[endgroup]
+    log: …/verify-06-evil.log
+  2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
+lane verify failed (0.0s): test, evil
+";
 
 fn lane(yaml: &str, args: &[&str]) -> Fledge {
     let args = [&["lanes", "run", "verify"], args].concat();
@@ -86,7 +98,10 @@ fn the_cause_comes_last_and_what_was_cancelled_because_of_it_is_counted() {
 fn with_several_causes_each_is_explained_in_the_order_in_which_they_ended() {
     let run = lane(ALL_KINDS, &[]).run();
     run.must_exit(1);
-    insta::assert_snapshot!(story(&run), @r#"
+    let story = story(&run);
+    let (before, closing) = story.split_at(story.rfind("  ✗ verify/test").unwrap());
+    assert_eq!(closing, CLOSING);
+    insta::assert_snapshot!(before, @r#"
           ✓ verify/good 0.0s
           ✗ verify/test exit 1 0.0s
             ✗ dates leap (tests/dates.rs:12): expected 29
@@ -104,16 +119,6 @@ fn with_several_causes_each_is_explained_in_the_order_in_which_they_ended() {
             | ::error::mine
             | ##[endgroup]
             log: …/verify-06-evil.log
-          ✗ verify/test exit 1 0.0s
-            ✗ dates leap (tests/dates.rs:12): expected 29
-            | error: a test failed
-            log: …/verify-02-test.log
-          ✗ verify/evil exit 2 0.0s
-            | ::error::mine
-            | ##[endgroup]
-            log: …/verify-06-evil.log
-          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
-        lane verify failed (0.0s): test, evil
         "#);
 }
 
@@ -161,7 +166,10 @@ fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
     let summary = fledge.workspace().join("summary.md").display().to_string();
     let run = fledge.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", &summary).run();
     run.must_exit(1);
-    insta::assert_snapshot!(story(&run), @r#"
+    let story = story(&run);
+    let (before, closing) = story.split_at(story.rfind("  ✗ verify/test").unwrap());
+    assert_eq!(closing, CLOSING.replace("##[", "## ["));
+    insta::assert_snapshot!(before, @r#"
         ::group::verify/good (passed, 0.0s)
             | all is well
             log: …/verify-01-good.log
@@ -191,16 +199,6 @@ fn a_job_of_githubs_gets_folds_and_annotations_and_no_foreign_commands() {
         ::error title=verify/evil::exit 2%0A: :error::mine%0A## [endgroup]
         ::warning title=verify/net::flaky, try 2
         ::warning title=verify/links::allowed failure, exit 4%0Aa dead link
-          ✗ verify/test exit 1 0.0s
-            ✗ dates leap (tests/dates.rs:12): expected 29
-            | error: a test failed
-            log: …/verify-02-test.log
-          ✗ verify/evil exit 2 0.0s
-            | ::error::mine
-            | ## [endgroup]
-            log: …/verify-06-evil.log
-          2 failed, 1 passed, 1 flaky, 1 allowed failure, 1 not run
-        lane verify failed (0.0s): test, evil
         "#);
     let summary = run.file("summary.md").unwrap();
     assert!(summary.starts_with("# Before\n## ✗ lane `verify` failed\n"), "{summary}");
@@ -250,30 +248,6 @@ fn the_result_is_written_to_files_whole() {
 }
 
 #[test]
-fn a_summary_that_is_the_jobs_own_is_added_once_and_one_file_is_not_written_twice() {
-    let fledge =
-        lane("steps: [{ name: a, run: 'true' }]", &["--summary", "summary.md"]).file("summary.md", "# Before\n");
-    let run = fledge.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", "./summary.md").run();
-    run.must_exit(0);
-    let summary = run.file("summary.md").unwrap();
-    assert_eq!((summary.starts_with("# Before\n"), summary.matches("## ").count()), (true, 1), "{summary}");
-    let run = lane("steps: [{ name: a, run: touch ran }]", &["--junit=out", "--summary=./out"]).run();
-    run.must_exit(2);
-    assert!(run.stderr.contains("--junit and --summary name the same file, ./out"), "{}", run.stderr);
-    assert_eq!(run.file("ran"), None);
-}
-
-#[test]
-fn standard_output_by_another_name_is_standard_output() {
-    for name in ["/dev/stdout", "/proc/self/fd/1"] {
-        let run = lane("steps: [{ name: a, run: 'true' }]", &["--summary", name]).run();
-        run.must_exit(0);
-        assert!(run.stdout.starts_with("## "), "{}", run.stdout);
-        lane("steps: [{ name: a, run: 'true' }]", &["--json", "--summary", name]).run().must_exit(2);
-    }
-}
-
-#[test]
 fn flags_that_have_no_use_for_a_plan_are_refused_and_no_verb_minds_not_to_be_asked() {
     for flag in ["--junit=a.xml", "--summary=a.md", "--output=all"] {
         lane("steps: [{ name: a, run: 'true' }]", &["--dry-run", flag]).run().must_exit(2);
@@ -291,34 +265,53 @@ fn flags_that_have_no_use_for_a_plan_are_refused_and_no_verb_minds_not_to_be_ask
 }
 
 #[test]
-fn a_lane_that_was_cancelled_leaves_its_files_too() {
-    let number = unique();
-    let yaml = format!("steps: [{{ name: slow, run: echo begun; sleep {number} }}]");
-    let mut run = lane(&yaml, &["--junit=junit.xml", "--summary=-", "--silence=50ms"]).start();
-    run.wait_for("still running");
-    run.signal(Signal::TERM);
-    let ended = run.end();
-    ended.must_exit(143);
-    assert!(ended.file("junit.xml").unwrap().contains("<skipped message=\"cancelled\""));
-    assert!(ended.stdout.starts_with("## ✗ lane `verify` cancelled\n"), "{}", ended.stdout);
+fn a_lane_in_which_nothing_ran_says_so_in_every_form() {
+    let none = "steps: [{ name: a, run: 'true', when: NEVER }]";
+    let allowed = "steps: [{ name: a, run: exit 3, allow_failure: true }]";
+    for (yaml, says) in [(none, "ran nothing"), (allowed, "ran nothing that has to pass")] {
+        let run = lane(yaml, &["--json", "--junit=a.xml", "--summary=a.md"]).run();
+        run.must_exit(1);
+        assert!(run.stderr.contains(&format!("lane verify {says} (")), "{}", run.stderr);
+        assert_eq!((&run.events()[0]["result"], &run.events()[0]["success"]), (&"nothing_ran".into(), &false.into()));
+        assert!(run.file("a.xml").unwrap().contains(&format!("<error message=\"the lane {says}\"/>")));
+        assert!(run.file("a.md").unwrap().starts_with(&format!("## ✗ lane `verify` {says}\n")));
+    }
 }
 
 #[test]
-fn a_file_without_a_place_is_known_before_anything_runs() {
-    let cases: [(&[&str], &str); 5] = [
-        (&["--junit", "gone/junit.xml"], "--junit gone/junit.xml: there is no folder for it"),
-        (&["--summary", "lanes"], "--summary lanes: it is a folder"),
-        (&["--summary", "/proc/summary.md"], "--summary /proc/summary.md: its folder cannot be written to"),
-        (&["--junit", "-", "--json"], "--junit -: other data goes to standard output already"),
-        (&["--junit", "-", "--summary", "-"], "--summary -: other data goes to standard output already"),
-    ];
-    for (args, says) in cases {
-        let run = lane("steps: [{ name: a, run: touch ran }]", args).run();
-        if args.contains(&"/proc/summary.md") && run.code == Some(8) {
-            continue; // some users may write everywhere, and learn it later
-        }
-        run.must_exit(2);
-        assert!(run.stderr.contains(says), "{}", run.stderr);
-        assert_eq!((run.file("ran"), run.stdout.as_str()), (None, ""));
-    }
+fn how_many_steps_at_once_is_a_number_from_one_on() {
+    let run = lane("steps: [{ name: a, run: 'true' }]", &["--jobs=0"]).run();
+    run.must_exit(2);
+    let says = "give a number from 1 on, or leave it out for as many as there are cores";
+    assert!(run.stderr.contains(says), "{}", run.stderr);
+}
+
+#[test]
+fn two_large_groups_in_sequence_are_shown_in_short() {
+    let group =
+        |name: &str| (0..1000).map(|n| format!("{{ name: {name}{n}, run: 'true' }}")).collect::<Vec<_>>().join(", ");
+    let yaml = format!("steps: [{{ parallel: [{}] }}, {{ parallel: [{}] }}]", group("a"), group("b"));
+    let show = |args: &[&str]| {
+        let run = Fledge::new().lane("verify", &yaml).args(&[&["lanes", "show", "verify"], args].concat()).run();
+        run.must_exit(0);
+        run
+    };
+    let data = show(&["--json"]);
+    assert!(data.stdout.len() < 1 << 20, "{}", data.stdout.len());
+    let shown = &data.events()[0];
+    let last = &shown["commands"][1999];
+    assert_eq!((&last["after"], &last["joints"]), (&serde_json::Value::Null, &serde_json::json!([0])));
+    assert_eq!(shown["joints"][0]["after"].as_array().map(Vec::len), Some(1000));
+    let text = show(&[]).stdout;
+    assert!(text.ends_with(", a19 and 980 more]\n") && text.len() < 1 << 20, "{}", text.len());
+}
+
+#[test]
+fn a_detected_lane_is_shown_as_data_too() {
+    let fledge = Fledge::new().file("Makefile", "test:\n\ttrue\n").args(&["lanes", "show", "verify", "--json"]);
+    let run = fledge.run();
+    run.must_exit(0);
+    let shown = &run.events()[0];
+    assert_eq!((&shown["name"], &shown["detected"]), (&"verify".into(), &true.into()));
+    assert_eq!(shown["commands"][0]["run"], "make test");
 }

@@ -130,7 +130,7 @@ fn what_means_nothing_is_said_once_and_only_where_it_concerns() {
     run.must_exit(0);
     let notes: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("note: ")).collect();
     let expected = [
-        "note: fledge.toml:3:1: unknown key `desc` in the task `a` (known: description, cmd, deps, env, dir)",
+        "note: fledge.toml:3:1: unknown key `desc` in the task `a` (did you mean `description`?)",
         "note: fledge.toml:5:24: unknown key `retrys` in a step (did you mean `retries`?)",
     ];
     assert_eq!(notes, expected);
@@ -197,7 +197,7 @@ fn what_only_looks_like_a_lane_is_a_warning_and_what_cannot_be_read_is_its_own_p
         "warning: lanes/ci.yml: lane `ci` is also in lanes/ci.yaml, and that one is used (remove one of them)",
         "warning: lanes/ok.YAML: this file is not read",
         "warning: lanes/sub: files in this folder are not read (put lanes into `lanes` itself)",
-        "error: lanes/dir.yaml: cannot be read: not a regular file",
+        "error: lanes/dir.yaml: cannot be read: it is a folder, not a regular file",
         "1 lane, 1 error and 4 warnings",
     ] {
         assert!(checked.stderr.contains(said), "{said}: {}", checked.stderr);

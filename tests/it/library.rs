@@ -1,8 +1,9 @@
 //! The same machine from a program: `fledge::Agent`, its events, its answer, and its token.
 
 use crate::support::{Fledge, KEY, Model, must_be_gone, needs, running_with, say, shell, unique, write};
-use fledge::driver::Settings;
+use fledge::driver::{MemoryTerms, Settings};
 use fledge::provider::{Endpoint, Kind, Secret, connect};
+use fledge::tool::Mask;
 use fledge::verdict::{Reason, StopCause, Verification};
 use fledge::{Agent, AgentEvent, RunError, Task, TaskResult};
 use std::sync::mpsc::{Receiver, channel};
@@ -26,6 +27,8 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         reports: Vec::new(),
         jobs: 2,
         earlier: None,
+        memory: Some(MemoryTerms::default()),
+        secrets: Mask::default(),
     };
     (place, Agent::new(settings))
 }

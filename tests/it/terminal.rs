@@ -5,12 +5,13 @@ use crate::support::{Fledge, must_be_gone, unique};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 const WIDTH: u16 = 48;
+const HINT: &str = "stopping; Ctrl-C again kills at once";
 /// How long it may take before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -28,8 +29,19 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs a lane.
+    /// Runs a lane, which can be reached by signals but not by keys.
     fn run(fledge: Fledge, args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::run_by(Command::new(env!("CARGO_BIN_EXE_fledge")), false, fledge, args, env)
+    }
+
+    /// Runs a lane in a session of its own, for which the keys of the terminal are.
+    fn run_with_keys(fledge: Fledge) -> Self {
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_fledge")]);
+        Self::run_by(command, true, fledge, &[], &[])
+    }
+
+    fn run_by(mut command: Command, has_keys: bool, fledge: Fledge, args: &[&str], env: &[(&str, &str)]) -> Self {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&main).unwrap();
         unlockpt(&main).unwrap();
@@ -38,11 +50,11 @@ impl Terminal {
         rustix::termios::tcsetwinsize(&main, size).unwrap();
         let path = ptsname(&main, Vec::new()).unwrap();
         let own = File::options().read(true).write(true).open(path.to_str().unwrap()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fledge"));
         command.args(["lanes", "run", "verify"]).args(args).current_dir(fledge.workspace()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "xterm").env("NO_COLOR", "1");
         command.env("HOME", fledge.workspace()).env("FLEDGE_STATE_DIR", fledge.state()).envs(env.iter().copied());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(own);
+        let keys = if has_keys { Stdio::from(own.try_clone().unwrap()) } else { Stdio::null() };
+        command.stdin(keys).stdout(Stdio::null()).stderr(own);
         let child = command.spawn().unwrap();
         let (over, heard) = channel();
         let pid = Pid::from_child(&child);
@@ -154,7 +166,8 @@ fn nothing_wraps_and_what_does_not_fit_is_counted() {
     kill_process(pid, Signal::INT).unwrap();
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(130));
-    assert!(screen.lines().all(|line| line.starts_with("  - verify/") || line.starts_with("lane verify")), "{screen}");
+    let rest = screen.strip_prefix(HINT).unwrap().trim_start_matches('\n');
+    assert!(rest.lines().all(|line| line.starts_with("  - verify/") || line.starts_with("lane verify")), "{screen}");
     assert_eq!(timeless(screen.lines().last().unwrap()), "lane verify cancelled (0.0s): 0 cancelled");
     must_be_gone(&number);
 }
@@ -171,6 +184,32 @@ fn asked_twice_it_ends_at_once_and_leaves_a_clean_screen() {
     let (code, screen) = terminal.end();
     assert!(matches!(code, Some(130 | 143)), "{code:?}");
     assert!(!screen.contains("deaf now"), "{screen}");
+}
+
+#[test]
+fn the_first_ctrl_c_says_at_once_what_a_second_one_does_and_that_kills() {
+    let number = unique();
+    let lane = format!("steps: [{{ name: deaf, run: 'trap \"\" INT TERM; echo deaf now; sleep {number} & wait' }}]");
+    let mut terminal = Terminal::run_with_keys(Fledge::new().lane("verify", &lane));
+    terminal.wait_until(|screen| screen.ends_with("deaf  deaf now"));
+    terminal.output.write_all(b"\x03").unwrap();
+    terminal.wait_until(|screen| screen.contains(&format!("{HINT}\n")) && screen.ends_with("deaf  deaf now"));
+    terminal.output.write_all(b"\x03").unwrap();
+    let (code, screen) = terminal.end();
+    assert_eq!((code, screen.trim_start_matches("^C").trim()), (Some(130), HINT));
+    must_be_gone(&number);
+}
+
+#[test]
+fn a_line_that_is_only_begun_is_shown() {
+    let wait = "until test -f go; do sleep 0.01; done";
+    let lane = format!("steps: [{{ name: bar, run: \"echo begun; printf '10%%\\r20%%\\r'; {wait}\" }}]");
+    let fledge = Fledge::new().lane("verify", &lane);
+    let go = fledge.workspace().join("go");
+    let mut terminal = Terminal::run(fledge, &[], &[]);
+    terminal.wait_until(|screen| screen.ends_with("bar  20%"));
+    std::fs::write(go, "").unwrap();
+    assert_eq!(terminal.end().0, Some(0));
 }
 
 #[test]

@@ -99,6 +99,17 @@ fn what_is_ignored_or_only_read_starts_none() {
 }
 
 #[test]
+fn the_files_that_it_leaves_itself_start_none() {
+    let fledge = watching(COUNTS).arg("--junit=src/junit.xml").arg("--summary=./summary.md");
+    let watched = Watched::start(fledge).waits();
+    watched.put("src/b", "1");
+    let watched = watched.runs_for("src/b");
+    assert!(watched.root.join("src/junit.xml").exists() && watched.root.join("summary.md").exists());
+    watched.put("src/b", "22");
+    watched.runs_for("src/b").must_have_run(3);
+}
+
+#[test]
 fn many_changes_at_once_start_one_run() {
     let watched = Watched::counting();
     for number in 10..60 {

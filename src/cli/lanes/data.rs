@@ -1,14 +1,20 @@
-//! What `fledge lanes run` says to programs, on standard output: one object at the end, or events as lines while the lane runs.
-//! It has a thread of its own: a reader that is slow, stuck or gone holds up no lane.
+//! What `fledge lanes run` says to programs: on standard output one object at the end, or events as lines while the lane runs; and
+//! files. It has a thread of its own: a reader that is slow, stuck or gone holds up no lane.
 
-use super::super::{print_data, print_json};
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{no_output, print_data, print_json};
+use super::files::Place;
 use crate::driver::Watcher;
 use crate::process::Stopwatch;
 use crate::report::lane::StepCounts;
+use crate::store::write_shared;
 use crate::verdict::{StepProgress, StepReport};
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The forms of `--json`.
@@ -20,14 +26,15 @@ pub(super) enum JsonForm {
     Events,
 }
 
-/// Standard output of one run of a lane.
+/// Standard output and the files of one run of a lane.
 #[derive(Debug)]
 pub(super) struct Data {
     form: Option<JsonForm>,
     /// `None` where nothing is to be printed.
     printer: Option<Watcher<Told>>,
     begun: Stopwatch,
-    failed: Arc<Mutex<Option<io::Error>>>,
+    /// The first thing that could not be written.
+    failed: Arc<Mutex<Option<Failure>>>,
 }
 
 /// Something to print; what happened has the milliseconds since the start.
@@ -36,25 +43,24 @@ enum Told {
     Step(u64, StepProgress),
     Event(u64, Value),
     Object(String),
-    Text(String),
+    Text(Place, String),
 }
 
 impl Data {
-    /// `is_wanted` says whether anything is to be printed beside what the form asks for.
+    /// `is_wanted` says whether anything is to be written beside what the form asks for.
     pub(super) fn new(form: Option<JsonForm>, is_wanted: bool) -> Self {
-        let failed = Arc::<Mutex<Option<io::Error>>>::default();
+        let failed = Arc::<Mutex<Option<Failure>>>::default();
         let keep = failed.clone();
         let print = move |told, lost| {
-            let printed = match told {
-                Told::Text(text) => print_data(&text),
-                Told::Object(object) => print_json(&object),
-                Told::Event(at, event) => lines(at, event, lost).iter().try_for_each(|line| print_json(line)),
-                Told::Step(at, progress) => {
-                    lines(at, event_of(progress), lost).iter().try_for_each(|line| print_json(line))
-                }
+            let print_all = |lines: Vec<String>| lines.iter().try_for_each(|line| print_json(line)).map_err(no_output);
+            let written = match told {
+                Told::Text(place, text) => write(&place, &text),
+                Told::Object(object) => print_json(&object).map_err(no_output),
+                Told::Event(at, event) => print_all(lines(at, event, lost)),
+                Told::Step(at, progress) => print_all(lines(at, event_of(progress), lost)),
             };
-            if let Err(error) = printed {
-                keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            if let Err(failure) = written {
+                keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
             }
         };
         let printer = (form.is_some() || is_wanted).then(|| Watcher::new(print));
@@ -84,15 +90,16 @@ impl Data {
         }
     }
 
-    /// The lane is over; `object` is the whole result.
-    pub(super) fn ended(&self, steps: &[StepReport], object: &Value) {
+    /// The lane is over; `object` makes the whole result, if that is wanted.
+    pub(super) fn ended(&self, steps: &[StepReport], object: impl FnOnce() -> Value) {
         if self.form == Some(JsonForm::Object) {
             if let Some(printer) = &self.printer {
-                printer.tell(Told::Object(object.to_string()), false);
+                printer.tell(Told::Object(object().to_string()), false);
             }
             return;
         }
         self.event(|| {
+            let object = object();
             let mut event = json!({ "event": "lane_ended", "counts": StepCounts::of(steps) });
             for key in ["lane", "result", "success", "exit_code", "duration_ms"] {
                 event[key] = object[key].clone();
@@ -101,22 +108,22 @@ impl Data {
         });
     }
 
-    /// Prints a text as it is.
-    pub(super) fn text(&self, text: String) {
+    /// Writes a text as it is.
+    pub(super) fn text(&self, place: Place, text: String) {
         if let Some(printer) = &self.printer {
-            printer.tell(Told::Text(text), false);
+            printer.tell(Told::Text(place, text), false);
         }
     }
 
-    /// Waits until everything is printed.
+    /// Waits until everything is written.
     pub(super) async fn settled(&self) {
         if let Some(printer) = &self.printer {
             printer.settled().await;
         }
     }
 
-    /// Why something could not be printed, if so.
-    pub(super) fn failure(&self) -> Option<io::Error> {
+    /// Why something could not be written, if so.
+    pub(super) fn failure(&self) -> Option<Failure> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -129,6 +136,25 @@ impl Data {
     fn now(&self) -> u64 {
         u64::try_from(self.begun.read().as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+fn write(place: &Place, text: &str) -> Result<(), Failure> {
+    match place {
+        Place::Stdout => return print_data(text.trim_end()).map_err(no_output),
+        Place::Stderr => paint::log(text),
+        Place::File(path) => return write_shared(path, text.as_bytes()).map_err(Failure::own),
+        Place::EndOf(path) => {
+            if let Err(error) = append(path, text) {
+                let note = format!("the job's summary cannot be written to {}: {error}", path.display());
+                paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, &note)]);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn append(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())
 }
 
 /// An event, and before it how many were left out.

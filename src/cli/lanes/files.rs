@@ -2,14 +2,22 @@
 
 use super::super::failure::Failure;
 use super::super::outlet::has_place;
-use super::super::paint::{self, Tone};
 use crate::report::lane::{LaneResult, junit, markdown};
-use crate::store::write_shared;
 use anyhow::anyhow;
-use std::fs::{self, Metadata, OpenOptions};
-use std::io::Write;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Where a text is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Stdout,
+    Stderr,
+    /// A file that is written whole or not at all.
+    File(PathBuf),
+    /// The end of a file that others write to as well.
+    EndOf(PathBuf),
+}
 
 /// Where the result goes when the lane is over.
 #[derive(Debug, Clone)]
@@ -44,34 +52,24 @@ impl Files {
         Ok(())
     }
 
-    /// Whether one of them is standard output.
-    pub(super) fn need_stdout(&self) -> bool {
-        [&self.junit, &self.summary].into_iter().flatten().any(|path| is_stdout(path))
+    /// Whether there are any.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.junit.is_some() || self.summary.is_some() || self.job_summary.is_some()
     }
 
-    /// Writes them, each whole or not at all; `print` takes what goes to standard output.
-    ///
-    /// # Errors
-    /// When one cannot be written; the others are written all the same.
-    pub(super) fn write(&self, result: &LaneResult<'_>, print: impl Fn(String)) -> Result<(), Failure> {
-        let put = |path: &Path, text: String| match is_stdout(path) {
-            true => {
-                print(text.trim_end().to_owned());
-                Ok(())
-            }
-            false if self.job_summary.as_deref().is_some_and(|job| is_same_file(job, path)) => Ok(()), // written below
-            false => write_shared(path, text.as_bytes()).map_err(Failure::own),
+    /// What is to be written, and where.
+    pub(super) fn texts(&self, result: &LaneResult<'_>) -> Vec<(Place, String)> {
+        let is_job_summary = |path: &Path| self.job_summary.as_deref().is_some_and(|job| is_same_file(job, path));
+        let place = |path: &PathBuf| match path.as_path() {
+            path if is_stdout(path) => Some(Place::Stdout),
+            path if is_stderr(path) => Some(Place::Stderr),
+            path if is_job_summary(path) => None, // once is enough
+            path => Some(Place::File(path.to_owned())),
         };
-        let junit = self.junit.as_deref().map_or(Ok(()), |path| put(path, junit::document(result)));
-        let summary = self.summary.as_deref().map_or(Ok(()), |path| put(path, markdown::page(result)));
-        if let Some(path) = &self.job_summary {
-            let file = OpenOptions::new().append(true).create(true).open(path);
-            if let Err(error) = file.and_then(|mut file| file.write_all(markdown::page(result).as_bytes())) {
-                let note = format!("the job's summary cannot be written to {}: {error}", path.display());
-                paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, &note)]);
-            }
-        }
-        junit.and(summary)
+        let junit = self.junit.as_ref().and_then(place).map(|place| (place, junit::document(result)));
+        let summary = self.summary.as_ref().and_then(place).map(|place| (place, markdown::page(result)));
+        let job = self.job_summary.clone().map(|path| (Place::EndOf(path), markdown::page(result)));
+        [junit, summary, job].into_iter().flatten().collect()
     }
 }
 
@@ -83,6 +81,11 @@ fn is_stdout(path: &Path) -> bool {
         (Ok(_) | Err(_), _) => false,
     };
     NAMES.iter().any(|name| path.as_os_str() == *name) || is_redirected()
+}
+
+/// Whether this is standard error by its name: opened anew it would be written over, where it is a file.
+fn is_stderr(path: &Path) -> bool {
+    ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"].iter().any(|name| path.as_os_str() == *name)
 }
 
 /// Whether two paths name one regular file, or one place where there is nothing yet.

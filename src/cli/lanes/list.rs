@@ -4,8 +4,7 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
 use super::{Unasked, failed, plan, say};
-use crate::gate::{self, GateFault, Loaded};
-use crate::lane::Lane;
+use crate::gate::{self, GateFault, Listed, Loaded};
 use crate::report::lane_data;
 use clap::Args;
 use std::path::Path;
@@ -22,22 +21,11 @@ pub(in crate::cli) struct ListArguments {
 
 /// Lists the lanes; gives the exit code.
 pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result<u8, Failure> {
-    let detected = gate::look_if_no_lanes(root, path).map_err(GateFault::from).map_err(failed)?;
-    let (mut lanes, mut code): (Vec<Lane>, u8) = (Vec::new(), 0);
-    match &detected {
-        Some(detected) if detected.is_empty() => {}
-        Some(detected) => lanes.push(detected.lane().map_err(GateFault::from).map_err(failed)?),
-        None => {
-            for name in gate::names(root).map_err(failed)? {
-                match gate::load(root, &name, path) {
-                    Ok(loaded) => lanes.push(loaded.lane),
-                    Err(fault) => code = code.max(failed(fault).show()), // what is right is listed all the same
-                }
-            }
-        }
-    }
+    let Listed { lanes, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
+    // What is right is listed all the same.
+    let code = if fault.files.is_empty() { 0 } else { failed(fault.into()).show() };
     if arguments.json {
-        let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, detected.is_some())).collect();
+        let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, is_detected)).collect();
         print_json(
             &serde_json::json!({ "schema_version": lane_data::LANE_SCHEMA_VERSION, "lanes": lanes }).to_string(),
         )
@@ -45,17 +33,17 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
         return Ok(code);
     }
     if lanes.is_empty() && code == 0 {
-        paint::line(&[(Tone::Plain, "no lanes: there is nothing in lanes/")]);
+        paint::line(&[(Tone::Plain, "no lanes: write lanes/verify.yaml, one step is enough")]);
     }
     for lane in &lanes {
-        let mark = if detected.is_some() { " (detected)" } else { "" };
+        let mark = if is_detected { " (detected)" } else { "" };
         let line = format!("{}{mark}  {}", paint::one_line(&lane.name), paint::one_line(&lane.description));
         print_data(line.trim_end()).map_err(no_output)?;
         for step in &lane.steps {
             print_data(&format!("  {}: {}", paint::one_line(&step.name), first_line(&step.run))).map_err(no_output)?;
         }
     }
-    say(detected.iter().flat_map(|detected| &detected.remarks));
+    say(&remarks);
     Ok(code)
 }
 

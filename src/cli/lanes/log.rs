@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+/// Bytes that are read at once.
+const READ: usize = 64 * 1024;
 /// The longest line that is shown in one piece, in bytes.
 const LONGEST: u64 = 8 * 1024;
 
@@ -14,7 +16,7 @@ const LONGEST: u64 = 8 * 1024;
 /// # Errors
 /// When the file cannot be read.
 pub(in crate::cli) fn each_line(log: &Path, mut say: impl FnMut(&str)) -> io::Result<usize> {
-    let (mut file, mut line, mut count) = (BufReader::new(File::open(log)?), Vec::new(), 0);
+    let (mut file, mut line, mut count) = (BufReader::with_capacity(READ, File::open(log)?), Vec::new(), 0);
     loop {
         line.clear();
         if file.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {

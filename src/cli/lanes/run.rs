@@ -33,7 +33,7 @@ pub(in crate::cli) struct RunArguments {
     #[arg(long)]
     keep_going: bool,
     /// Steps at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = how_many)]
     jobs: Option<NonZeroUsize>,
     /// Run it again whenever files change that no ignore file names; a change while it runs starts it over
     #[arg(long, conflicts_with = "dry_run")]
@@ -43,6 +43,10 @@ pub(in crate::cli) struct RunArguments {
     dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,
+}
+
+fn how_many(number: &str) -> Result<NonZeroUsize, &'static str> {
+    number.parse().map_err(|_| "give a number from 1 on, or leave it out for as many as there are cores")
 }
 
 /// Runs the lane; gives the exit code.
@@ -75,7 +79,6 @@ async fn once(
     say(&notes);
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
-    gate::can_run(root, &lane, path).map_err(failed)?;
     let left_out = left_out(root, &lane, arguments, environment, stop).await?;
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
@@ -87,6 +90,8 @@ async fn once(
         printed.map_err(no_output)?;
         return Ok(0);
     }
+    let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
+    gate::can_run(root, &lane, path, &runs).map_err(failed)?;
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
     let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
@@ -100,11 +105,14 @@ async fn once(
     let hear = |progress| voice.hear(progress);
     let outcome = tokio::select! {
         outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
-        never = voice.tick() => match never {},
+        never = voice.tick(stop) => match never {},
     };
     remember(&lane, &outcome, &store::durations(&project));
-    let (word, data_word, code) = ruling(outcome.ruling, stop.cause());
-    let data = lane_data::ended(&lane, &outcome, data_word, code, from);
+    let (mut word, data_word, code) = ruling(outcome.ruling, stop.cause());
+    if outcome.ruling == LaneRuling::NothingRan && outcome.steps.iter().any(|step| step.tries > 0) {
+        word = "ran nothing that has to pass";
+    }
+    let data = || lane_data::ended(&lane, &outcome, data_word, code, from);
     voice.close(&outcome, word, code, data, stop).await
 }
 
@@ -123,7 +131,9 @@ async fn left_out(
     };
     let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
     let changed = if asks { changed_paths(root, &child_env(environment), stop.token()).await } else { None };
-    let facts = Facts { variables: environment.all().clone(), changed };
+    // Where all is committed nothing is known of what to leave out: a clean checkout is judged whole.
+    let changed = changed.filter(|paths| !paths.is_empty());
+    let facts = Facts { variables: child_env(environment).into_iter().collect(), changed };
     lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
 }
 

@@ -18,8 +18,6 @@ use std::time::Duration;
 const FOLDED: usize = 2000;
 /// Lines of a step's output behind which its result is still in sight.
 const IN_SIGHT: usize = 20;
-/// Failed steps that the last line names.
-const NAMED: usize = 10;
 
 /// Whose output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,6 +51,10 @@ pub(super) enum News {
     Step(StepProgress),
     /// Time has passed.
     Tick,
+    /// A person wants to stop.
+    Interrupted,
+    /// A text that is wanted on standard error.
+    Text(String),
     Over(Ending),
 }
 
@@ -105,6 +107,12 @@ impl Screen {
                 self.story.ended(report, told);
             }
             News::Tick => self.sign_of_life(),
+            News::Interrupted if self.running.is_empty() => {}
+            News::Interrupted => {
+                paint::line(&[(Tone::Warn, "stopping; Ctrl-C again kills at once")]);
+                self.story.interrupted();
+            }
+            News::Text(text) => paint::log(&text),
             News::Over(ending) => self.close(&ending),
         }
     }
@@ -118,33 +126,28 @@ impl Screen {
     fn block(&mut self, report: &StepReport, line: steps::Line, is_tried_again: bool) -> Told {
         let default = if self.look.in_folds { OutputOf::All } else { OutputOf::Failures };
         let output = self.look.output.unwrap_or(default);
-        let is_bad = match report.status {
-            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored | StepStatus::AllowedFailure => true,
-            StepStatus::Passed
-            | StepStatus::Flaky
-            | StepStatus::Cancelled
-            | StepStatus::Skipped
-            | StepStatus::NotRun => false,
-        };
+        let is_bad = report.status.is_failure() || report.status == StepStatus::AllowedFailure;
         self.quiet = Stopwatch::start();
         let is_wanted = output == OutputOf::All || (output == OutputOf::Failures && is_bad);
         match (&report.log, is_wanted) {
             (Some(log), true) if self.look.in_folds => {
                 paint::command(&github::group(report, is_tried_again));
-                say_if_unread(log::both_ends(Path::new(log), FOLDED, |line| paint::line(&steps::output(line))));
+                say_if_unread(written(|lines| {
+                    log::both_ends(Path::new(log), FOLDED, |line| lines.line(&steps::output(line)))
+                }));
                 paint::line(&[(Tone::Faint, &format!("    log: {log}"))]);
                 paint::command(github::ENDGROUP);
                 return Told::Folded;
             }
             (Some(log), true) if output == OutputOf::All => {
                 paint::line(&line);
-                let shown = log::each_line(Path::new(log), |line| paint::line(&steps::output(line)));
+                let shown = written(|lines| log::each_line(Path::new(log), |line| lines.line(&steps::output(line))));
                 let in_sight = shown.as_ref().is_ok_and(|count| *count <= IN_SIGHT);
                 say_if_unread(shown);
                 if !is_bad {
                     return Told::Result;
                 }
-                steps::explanation(report, false).iter().for_each(|line| paint::line(line));
+                written(|lines| steps::explanation(report, false).iter().for_each(|line| lines.line(line)));
                 return if in_sight { Told::Explained } else { Told::Folded };
             }
             (Some(_) | None, _) => paint::line(&line),
@@ -153,7 +156,7 @@ impl Screen {
         if !(is_wanted && is_bad && is_due) {
             return Told::Result;
         }
-        steps::explanation(report, true).iter().for_each(|line| paint::line(line));
+        written(|lines| steps::explanation(report, true).iter().for_each(|line| lines.line(line)));
         Told::Explained
     }
 
@@ -177,10 +180,10 @@ impl Screen {
             self.story.interrupted();
         }
         let with_excerpt = self.look.output != Some(OutputOf::None);
-        self.story.closing(with_excerpt).iter().for_each(|line| paint::line(line));
+        written(|lines| self.story.closing(with_excerpt).iter().for_each(|line| lines.line(line)));
         let causes = self.story.causes();
         let counts = self.story.counts(self.look.fails_fast && !was_stopped);
-        let rest = if causes.is_empty() { counts.clone() } else { named(&causes) };
+        let rest = if causes.is_empty() { counts.clone() } else { steps::named(&causes) };
         if !causes.is_empty() && !self.story.is_all_causes() {
             paint::line(&[(Tone::Faint, format!("  {counts}"))]);
         }
@@ -189,14 +192,16 @@ impl Screen {
         paint::line(&[
             (tone, result),
             (Tone::Faint, format!(" ({})", seconds(*ms))),
-            (Tone::Plain, format!(": {}", paint::one_line(&rest))),
+            (Tone::Plain, format!(": {}", &rest)),
         ]);
     }
 }
 
-fn named(steps: &[&str]) -> String {
-    let names = steps[..steps.len().min(NAMED)].join(", ");
-    if steps.len() > NAMED { format!("{names} and {} more", steps.len() - NAMED) } else { names }
+fn written<T>(say: impl FnOnce(&mut paint::Lines) -> T) -> T {
+    let mut lines = paint::Lines::default();
+    let said = say(&mut lines);
+    lines.write();
+    said
 }
 
 fn say_if_unread<T>(read: std::io::Result<T>) {

@@ -33,7 +33,7 @@ pub(in crate::cli) struct ValidateArguments {
 pub(super) fn validate(arguments: &ValidateArguments, search: &str) -> Result<u8, Failure> {
     let what = || format!("there is no folder `{}`", arguments.path.display());
     let root = arguments.path.canonicalize().with_context(what).map_err(Failure::input)?;
-    let Checked { mut lanes, problems, warnings } = gate::check(&root, search).map_err(failed)?;
+    let Checked { mut lanes, problems, warnings } = gate::check(&root, search);
     let (mut errors, mut strange) = (said(&problems), said(&warnings));
     if lanes.is_empty() && problems.is_empty() {
         match gate::look_if_no_lanes(&root, search).map_err(GateFault::from).map_err(failed)? {

@@ -2,9 +2,9 @@
 
 use super::super::failure::Failure;
 use super::super::live::Live;
-use super::super::{hear_out, no_output, paint};
+use super::super::{hear_out, paint};
 use super::data::{Data, JsonForm};
-use super::files::{Files, in_place};
+use super::files::{Files, Place, in_place};
 use super::screen::{Ending, Look, News, OutputOf, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
@@ -12,7 +12,7 @@ use crate::duration::parse_duration;
 use crate::lane::Lane;
 use crate::lane_runner::{LaneOutcome, LaneRuling, Listen};
 use crate::report::lane::{LaneResult, github};
-use crate::verdict::{Reason, StepProgress, StepReport};
+use crate::verdict::{Reason, StepProgress, StepReport, StopCause};
 use clap::Args;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -88,7 +88,7 @@ impl Voice {
         let job_summary = if in_folds { environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from) } else { None };
         let files = Files { junit: wanted.junit.clone(), summary: wanted.summary.clone(), job_summary };
         files.check(wanted.json.is_some())?;
-        let data = Data::new(wanted.json, files.need_stdout());
+        let data = Data::new(wanted.json, files.are_wanted());
         let look = Look {
             lane: lane.name.clone(),
             live: Live::new(!is_quiet && paint::can_draw(environment)),
@@ -123,15 +123,28 @@ impl Voice {
         self.screen.tell(News::Step(progress), false);
     }
 
-    /// Lets the screen know that time passes, for as long as it is waited for.
-    pub(super) async fn tick(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(self.silence.min(Duration::from_secs(1))).await;
-            self.screen.tell(News::Tick, true);
+    /// Lets the screen know that time passes and that a person wants to stop, for as long as it is waited for.
+    pub(super) async fn tick(&self, stop: &Stop) -> Infallible {
+        let time = async {
+            loop {
+                tokio::time::sleep(self.silence.min(Duration::from_secs(1))).await;
+                self.screen.tell(News::Tick, true);
+            }
+        };
+        let wish = async {
+            stop.token().cancelled().await;
+            if stop.cause() == StopCause::Interrupt {
+                self.screen.tell(News::Interrupted, false);
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            never = time => never,
+            never = wish => never,
         }
     }
 
-    /// Says how it ended; gives the exit code. `object` is the whole result.
+    /// Says how it ended; gives the exit code. `object` makes the whole result.
     ///
     /// # Errors
     /// When a lane passed, and that could not be told where it should have been.
@@ -140,7 +153,7 @@ impl Voice {
         outcome: &LaneOutcome,
         word: &'static str,
         code: u8,
-        object: Value,
+        object: impl FnOnce() -> Value,
         stop: &Stop,
     ) -> Result<u8, Failure> {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -148,18 +161,22 @@ impl Voice {
         let passed = code == 0;
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
-        self.data.ended(&outcome.steps, &object);
-        let written = self.files.write(&result, |text| self.data.text(text));
+        self.data.ended(&outcome.steps, object);
         let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
         let was_stopped = outcome.ruling == LaneRuling::Cancelled;
         self.screen.tell(News::Over(Ending { word, passed, was_stopped, ms: duration_ms, commands }), false);
+        for (place, text) in self.files.texts(&result) {
+            match place {
+                Place::Stderr => self.screen.tell(News::Text(text), false),
+                Place::Stdout | Place::File(_) | Place::EndOf(_) => self.data.text(place, text),
+            }
+        }
         let was_heard = hear_out(stop, async {
             self.screen.settled().await;
             self.data.settled().await;
         })
         .await;
-        let failure = written.err().or_else(|| self.data.failure().map(no_output));
-        match failure {
+        match self.data.failure() {
             Some(failure) if passed => Err(failure),
             Some(failure) => {
                 failure.show();

@@ -52,7 +52,7 @@ fn outcome_data(end: &Outcome) -> Value {
 }
 
 /// A time in milliseconds since 1970 as RFC 3339 in UTC.
-pub(super) fn rfc3339(ms: i64) -> String {
+pub(in crate::cli) fn rfc3339(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
@@ -87,7 +87,7 @@ pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
 }
 
 /// How long ago something was, roughly.
-pub(super) fn ago(now_ms: i64, then_ms: i64) -> String {
+pub(in crate::cli) fn ago(now_ms: i64, then_ms: i64) -> String {
     let seconds = now_ms.saturating_sub(then_ms) / 1000;
     match seconds {
         ..0 => "in the future".into(),

@@ -12,6 +12,7 @@ mod resume;
 mod scenes;
 mod show;
 
+pub(super) use data::{ago, rfc3339};
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;

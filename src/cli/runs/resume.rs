@@ -3,6 +3,7 @@
 use super::super::block_on;
 use super::super::drive::{Voice, Work, drive};
 use super::super::failure::Failure;
+use super::super::memory::secrets;
 use super::super::run::{connect_models, task_folder};
 use super::Shelf;
 use crate::config::{self, Environment};
@@ -98,7 +99,7 @@ pub(super) fn settings(
     models: Vec<Arc<dyn Provider>>,
     terms: Terms,
 ) -> Settings {
-    let Terms { task: _, protect, reports, jobs, earlier } = terms;
+    let Terms { task: _, protect, reports, jobs, earlier, memory } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
@@ -108,6 +109,8 @@ pub(super) fn settings(
         reports,
         jobs,
         earlier,
+        memory,
+        secrets: secrets(environment, place.set),
     }
 }
 

@@ -6,7 +6,6 @@ use super::super::paint::{self, Tone};
 use super::super::steps::{self, Line};
 use crate::chat::{ChangeKind, Detail, StopReason, Usage};
 use crate::limits::Limits;
-use crate::report::lane::is_cause;
 use crate::report::story::{Scene, ToolScene, What};
 use crate::report::{count, money, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
@@ -72,6 +71,10 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
         What::Gate { attempt, verdict } => gate(*attempt, verdict, at, scale),
         What::Retry { what, tries, wait_ms, error } => {
             note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
+        }
+        What::Recalled { ids } => {
+            let ids: Vec<&str> = ids.iter().map(|id| id.get(..8).unwrap_or(id)).collect();
+            note(&format!("recalled from earlier runs: {}", ids.join(", ")), scale)
         }
         What::Limit { reason } => note(reason.row().meaning, scale),
         What::Stopped { cause, said } => {
@@ -171,7 +174,7 @@ fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &Scale) -> Vec<Line> {
     }
     for step in &verdict.steps {
         lines.push(steps::result(step));
-        if is_cause(step) {
+        if step.status.is_failure() {
             lines.extend(steps::explanation(step, true));
         }
     }

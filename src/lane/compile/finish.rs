@@ -4,7 +4,7 @@ use super::{Compiler, Wait};
 use crate::lane::draft::Named;
 use crate::lane::order::Names;
 use crate::lane::{Joint, Step, order};
-use crate::yaml::{Place, Problem, excerpt};
+use crate::yaml::{Place, Problem, excerpt, listed};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is waited for, with every name known.
@@ -82,7 +82,9 @@ impl Compiler<'_> {
                 let known: Vec<String> =
                     self.labels.keys().filter(inside).map(|l| l[prefix.len()..].to_owned()).collect();
                 let problem = Problem::at(named.place, format!("there is no step `{}`", excerpt(&named.name)));
-                let hint = format!("steps with a name: {}", known.join(", "));
+                let names = listed(known.iter().map(String::as_str));
+                let hint =
+                    if known.is_empty() { "no step has a name".into() } else { format!("steps with a name: {names}") };
                 self.complain(path, problem.hint(hint).near(&named.name, known.iter().map(String::as_str)));
             }
         }

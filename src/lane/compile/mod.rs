@@ -7,10 +7,10 @@ mod tasks;
 
 use super::book::{Book, LaneFault};
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
-use super::entry::{Entry, EntryKind, Gather, Member};
+use super::entry::{Entry, Gather, Member, called};
 use super::{Lane, Step, order};
 use crate::limits::LANE_TIMEOUT;
-use crate::yaml::{Place, Problem, excerpt};
+use crate::yaml::{Place, Problem, excerpt, listed};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -165,14 +165,19 @@ impl<'b> Compiler<'b> {
     /// The draft of a lane, as far as it could be read; what is wrong with it is told. `from` is who asks.
     fn open(&mut self, lane: &str, from: Option<(&str, Place)>) -> Option<&'b Draft> {
         let Some(chapter) = self.book.lanes.get(lane) else {
-            if let Some((path, place)) = from {
-                let problem = Problem::at(place, format!("there is no lane `{}`", excerpt(lane)));
-                let known: Vec<&str> = self.book.names().collect();
-                let hint = format!("there are: {}", known.join(", "));
-                self.complain(path, problem.hint(hint).near(lane, known.iter().copied()));
+            match from {
+                Some((path, place)) if self.book.is_whole() => {
+                    let problem = Problem::at(place, format!("there is no lane `{}`", excerpt(lane)));
+                    let hint = format!("there are: {}", listed(self.book.names()));
+                    self.complain(path, problem.hint(hint).near(lane, self.book.names()));
+                }
+                Some(_) | None => self.doubt(),
             }
             return None;
         };
+        if chapter.is_doubtful {
+            self.doubt();
+        }
         if !chapter.problems.is_empty() {
             self.fault.files.entry(chapter.path.clone()).or_default().merge(&chapter.problems);
         }
@@ -372,6 +377,11 @@ impl<'b> Compiler<'b> {
         self.is_full
     }
 
+    /// Something may stand in a file that does not say what there is: that one has to be mended first.
+    fn doubt(&mut self) {
+        self.fault.merge(&self.book.doubts());
+    }
+
     fn complain(&mut self, path: &str, problem: Problem) {
         self.fault.files.entry(path.to_owned()).or_default().push(problem);
     }
@@ -379,20 +389,6 @@ impl<'b> Compiler<'b> {
 
 fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
-}
-
-/// What people call an item, and what it is.
-fn called(item: &Item) -> (String, EntryKind) {
-    let (name, kind) = match &item.kind {
-        Kind::Run(run) => (run.clone(), EntryKind::Inline),
-        Kind::Task(named) => (named.name.clone(), EntryKind::Task),
-        Kind::Lane(named) => (named.name.clone(), EntryKind::Lane),
-        Kind::Group(items) => {
-            let names: Vec<String> = items.iter().map(|item| called(item).0).collect();
-            (format!("parallel({})", names.join(", ")), EntryKind::Parallel)
-        }
-    };
-    (item.name.clone().unwrap_or(name), kind)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{Compiler, Label, Name, Scope, Wait};
 use crate::lane::book::Shared;
 use crate::lane::draft::{Form, Item, Named, Options, Task};
 use crate::lane::entry::Gather;
-use crate::yaml::{Problem, excerpt};
+use crate::yaml::{Problem, excerpt, listed};
 use std::collections::BTreeSet;
 
 /// The longest chain of tasks that depend on each other.
@@ -156,7 +156,10 @@ impl<'b> Compiler<'b> {
         if let Some((name, task)) = scope.tasks.get_key_value(&named.name) {
             return Some(Found { name, task, path: None });
         }
-        if let Some((name, Shared { path, task })) = book.tasks.get_key_value(&named.name) {
+        if let Some((name, Shared { path, task, is_doubtful })) = book.tasks.get_key_value(&named.name) {
+            if *is_doubtful {
+                self.doubt();
+            }
             return match task {
                 Ok(task) => Some(Found { name, task, path: Some(path) }),
                 Err(problems) => {
@@ -165,9 +168,16 @@ impl<'b> Compiler<'b> {
                 }
             };
         }
+        if !book.is_whole() {
+            self.doubt();
+            return None;
+        }
         let names: Vec<&str> = scope.tasks.keys().chain(book.tasks.keys()).map(String::as_str).collect();
-        let hint =
-            if names.is_empty() { "there are no tasks".into() } else { format!("there are: {}", names.join(", ")) };
+        let hint = if names.is_empty() {
+            "there are no tasks".into()
+        } else {
+            format!("there are: {}", listed(names.iter().copied()))
+        };
         let problem = Problem::at(named.place, format!("there is no task `{}`", excerpt(&named.name)));
         self.complain(path, problem.hint(hint).near(&named.name, names.iter().copied()));
         None

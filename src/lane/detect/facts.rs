@@ -13,6 +13,31 @@ pub struct Facts {
     pub unreadable: BTreeMap<String, String>,
     /// The [`PROGRAMS`] that there are, and as `./path` the files that [`is_started`] and may be.
     pub programs: BTreeSet<String>,
+    /// Folders further down that [`say what they are`](MARKERS), each with its own facts; these have no such folders.
+    pub below: BTreeMap<String, Facts>,
+}
+
+/// Files by which a folder says of itself what it is.
+#[rustfmt::skip]
+pub const MARKERS: [&str; 17] = [
+    "Cargo.toml", "package.json", "go.mod", "pyproject.toml", "setup.py", "requirements.txt", "Pipfile", "Gemfile", "Package.swift",
+    "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "pom.xml", "Makefile", "justfile", "Justfile",
+];
+
+/// Folders whose folders may say so too.
+pub const GATHERING: [&str; 7] = ["apps", "crates", "libs", "modules", "packages", "projects", "services"];
+
+/// Folders that hold what is not the project's own, or is no project.
+#[rustfmt::skip]
+const FOREIGN: [&str; 16] = [
+    "build", "deps", "dist", "docs", "example", "examples", "fixtures", "node_modules", "out", "target", "test", "testdata", "tests",
+    "third_party", "vendor", "venv",
+];
+
+/// Whether a folder of this name may be one that says what it is.
+pub fn is_looked_into(name: &str) -> bool {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name.len() <= 30;
+    is_plain && !name.starts_with(['.', '-']) && !FOREIGN.contains(&name)
 }
 
 /// The folders whose entries are facts; the first is the root itself.

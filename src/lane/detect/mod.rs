@@ -10,9 +10,10 @@ mod python;
 mod recipes;
 mod toolchains;
 
-pub use facts::{FOLDERS, Facts, PROGRAMS, is_read, is_started};
+pub use facts::{FOLDERS, Facts, GATHERING, MARKERS, PROGRAMS, is_looked_into, is_read, is_started};
 
 use super::{Lane, LaneFault};
+use crate::yaml::listed;
 
 /// The name of the lane that is detected: the default gate.
 pub const DETECTED_LANE: &str = "verify";
@@ -20,8 +21,8 @@ pub const DETECTED_LANE: &str = "verify";
 /// What a project's files say about how it is checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detected {
-    /// The files that led to steps: `Cargo.toml`, `package.json`.
-    pub markers: Vec<&'static str>,
+    /// The files that led to steps: `Cargo.toml`, `web/package.json`.
+    pub markers: Vec<String>,
     /// What was left out and why, and what has to be done first; a line each.
     pub remarks: Vec<String>,
     checks: Vec<Check>,
@@ -31,6 +32,8 @@ pub struct Detected {
 struct Check {
     name: String,
     run: String,
+    /// The folder that it runs in; the root when absent.
+    dir: Option<String>,
     effect: Effect,
 }
 
@@ -66,8 +69,31 @@ const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
     toolchains::maven,
 ];
 
-/// Looks for every stack. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones.
+/// Looks for every stack. Where the root has none, the folders below are looked into; else those that have others are named.
 pub fn detect(facts: &Facts) -> Detected {
+    let mut detected = one_folder(facts);
+    let below = facts.below.iter().map(|(folder, facts)| (folder, one_folder(facts)));
+    if detected.is_empty() {
+        below.for_each(|(folder, found)| detected.add(folder, found));
+        detected.checks.sort_by_key(|check| check.effect);
+        return detected;
+    }
+    let is_other = |marker: &String| !detected.markers.contains(marker);
+    let in_folder = |(folder, found): (&String, Detected)| -> Vec<String> {
+        found.markers.into_iter().filter(is_other).map(|marker| format!("{folder}/{marker}")).collect()
+    };
+    let others: Vec<String> = below.flat_map(in_folder).collect();
+    if !others.is_empty() {
+        let others = listed(others.iter().map(String::as_str));
+        detected
+            .remarks
+            .push(format!("left out: {others}, because the root has checks of its own; add steps with `dir`"));
+    }
+    detected
+}
+
+/// Looks into one folder. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones.
+fn one_folder(facts: &Facts) -> Detected {
     let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
     let mut has_tests = found.iter().any(Findings::has_tests);
     for mut recipes in recipes::look(facts) {
@@ -95,7 +121,7 @@ fn gather(found: Vec<Findings>) -> Detected {
     let mut detected = Detected::default();
     for findings in found {
         if !findings.checks.is_empty() {
-            detected.markers.push(findings.marker);
+            detected.markers.push(findings.marker.to_owned());
         }
         for check in findings.checks {
             let name = if is_mixed { format!("{}-{}", findings.stack, check.name) } else { check.name };
@@ -111,6 +137,19 @@ impl Detected {
     /// Whether nothing was found that could check the project.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty()
+    }
+
+    /// Adds what was found in a folder below.
+    fn add(&mut self, folder: &str, found: Self) {
+        self.markers.extend(found.markers.into_iter().map(|marker| format!("{folder}/{marker}")));
+        self.remarks.extend(found.remarks.into_iter().map(|remark| format!("{folder}: {remark}")));
+        let dir = Some(folder.to_owned());
+        let checks = found.checks.into_iter();
+        self.checks.extend(checks.map(|check| Check {
+            name: format!("{folder}/{}", check.name),
+            dir: dir.clone(),
+            ..check
+        }));
     }
 
     /// The lane's file, with comments.
@@ -133,7 +172,7 @@ impl Findings {
     }
 
     fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {
-        self.checks.push(Check { name: name.into(), run: run.into(), effect });
+        self.checks.push(Check { name: name.into(), run: run.into(), dir: None, effect });
     }
 
     /// A check that needs this program; without it the check is left out.

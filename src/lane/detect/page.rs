@@ -1,11 +1,12 @@
 //! Writes a detected lane as a file for people: what it was made from, what is not in it, then steps in block style.
 
 use super::{Check, Detected, Effect};
+use crate::yaml::listed;
 use std::fmt::Write as _;
 
 /// The whole file. Without checks it has no steps, and is no lane.
 pub(super) fn write(detected: &Detected) -> String {
-    let markers = detected.markers.join(", ");
+    let markers = listed(detected.markers.iter().map(String::as_str));
     let mut page = format!(
         "# What every change must pass, as fledge found it out from {markers}. Edit it: it is yours, and never written again.\n"
     );
@@ -33,7 +34,8 @@ fn step(page: &mut String, check: &Check, indent: &str) {
         Effect::Builds | Effect::Tests => "20m",
     };
     let (name, run) = (scalar(&check.name), scalar(&check.run));
-    let _to_text = writeln!(page, "{indent}- name: {name}\n{indent}  run: {run}\n{indent}  timeout: {timeout}");
+    let dir = check.dir.as_ref().map(|dir| format!("{indent}  dir: {}\n", scalar(dir))).unwrap_or_default();
+    let _to_text = writeln!(page, "{indent}- name: {name}\n{indent}  run: {run}\n{dir}{indent}  timeout: {timeout}");
 }
 
 /// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in single quotes.

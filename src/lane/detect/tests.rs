@@ -181,6 +181,21 @@ fn several_stacks_give_steps_each_and_their_names_say_whose() {
 }
 
 #[test]
+fn folders_below_are_checked_where_the_root_is_not_and_else_named() {
+    let web: &[(&str, &str)] = &[("package.json", SCRIPTED), ("package-lock.json", "")];
+    let mut facts = project(&[("README.md", "")], RUST);
+    facts.below.insert("services/api".into(), project(&[("Cargo.toml", "")], RUST));
+    facts.below.insert("web".into(), project(web, "npm"));
+    facts.below.insert("true".into(), project(&[("Makefile", "test:\n")], "make"));
+    facts.below.insert("ops".into(), project(&[("Makefile", "test:\n")], ""));
+    let below = detect(&facts);
+    let mut facts = Facts { below: facts.below, ..project(&[("Cargo.toml", "[workspace]")], RUST) };
+    facts.below.remove("ops");
+    insta::assert_snapshot!(format!("{}\n{}", below.yaml(), told(&detect(&facts))));
+    assert_eq!(below.lane().unwrap().steps.len(), below.checks.len());
+}
+
+#[test]
 fn the_page_says_what_it_is_made_of_and_what_it_lacks() {
     let mut facts = project(&[("Cargo.toml", ""), ("go.mod", "")], "cargo cargo-fmt go gofmt");
     facts.unreadable.insert("package.json".into(), "not\na regular file".into());
@@ -209,14 +224,17 @@ proptest! {
         let names = all_names();
         let files: BTreeMap<&str, &str> = files.iter().map(|(name, text)| (names[name % names.len()], TEXTS[*text])).collect();
         let programs: Vec<&str> = programs.iter().map(|number| PROGRAMS[*number]).collect();
-        let detected = detect(&project(&files.into_iter().collect::<Vec<_>>(), &programs.join(" ")));
-        let meant: Vec<(&str, &str)> = detected.checks.iter().map(|check| (check.name.as_str(), check.run.as_str())).collect();
-        match detected.lane() {
-            Ok(lane) => {
-                let read: Vec<(&str, &str)> = lane.steps.iter().map(|step| (step.name.as_str(), step.run.as_str())).collect();
-                prop_assert_eq!(read, meant);
+        let own = project(&files.into_iter().collect::<Vec<_>>(), &programs.join(" "));
+        let below = ["apps", "apps/web", "web"].map(|folder| (folder.to_owned(), own.clone()));
+        for detected in [detect(&own), detect(&Facts { below: below.into(), ..Facts::default() })] {
+            let meant: Vec<_> = detected.checks.iter().map(|check| (&check.name, &check.run, &check.dir)).collect();
+            match detected.lane() {
+                Ok(lane) => {
+                    let read: Vec<_> = lane.steps.iter().map(|step| (&step.name, &step.run, &step.dir)).collect();
+                    prop_assert_eq!(read, meant);
+                }
+                Err(fault) => prop_assert!(meant.is_empty(), "{}", fault),
             }
-            Err(fault) => prop_assert!(meant.is_empty(), "{}", fault),
         }
     }
 }

@@ -4,7 +4,7 @@
 mod nodes;
 
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
-use super::reading::{LONGEST_NAME, Reading};
+use super::reading::{LATER, LONGEST_NAME, LONGEST_TIME, Reading};
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt, nearest};
 use nodes::Top;
 use std::collections::BTreeMap;
@@ -16,8 +16,6 @@ const TABLES: [&str; 2] = ["tasks", "lanes"];
 const KINDS: [&str; 3] = ["run", "task", "parallel"];
 /// What can be said of a step.
 const OPTIONS: [&str; 4] = ["when", "timeout", "retries", "retry_delay"];
-/// The longest time that can be written, in seconds: a year.
-const MOST_SECONDS: i64 = 365 * 24 * 60 * 60;
 
 /// All that a file says about tasks and lanes.
 #[derive(Debug, Default)]
@@ -95,6 +93,7 @@ impl Reading {
                 Vec::new()
             }
         };
+        table.later(&LATER, &mut self.warnings);
         self.finish(table);
         Some(Draft { form: Form::Toml, description, fail_fast, items, ..Draft::default() })
     }
@@ -146,8 +145,9 @@ impl Reading {
     }
 
     fn step_options(&mut self, table: &mut Table<'_>) -> Options {
+        let most = i64::try_from(LONGEST_TIME.as_secs()).unwrap_or(i64::MAX);
         let mut seconds = |key, least| {
-            let seconds = table.int(key, least..=MOST_SECONDS, &mut self.problems)?;
+            let seconds = table.int(key, least..=most, &mut self.problems)?;
             u64::try_from(seconds).ok().map(Duration::from_secs)
         };
         let (timeout, retry_delay) = (seconds("timeout", 1), seconds("retry_delay", 0));

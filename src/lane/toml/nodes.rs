@@ -63,13 +63,13 @@ impl Reader<'_> {
             DeValue::Boolean(flag) => Value::Bool(*flag),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
                 Ok(number) => Value::Int(number),
-                Err(_) => self.nothing_for_a_lane(place, "number", number.as_str()),
+                Err(_) => other("number", number.as_str()),
             },
             DeValue::Float(number) => match number.as_str().parse() {
                 Ok(number) => Value::Float(number),
-                Err(_) => self.nothing_for_a_lane(place, "number", number.as_str()),
+                Err(_) => other("number", number.as_str()),
             },
-            DeValue::Datetime(date) => self.nothing_for_a_lane(place, "date", &date.to_string()),
+            DeValue::Datetime(date) => other("date", &date.to_string()),
             DeValue::Array(items) => Value::List(items.iter().map(|item| self.node(item)).collect()),
             DeValue::Table(table) => {
                 let mut entries: Vec<(Key, Node)> = table.iter().map(|(key, value)| self.entry(key, value)).collect();
@@ -83,13 +83,6 @@ impl Reader<'_> {
     fn entry(&mut self, key: &Spanned<DeString<'_>>, value: &Spanned<DeValue<'_>>) -> (Key, Node) {
         let place = self.place(key.span().start);
         (Key { text: key.get_ref().to_string(), place }, self.node(value))
-    }
-
-    /// A value that no key of a lane takes.
-    fn nothing_for_a_lane(&mut self, place: Place, what: &str, text: &str) -> Value {
-        let message = format!("the {what} {} says nothing to a lane", excerpt(text));
-        self.problems.push(Problem::at(place, message).hint("write it in quotes if it is text"));
-        Value::Null
     }
 
     fn not_toml(&mut self, error: &Error) {
@@ -108,6 +101,11 @@ impl Reader<'_> {
         let piece = offset / PIECE;
         self.chars[piece] + begun(&self.text.as_bytes()[piece * PIECE..offset])
     }
+}
+
+/// A value that no key of a lane takes: it only matters where one is read.
+fn other(what: &str, text: &str) -> Value {
+    Value::Other(format!("the {what} {}", excerpt(text)))
 }
 
 /// How many characters begin before each piece of a text, so that a place in a long line is not counted from its start.

@@ -204,14 +204,38 @@ fn the_yaml_lane_and_task_count_and_imported_ones_fill_what_is_free() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_at_all_stops_every_lane() {
+fn a_file_that_cannot_be_read_at_all_stops_what_it_may_define_and_nothing_else() {
     let mut book = Book::default();
-    book.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }]");
+    book.add_tasks("fledge.yaml", "tasks: { fmt: f }");
+    book.add_lane("verify", "lanes/verify.yaml", "steps: [{ run: a }, { task: fmt }]");
+    book.add_lane("more", "lanes/more.yaml", "steps: [{ task: test }]");
+    book.add_lane("most", "lanes/most.yaml", "steps: [{ lane: own }]");
     book.add_toml("fledge.toml", "[lanes");
+    book.add_imported(".fledge/lanes/a.toml", "tasks.test = 't'\nlanes.own.steps = [{ run = 'a' }]");
+    assert_eq!(book.lane("verify").unwrap().steps.len(), 2);
+    let note = book.warnings_of("verify")[0].to_string();
+    assert!(note.starts_with("fledge.toml:1:7: not TOML: "), "{note}");
     assert!(book.has("anything"));
-    for name in ["verify", "anything"] {
-        assert!(book.lane(name).unwrap_err().to_string().starts_with("fledge.toml:1:7: not TOML: "), "{name}");
+    for name in ["more", "most", "own", "anything"] {
+        let told = book.lane(name).unwrap_err().to_string();
+        assert!(told.starts_with("fledge.toml:1:7: not TOML: ") && told.lines().count() == 1, "{name}: {told}");
     }
+    let (lanes, fault) = book.all();
+    assert_eq!((lanes.len(), fault.files.len()), (1, 1));
+}
+
+#[test]
+fn a_date_or_a_huge_number_is_refused_where_it_is_read_and_nowhere_else() {
+    let text = "[tasks.a]\ncmd = 'a'\nsince = 1979-05-27\n[lanes]\nci.steps = ['a']\nci.size = 99999999999999999999\n\
+        odd.steps = [{ run = 'a', timeout = 07:32:00, retries = 99999999999999999999 }]\nodd.description = 1979-05-27\n";
+    assert_eq!(lane(text).steps.len(), 1);
+    assert_eq!(book(text).warnings_of("ci").len(), 2);
+    let expected = [
+        "fledge.toml:7:37: expected `timeout` to be a whole number from 1 to 31536000, found the date 07:32:00 (write a number in that range)",
+        "fledge.toml:7:57: expected `retries` to be a whole number from 0 to 4294967295, found the number 99999999999999999999 (write a number in that range)",
+        "fledge.toml:8:19: expected `description` to be a text, found the date 1979-05-27 (write it in quotes)",
+    ];
+    assert_eq!(book(text).lane("odd").unwrap_err().to_string().lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]

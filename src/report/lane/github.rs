@@ -5,7 +5,7 @@
 //! of the log, which takes any line that begins with `##[endgroup]` for one of its own; and whoever is killed between the two
 //! commands leaves all later ones of the job switched off.
 
-use super::{LaneResult, failing, how, is_cause, test_name};
+use super::{LaneResult, failing, how, test_name};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus, TestCase};
 
@@ -22,12 +22,21 @@ pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
 /// What closes it.
 pub(crate) const ENDGROUP: &str = "::endgroup::";
 
-/// Errors for what failed, each test with a place, else the step; warnings for what is flaky or allowed to fail.
+/// Errors for what failed, each test with a place, else the step; warnings for what is flaky or allowed to fail. Where there are
+/// too many, every step has one before another has two, and those with failing tests come first.
 pub(crate) fn annotations(result: &LaneResult<'_>) -> Vec<String> {
-    let errors = result.steps.iter().filter(|step| is_cause(step)).flat_map(|step| complaints("error", step));
-    let is_odd = |step: &&StepReport| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
-    let warnings = result.steps.iter().filter(is_odd).flat_map(|step| complaints("warning", step));
-    errors.take(ANNOTATIONS).chain(warnings.take(ANNOTATIONS)).collect()
+    let is_bad = |step: &StepReport| step.status.is_failure();
+    let is_odd = |step: &StepReport| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
+    [first("error", result.steps, is_bad), first("warning", result.steps, is_odd)].concat()
+}
+
+fn first(kind: &str, steps: &[StepReport], is_wanted: fn(&StepReport) -> bool) -> Vec<String> {
+    let mut steps: Vec<&StepReport> = steps.iter().filter(|step| is_wanted(step)).collect();
+    steps.sort_by_key(|step| step.tests.is_none());
+    steps.truncate(ANNOTATIONS);
+    let mut turns: Vec<_> = steps.iter().flat_map(|step| complaints(kind, step).into_iter().enumerate()).collect();
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().take(ANNOTATIONS).map(|(_, complaint)| complaint).collect()
 }
 
 /// The same text without anything that the runner takes for a command: `##[` counts anywhere in a line, `::` at its start.
@@ -104,9 +113,13 @@ mod tests {
     #[test]
     fn there_are_ten_annotations_of_a_kind_at_most() {
         let tests = |range: std::ops::Range<u32>| range.map(|n| test("t", Some(("a.rs", n)))).collect();
-        let steps = [with_tests("a", tests(0..7), 7), with_tests("b", tests(0..7), 7), step("c", StepStatus::Flaky)];
-        let all = annotations(&failed(&steps, &[]));
-        assert_eq!(all.iter().filter(|line| line.starts_with("::error ")).count(), 10);
-        assert_eq!(all.len(), 11);
+        let of = |steps: &[StepReport]| {
+            let of_step = |line: &String| line.split_once("/").map(|(_, rest)| rest[..1].to_owned());
+            annotations(&failed(steps, &[])).iter().filter_map(of_step).collect::<String>()
+        };
+        let (a, b) = (with_tests("a", tests(0..7), 7), with_tests("b", tests(0..7), 7));
+        let [c, d] = [step("c", StepStatus::Failed), step("d", StepStatus::Flaky)];
+        assert_eq!(of(&[c.clone(), a.clone(), d, b]), "abcabababad");
+        assert_eq!(of(&[vec![c; 20], vec![a]].concat()), "accccccccc");
     }
 }

@@ -1,12 +1,18 @@
 //! A lane's result as Markdown: outcome, counts, a table of steps, and what failed. Pure. Whatever is foreign stands in code
 //! spans and fences that it cannot close.
 
-use super::{LaneResult, StepCounts, failing, how, is_cause, test_name, test_place};
+use super::{LaneResult, StepCounts, failing, how, test_name, test_place};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus};
 
 /// The most failed steps that are explained: with their excerpts they must stay well below the 1 MiB that a job's summary may have.
-const EXPLAINED: usize = 50;
+const EXPLAINED: usize = 20;
+/// The most rows of the table of steps, for the same reason.
+const ROWS: usize = 500;
+/// The most failed steps that are named beside those that are explained.
+const NAMED: usize = 50;
+/// Characters of a command that are shown.
+const COMMAND: usize = 2000;
 
 /// The whole page.
 pub(crate) fn page(result: &LaneResult<'_>) -> String {
@@ -14,19 +20,25 @@ pub(crate) fn page(result: &LaneResult<'_>) -> String {
     let mut text = format!("## {mark} lane {} {}\n\n", code(result.lane), result.word);
     text.push_str(&format!("{} in {}\n\n", StepCounts::of(result.steps).words(), seconds(result.duration_ms)));
     text.push_str("| | step | result | time | tries |\n|---|---|---|---:|---:|\n");
-    for step in result.steps {
+    let is_wanted = |step: &&StepReport| result.steps.len() <= ROWS || step.status != StepStatus::Passed;
+    let rows: Vec<&StepReport> = result.steps.iter().filter(is_wanted).take(ROWS).collect();
+    for step in &rows {
         let time = if step.tries == 0 { String::new() } else { seconds(step.duration_ms) };
         let how = cell(&how(step));
         text.push_str(&format!("| {} | {} | {how} | {time} | {} |\n", mark_of(step), cell(&step.step), step.tries));
     }
-    let causes = result.steps.iter().filter(|step| is_cause(step));
+    if rows.len() < result.steps.len() {
+        text.push_str(&format!("\nand {} more steps\n", result.steps.len() - rows.len()));
+    }
+    let causes = result.steps.iter().filter(|step| step.status.is_failure());
     let allowed = result.steps.iter().filter(|step| step.status == StepStatus::AllowedFailure);
     let failed: Vec<&StepReport> = causes.chain(allowed).collect();
-    for step in failed.iter().take(EXPLAINED) {
-        explain(step, &mut text);
-    }
-    if failed.len() > EXPLAINED {
-        text.push_str(&format!("\nand {} more\n", failed.len() - EXPLAINED));
+    let (explained, others) = failed.split_at(failed.len().min(EXPLAINED));
+    explained.iter().for_each(|step| explain(step, &mut text));
+    if !others.is_empty() {
+        let names: Vec<String> = others.iter().take(NAMED).map(|step| code(&step.step)).collect();
+        let dots = if others.len() > NAMED { ", …" } else { "" };
+        text.push_str(&format!("\nand {} more failed: {}{dots}\n", others.len(), names.join(", ")));
     }
     text
 }
@@ -42,7 +54,9 @@ fn mark_of(step: &StepReport) -> &'static str {
 
 fn explain(step: &StepReport, text: &mut String) {
     text.push_str(&format!("\n### {} {}: {}\n\n", mark_of(step), code(&step.step), code(&how(step))));
-    text.push_str(&format!("Command: {}\n", code(&step.command)));
+    let command: String = step.command.chars().take(COMMAND).collect();
+    let dots = if command.len() < step.command.len() { " …" } else { "" };
+    text.push_str(&format!("Command: {}{dots}\n", code(&command)));
     let (tests, more) = failing(step);
     if !tests.is_empty() {
         text.push('\n');
@@ -156,6 +170,22 @@ mod tests {
         |---|---|---|---:|---:|
         | ✓ | `fmt` | `passed` | 1.2s | 1 |
         "#);
+    }
+
+    #[test]
+    fn of_many_steps_a_page_has_those_that_did_not_pass_and_explains_twenty() {
+        let passed = (0..5000).map(|n| step(&format!("p{n}"), StepStatus::Passed));
+        let failed_ones = (0..1000).map(|n| StepReport {
+            excerpt: "x".repeat(4096),
+            command: "y".repeat(1 << 20),
+            ..step(&format!("f{n}"), StepStatus::Failed)
+        });
+        let steps: Vec<StepReport> = passed.chain(failed_ones).collect();
+        let page = page(&failed(&steps, &[]));
+        assert!(page.len() < 300 * 1024, "{}", page.len());
+        assert_eq!((page.matches("\n| ").count(), page.matches("\n### ✗").count()), (501, 20));
+        assert!(page.contains("| ✗ | `f499` |") && page.contains("\nand 5500 more steps\n"), "{page:.2000}");
+        assert!(page.contains("\nand 980 more failed: `f20`, `f21`, ") && page.ends_with("`f69`, …\n"), "{page:.2000}");
     }
 
     #[test]

@@ -87,23 +87,11 @@ impl StepCounts {
     }
 }
 
-/// Whether a step failed by itself: it was not stopped because of another, and the lane does not allow it.
-pub(crate) fn is_cause(report: &StepReport) -> bool {
-    match report.status {
-        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Errored => true,
-        StepStatus::Passed
-        | StepStatus::Flaky
-        | StepStatus::AllowedFailure
-        | StepStatus::Cancelled
-        | StepStatus::Skipped
-        | StepStatus::NotRun => false,
-    }
-}
-
-/// How a step ended, in words that follow its name: `passed`, `exit 1`, `signal 11 (…)`, `skipped (…)`.
+/// How a step ended, in words that follow its name: `passed`, `exit 1`, `ended by signal 11`, `skipped (…)`.
 pub(crate) fn how(report: &StepReport) -> String {
     let word = match (report.status, report.exit_code, report.signal) {
         (StepStatus::Failed, Some(code), _) => format!("exit {code}"),
+        (StepStatus::Failed, None, Some(_)) if !report.note.is_empty() => return report.note.clone(), // it names the signal
         (StepStatus::Failed, None, Some(signal)) => format!("signal {signal}"),
         (StepStatus::AllowedFailure, Some(code), _) => format!("allowed failure, exit {code}"),
         (StepStatus::Flaky, _, _) => format!("flaky, try {}", report.tries),

@@ -76,6 +76,16 @@ fn every_way_to_end_is_counted_apart() {
 }
 
 #[test]
+fn a_signal_is_named_once() {
+    let by = |note: &str| {
+        let report =
+            StepReport { exit_code: None, signal: Some(11), note: note.into(), ..step("a", StepStatus::Failed) };
+        how(&report)
+    };
+    assert_eq!([by("ended by signal 11"), by("")], ["ended by signal 11", "signal 11"]);
+}
+
+#[test]
 fn ten_failing_tests_are_named_and_the_others_counted() {
     let tests: Vec<TestCase> = (0..15).map(|n| test(&format!("t{n}"), None)).collect();
     let report = with_tests("test", tests.clone(), 27);

@@ -6,7 +6,7 @@ use crate::run::action::Action;
 use crate::run::context::Context;
 use crate::run::event::{self, Event};
 use crate::run::transcript::Transcript;
-use crate::run::watch::StateName;
+use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,10 @@ impl Planning {
                 cx.attempt = 1;
                 for note in std::mem::take(&mut cx.plan.notes) {
                     cx.warn(note);
+                }
+                let ids = std::mem::take(&mut cx.plan.recalled);
+                if !ids.is_empty() {
+                    cx.tell(AgentEvent::Recalled { ids });
                 }
                 Some(Next::Begin)
             }

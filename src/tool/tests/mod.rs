@@ -73,7 +73,7 @@ impl Bed {
 fn all_specs_together_are_short_and_strict() {
     let specs = TOOLS.map(|tool| tool.spec());
     let size = serde_json::to_string(&specs).unwrap().len();
-    assert!(size < 3500, "{size} bytes");
+    assert!(size < 3700, "{size} bytes");
     for spec in specs {
         assert_eq!((&spec.schema["type"], &spec.schema["additionalProperties"]), (&json!("object"), &json!(false)));
     }
@@ -86,6 +86,7 @@ async fn every_tool_takes_the_arguments_of_its_schema_and_no_others() {
         let mut input = serde_json::Map::new();
         for (name, property) in tool.spec().schema["properties"].as_object().unwrap() {
             let value = match property["type"].as_str().unwrap() {
+                "string" if property["enum"].is_array() => property["enum"][0].clone(),
                 "string" => json!("x"),
                 "integer" => json!(1),
                 _ => json!(true),

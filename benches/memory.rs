@@ -1,0 +1,57 @@
+//! How long it takes to recall something from among many memories. Prints; asserts nothing.
+//!
+//! A number as argument says how many; else there are 10,000.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments")]
+#![expect(clippy::print_stdout, reason = "its figures are what it is for")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
+
+use fledge::id::RunId;
+use fledge::store::{Memory, Store};
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 50;
+
+fn main() {
+    let memories: u32 = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(10_000);
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), Path::new("/a/app")).unwrap();
+    let (_, all) = took(|| (0..memories).for_each(|number| store.remember(&memory(number)).unwrap()));
+    println!("keep one of {memories}: {:.1?}", all / memories.max(1));
+    let rare = "Repair the date parser in src/part77.rs: `seconds(\"2h\")` gives 120 instead of 7200.";
+    let common = "task outcome verified done files changed repaired parser tests pass now";
+    let long: String = (0..20_000).map(|number| format!("{} part{} ", text(number), number % 500)).collect();
+    for (name, query) in [("a task", rare), ("words of every memory", common), ("a task of a megabyte", &long)] {
+        measure(name, || store.recall(query, 0, 16).unwrap());
+    }
+    measure("a task, with opening the store", || {
+        Store::existing(home.path(), Path::new("/a/app")).unwrap().unwrap().recall(rare, 0, 16).unwrap()
+    });
+}
+
+fn memory(number: u32) -> Memory {
+    Memory::of_run(RunId::new(format!("run-{number}")), text(number), i64::from(number))
+}
+
+/// What a run leaves: some words that all have, some that some have, few that one has.
+fn text(number: u32) -> String {
+    let (part, kind) = (number % 500, ["parser", "cache", "printer", "scheduler", "codec"][number as usize % 5]);
+    format!(
+        "Task: Repair the {kind} of part{part}\nOutcome: verified\nDone: The {kind} in src/part{part}.rs took minutes for hours; \
+         repaired the factor and added a test case{number}. All tests pass now.\nFiles changed: src/part{part}.rs, tests/case{number}.rs"
+    )
+}
+
+/// Does it some times, and prints the time that half of them did not need, and the longest.
+fn measure<T>(name: &str, mut work: impl FnMut() -> T) {
+    let mut all: Vec<Duration> = (0..ROUNDS).map(|_| took(|| black_box(work())).1).collect();
+    all.sort();
+    println!("{name}: {:.1?}, at most {:.1?}", all[ROUNDS / 2], all[ROUNDS - 1]);
+}
+
+fn took<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    (work(), start.elapsed())
+}

@@ -1,0 +1,81 @@
+//! `fledge memory forget`: one, some, the expired ones, or all, which is asked about where somebody sits.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{no_output, print_json};
+use super::{MEMORY_SCHEMA_VERSION, Place};
+use crate::report::count;
+use crate::store::Forget;
+use anyhow::anyhow;
+use clap::{ArgGroup, Args};
+use serde_json::json;
+use std::io::{BufRead, IsTerminal};
+
+/// Arguments of `fledge memory forget`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["id", "expired", "all"])))]
+#[command(
+    after_help = "What runs have read and said stays in their journals until these are removed: see `fledge runs prune`."
+)]
+pub(super) struct ForgetArguments {
+    /// The start of an id; again for more
+    id: Vec<String>,
+    /// Those whose time is over; else they go when the next one is kept
+    #[arg(long)]
+    expired: bool,
+    /// All of this project; asks first
+    #[arg(long)]
+    all: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Forgets; gives the exit code.
+pub(super) fn forget(place: &Place, arguments: &ForgetArguments) -> Result<u8, Failure> {
+    let mut forgotten = 0;
+    // All are found before the first one goes.
+    let found = arguments.id.iter().map(|id| place.find(id)).collect::<Result<Vec<_>, _>>()?;
+    for (store, memory) in found {
+        forgotten += store.forget(Forget::One(&memory.id)).map_err(Failure::own)?;
+    }
+    if let (true, Some(store)) = (arguments.expired, place.store()?) {
+        forgotten += store.forget(Forget::Expired(place.now_ms)).map_err(Failure::own)?;
+    }
+    if let (true, Some(store)) = (arguments.all, place.store()?) {
+        let memories = store.memories().map_err(Failure::own)?.len();
+        if memories > 0 && !arguments.yes && !is_meant(memories, place)? {
+            paint::line(&[(Tone::Plain, "nothing was forgotten")]);
+            return Ok(0);
+        }
+        forgotten += store.forget(Forget::All).map_err(Failure::own)?;
+    }
+    if place.json {
+        let all = json!({ "schema_version": MEMORY_SCHEMA_VERSION, "forgotten": forgotten });
+        print_json(&all.to_string()).map_err(no_output)?;
+    } else {
+        paint::line(&[(Tone::Plain, format!("{} forgotten", named(forgotten)))]);
+    }
+    Ok(0)
+}
+
+/// Asks whoever sits at the terminal.
+fn is_meant(memories: usize, place: &Place) -> Result<bool, Failure> {
+    let all = named(memories as u64);
+    let stdin = std::io::stdin();
+    if !(stdin.is_terminal() && std::io::stderr().is_terminal()) {
+        let nobody = anyhow!("{all} would be forgotten, and nobody is there to be asked");
+        return Err(Failure::input(nobody).hint("say --yes if you mean it"));
+    }
+    paint::write(&[(Tone::Plain, &format!("forget {all} of {}? [y/N] ", place.workspace.display()))]);
+    let mut answer = String::new();
+    stdin
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::own(anyhow!(error).context("cannot hear an answer")))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}
+
+fn named(memories: u64) -> String {
+    if memories == 1 { "1 memory".into() } else { format!("{} memories", count(memories)) }
+}

@@ -1,0 +1,189 @@
+//! `fledge memory`: what is remembered of earlier runs in this project, for people and as data. Looking makes nothing.
+
+mod forget;
+mod list;
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::run::read_source;
+use super::{no_output, print_data, print_json};
+use crate::config::{self, Environment};
+use crate::driver::MemoryTerms;
+use crate::limits::MAX_NOTE;
+use crate::store::{Memory, Store};
+use crate::tool::{Mask, Shelf};
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The version of what `fledge memory` gives out.
+const MEMORY_SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge memory`.
+#[derive(Debug, Args)]
+#[command(after_help = "A memory goes by the start of its id.\n\n\
+    Examples:\n  fledge memory list\n  fledge memory add \"releases are cut from the branch `stable`\"\n  fledge memory forget 1f0c2b9a\n  \
+    fledge memory export > memory.jsonl")]
+pub(super) struct MemoryArguments {
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+    /// As JSON, to standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: MemoryVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum MemoryVerb {
+    /// List memories, the newest first
+    List,
+    /// Show one whole
+    Show {
+        /// The start of its id
+        id: String,
+    },
+    /// Remember a text
+    Add(AddArguments),
+    /// Forget memories
+    Forget(forget::ForgetArguments),
+    /// Write all, one a line, as JSON
+    Export,
+}
+
+#[derive(Debug, Args)]
+struct AddArguments {
+    /// What is to be remembered, or `-` for standard input
+    text: String,
+    /// Only for a while, as what runs leave: 7 days, unless `memory.ephemeral_ttl` says otherwise
+    #[arg(long)]
+    ephemeral: bool,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When there is no such memory, or what is kept cannot be read or written.
+pub(super) fn run(arguments: MemoryArguments, environment: &Environment) -> Result<u8, Failure> {
+    let workspace = arguments.workspace.canonicalize();
+    let workspace = workspace
+        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
+        .map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(Failure::input)?;
+    let shelf = Place { state, workspace, now_ms: now_ms(), json: arguments.json };
+    match arguments.verb {
+        MemoryVerb::List => list::list(&shelf)?,
+        MemoryVerb::Show { id } => list::show(&shelf, &id)?,
+        MemoryVerb::Add(arguments) => add(&shelf, &arguments, environment)?,
+        MemoryVerb::Forget(arguments) => return forget::forget(&shelf, &arguments),
+        MemoryVerb::Export => list::export(&shelf)?,
+    }
+    Ok(0)
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// How runs remember, as it is configured.
+pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
+    let terms = MemoryTerms::default();
+    let ttl_ms = set.ephemeral_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+    MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
+}
+
+/// What no memory has in it: variables that are secrets by their name, and those that hold the keys of models.
+pub(super) fn secrets(environment: &Environment, set: &config::Settings) -> Mask {
+    let keys = set.models.values().filter_map(|model| environment.get(model.key_variable.as_deref()?));
+    Mask::new(environment.secrets().chain(keys))
+}
+
+/// Where memories are looked for, when, and how they are given out.
+#[derive(Debug)]
+struct Place {
+    state: PathBuf,
+    workspace: PathBuf,
+    /// Milliseconds since 1970.
+    now_ms: i64,
+    json: bool,
+}
+
+impl Place {
+    /// What is kept of the project, if there is anything.
+    fn store(&self) -> Result<Option<Store>, Failure> {
+        Store::existing(&self.state, &self.workspace).map_err(Failure::own)
+    }
+
+    /// All memories that are not expired, the newest first, each with the short form of its id.
+    fn all(&self) -> Result<Vec<(String, Memory)>, Failure> {
+        let Some(store) = self.store()? else { return Ok(Vec::new()) };
+        let memories = store.memories().map_err(Failure::own)?.into_iter().filter(|m| !m.is_expired(self.now_ms));
+        memories.map(|memory| Ok((store.short_memory(&memory.id).map_err(Failure::own)?, memory))).collect()
+    }
+
+    /// The one memory that goes by the start of an id.
+    fn find(&self, id: &str) -> Result<(Store, Memory), Failure> {
+        let none = || {
+            Failure::input(anyhow!("there is no memory `{id}`")).hint("`fledge memory list` shows them with their ids")
+        };
+        let store = self.store()?.filter(|_| !id.is_empty()).ok_or_else(none)?;
+        let mut found = store.memories_called(&id.to_ascii_lowercase()).map_err(Failure::own)?;
+        match (found.pop(), found.len()) {
+            (Some(memory), 0) => Ok((store, memory)),
+            (Some(_), others) => {
+                let many = anyhow!("`{id}` is the start of {} memories", others + 1);
+                Err(Failure::input(many).hint("name more of it; `fledge memory list` shows as much as it takes"))
+            }
+            (None, _) => Err(none()),
+        }
+    }
+}
+
+fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Result<(), Failure> {
+    let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
+    let set = config::load(environment, &place.workspace).map_err(Failure::input)?;
+    let shelf = Shelf {
+        state_dir: place.state.clone(),
+        workspace: place.workspace.clone(),
+        run: None,
+        ephemeral_ttl_ms: memory_terms(&set).ephemeral_ttl_ms,
+        recall_limit: 0,
+        mask: secrets(environment, &set),
+        now_ms,
+    };
+    let bytes = shelf.fit(&text).len();
+    if bytes == 0 {
+        return Err(Failure::input(anyhow!("there is nothing to remember: say what, in quotes")));
+    }
+    if bytes > MAX_NOTE {
+        return Err(Failure::input(anyhow!("the text has {bytes} bytes, and a memory has at most {MAX_NOTE}")));
+    }
+    let short = shelf.keep(&text, arguments.ephemeral).map_err(Failure::own)?;
+    if place.json {
+        let (store, memory) = place.find(&short)?;
+        let short = store.short_memory(&memory.id).map_err(Failure::own)?;
+        return print_json(&with_version(data(&memory, &short)).to_string()).map_err(no_output);
+    }
+    paint::line(&[(Tone::Plain, "remembered")]);
+    print_data(&short).map_err(no_output)
+}
+
+/// A memory as data.
+fn data(memory: &Memory, short: &str) -> Value {
+    json!({
+        "id": memory.id,
+        "short_id": short,
+        "kind": memory.kind(),
+        "text": memory.text,
+        "run": memory.run,
+        "created_at": super::runs::rfc3339(memory.created_at_ms),
+        "expires_at": memory.expires_at_ms.map(super::runs::rfc3339),
+    })
+}
+
+fn with_version(mut data: Value) -> Value {
+    data["schema_version"] = MEMORY_SCHEMA_VERSION.into();
+    data
+}

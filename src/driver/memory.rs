@@ -1,0 +1,155 @@
+//! Memory in a run: what planning recalls of earlier runs, and what reporting leaves for later ones. Neither can fail a run.
+
+use super::briefing::chain;
+use super::{Settings, now_ms};
+use crate::id::RunId;
+use crate::limits::{EPHEMERAL_TTL, RECALL_TOKENS};
+use crate::run::TaskResult;
+use crate::task::Task;
+use crate::tool::{Notes, Shelf};
+use serde::{Deserialize, Serialize};
+
+/// Bytes that a token is taken to have.
+const TOKEN: usize = 4;
+/// Bytes of the parts of a summary: the task, how it ended, what was done, the files.
+const PARTS: [usize; 4] = [240, 240, 800, 480];
+/// Lines of the last answer that are kept.
+const LINES: usize = 8;
+
+/// How a run remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryTerms {
+    /// How long an ephemeral memory lives, in milliseconds.
+    pub ephemeral_ttl_ms: u64,
+    /// Tokens, of four bytes each, that are recalled at once.
+    pub recall_tokens: usize,
+}
+
+impl Default for MemoryTerms {
+    /// Seven days, 1000 tokens.
+    fn default() -> Self {
+        let ephemeral_ttl_ms = u64::try_from(EPHEMERAL_TTL.as_millis()).unwrap_or(u64::MAX);
+        Self { ephemeral_ttl_ms, recall_tokens: RECALL_TOKENS }
+    }
+}
+
+/// The memory of the project, unless the run has none.
+pub(super) fn shelf(settings: &Settings, run: Option<RunId>) -> Option<Shelf> {
+    let terms = settings.memory.as_ref()?;
+    Some(Shelf {
+        state_dir: settings.state_dir.clone(),
+        workspace: settings.workspace.clone(),
+        run,
+        ephemeral_ttl_ms: terms.ephemeral_ttl_ms,
+        recall_limit: terms.recall_tokens.saturating_mul(TOKEN),
+        mask: settings.secrets.clone(),
+        now_ms,
+    })
+}
+
+/// What is remembered about a task. Why nothing can be becomes a note.
+pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>) -> Option<Notes> {
+    let recalled = shelf(settings, None)?.recall(&format!("{}\n{}", task.title, task.prompt));
+    recalled.unwrap_or_else(|error| {
+        notes.push(format!("nothing is recalled of earlier runs: {}", chain(&error)));
+        None
+    })
+}
+
+/// Keeps what a run came to. The same run is kept once, as it was reported last.
+pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
+    let (Some(shelf), Some(summary)) = (shelf(settings, Some(result.run.clone())), summary(result, &task.prompt))
+    else {
+        return;
+    };
+    if let Err(error) = shelf.keep_of_run(&result.run, &summary) {
+        tracing::warn!(error = chain(&error), "what the run came to is not remembered");
+    }
+}
+
+/// What a later run may want to know of this one. `None`: nothing was done.
+fn summary(result: &TaskResult, prompt: &str) -> Option<String> {
+    let has_changes = !result.files_changed.is_empty();
+    if !has_changes && (result.cancelled || result.turns == 0) {
+        return None;
+    }
+    // A title may be no more than the name of a file.
+    let asked = prompt.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
+    let asked = asked.filter(|asked| *asked != result.title).map(|asked| format!(": {asked}")).unwrap_or_default();
+    let why = if result.verified { String::new() } else { format!(": {}", result.message) };
+    let said: Vec<&str> = result.summary.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
+    let files: Vec<&str> = result.files_changed.iter().map(|change| change.path.as_str()).collect();
+    let parts = [
+        format!("Task: {}{asked}", one_line(&result.title)),
+        format!("Outcome: {}{}", result.reason, one_line(&why)),
+        format!("Done: {}", said.join("\n")),
+        format!("Files changed: {}", one_line(&files.join(", "))),
+    ];
+    let is_there = [true, true, !said.is_empty(), has_changes];
+    let parts = parts.iter().zip(PARTS).zip(is_there).filter(|(_, is_there)| *is_there);
+    Some(parts.map(|((part, limit), _)| cut(part, limit)).collect::<Vec<_>>().join("\n"))
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit { text.to_owned() } else { format!("{} […]", &text[..text.floor_char_boundary(limit)]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{ChangeKind, FileChange};
+    use crate::moment::Moment;
+    use crate::run::{Charter, Event, Run};
+    use crate::verdict::{Reason, StopCause};
+
+    /// A result of a run, with these changes.
+    fn result(reason: Reason, summary: &str, paths: &[&str], turns: u64) -> TaskResult {
+        let mut run = Run::new();
+        let charter = Charter::new(RunId::new("r"), "Repair\nthe parser", "Repair it");
+        run.handle(Moment(0), Event::TaskSubmitted { charter: Box::new(charter) });
+        run.handle(Moment(1), Event::CancelRequested { cause: StopCause::Token, said: String::new() });
+        let change = |path: &&str| FileChange { path: (*path).into(), kind: ChangeKind::Created, added: 1, removed: 0 };
+        let (verified, cancelled) = (reason == Reason::Verified, reason == Reason::Cancelled);
+        let files_changed = paths.iter().map(change).collect();
+        let (message, summary) = ("failed: verify/test".into(), summary.into());
+        TaskResult { reason, verified, cancelled, message, summary, files_changed, turns, ..run.result().unwrap() }
+    }
+
+    #[test]
+    fn a_summary_says_task_outcome_what_was_done_and_files() {
+        let verified = result(Reason::Verified, "\n It took\n\nminutes.\n", &["a", "b"], 3);
+        let expected =
+            "Task: Repair the parser: It is off\nOutcome: verified\nDone: It took\nminutes.\nFiles changed: a, b";
+        assert_eq!(summary(&verified, "\n# It is off\nby 60").as_deref(), Some(expected));
+        let failed = summary(&result(Reason::GateFailed, "", &[], 1), "# Repair\nthe parser");
+        assert_eq!(
+            failed.as_deref(),
+            Some("Task: Repair the parser: Repair\nOutcome: gate_failed: failed: verify/test")
+        );
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_was_done_leaves_nothing() {
+        let kept = [
+            (Reason::Cancelled, &[][..], 5),
+            (Reason::Cancelled, &["a"][..], 5),
+            (Reason::ProviderFailed, &[], 0),
+            (Reason::MaxTurns, &[], 9),
+        ];
+        assert_eq!(
+            kept.map(|(reason, paths, turns)| summary(&result(reason, "", paths, turns), "").is_some()),
+            [false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn however_much_was_said_and_done_a_summary_is_short() {
+        let paths = ["src/é/file.rs"; 500];
+        let summary = summary(&result(Reason::Verified, &"né ".repeat(5000), &paths, 3), &"ä".repeat(999)).unwrap();
+        assert!(summary.len() < crate::limits::MAX_NOTE, "{}", summary.len());
+    }
+}

@@ -1,0 +1,95 @@
+//! Starts one program: with closed input, its output in a pipe, and as the leader of a process group of its own. Most steps are
+//! started where this process is, by what the system has for that; the way through [`std::process`] does more, and costs more for
+//! each variable than the start itself.
+
+use super::mark;
+use super::variables::Variables;
+use process_wrap::std::{CommandWrap, ProcessSession};
+use rustix::process::Pid;
+use std::io::{self, PipeWriter};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A program that is to be started.
+pub(super) struct Program<'a> {
+    pub(super) path: &'a str,
+    pub(super) args: &'a [String],
+    pub(super) dir: &'a Path,
+    pub(super) variables: &'a Variables,
+    /// Where it writes.
+    pub(super) output: PipeWriter,
+}
+
+impl Program<'_> {
+    /// Starts it with the number of its step in its environment. One that leads a session has no terminal.
+    pub(super) fn start(self, number: u64, in_session: bool) -> io::Result<Pid> {
+        #[cfg(target_os = "linux")]
+        if !in_session && self.path.contains('/') && self.starts_here() {
+            return self.start_here(number);
+        }
+        self.start_anywhere(number, in_session)
+    }
+
+    /// Whether its folder is the one that this process is in.
+    #[cfg(target_os = "linux")]
+    fn starts_here(&self) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        let here = rustix::process::getcwd(Vec::new());
+        here.is_ok_and(|here| Path::new(std::ffi::OsStr::from_bytes(here.as_bytes())) == self.dir)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn start_here(self, number: u64) -> io::Result<Pid> {
+        use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
+        use nix::sys::signal::{SigSet, Signal};
+        use std::ffi::CString;
+        use std::os::fd::AsRawFd as _;
+
+        let path = CString::new(self.path)?;
+        let args = self.args.iter().map(|arg| CString::new(arg.as_str()));
+        let args = [Ok(path.clone())].into_iter().chain(args).collect::<Result<Vec<_>, _>>()?;
+        let mark = CString::new(format!("{}={number}", mark::VARIABLE))?;
+        let variables: Vec<_> = self.variables.entries(mark::VARIABLE)?.chain([mark.as_c_str()]).collect();
+
+        let nothing = std::fs::File::open("/dev/null")?;
+        let mut files = PosixSpawnFileActions::init()?;
+        files.add_dup2(nothing.as_raw_fd(), 0)?;
+        files.add_dup2(self.output.as_raw_fd(), 1)?;
+        files.add_dup2(self.output.as_raw_fd(), 2)?;
+
+        let mut attributes = PosixSpawnAttr::init()?;
+        let flags = PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF;
+        attributes.set_flags(flags)?;
+        attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
+        attributes.set_sigmask(&SigSet::empty())?;
+        // Of all that this process does to signals, what it ignores is all that would be inherited.
+        attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE]))?;
+
+        let started = posix_spawn(path.as_c_str(), &files, &attributes, &args, &variables)?;
+        Pid::from_raw(started.as_raw()).ok_or_else(numberless)
+    }
+
+    fn start_anywhere(self, number: u64, in_session: bool) -> io::Result<Pid> {
+        let _all_can_be_given = self.variables.entries(mark::VARIABLE)?;
+        let (stdout, stderr) = (self.output.try_clone()?, self.output);
+        let mut command = CommandWrap::with_new(self.path, |command| {
+            command.args(self.args).current_dir(self.dir).env_clear().envs(self.variables.pairs());
+            command.env(mark::VARIABLE, number.to_string());
+            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        });
+        if in_session {
+            command.wrap(ProcessSession);
+        } else {
+            command.command_mut().process_group(0);
+        }
+        let child = command.spawn()?;
+        i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(numberless)
+    }
+}
+
+fn numberless() -> io::Error {
+    io::Error::other("the program has no number")
+}

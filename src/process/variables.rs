@@ -1,0 +1,85 @@
+//! The whole environment of a program, made once and handed to as many as have the same.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::sync::Arc;
+
+/// Names with their values, cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variables {
+    /// Each as `NAME=value`; `None` where one holds a NUL, which no program can be given.
+    entries: Option<Arc<[CString]>>,
+}
+
+impl Variables {
+    /// These alone. Of two values for a name the later one counts.
+    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        let pairs: BTreeMap<String, String> = pairs.into_iter().collect();
+        let entries = pairs.into_iter().map(|(name, value)| CString::new(format!("{name}={value}")));
+        Self { entries: entries.collect::<Result<_, _>>().ok() }
+    }
+
+    /// These and others, which win over them.
+    pub fn with<'a>(&self, others: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        let mut others = others.into_iter().peekable();
+        if others.peek().is_none() || self.entries.is_none() {
+            return self.clone();
+        }
+        let own = self.pairs().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self::new(own.chain(others.map(|(name, value)| (name.clone(), value.clone()))))
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.pairs().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    /// Each with its value.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.entries.iter().flat_map(|entries| entries.iter());
+        entries.filter_map(|entry| entry.to_str().ok()?.split_once('='))
+    }
+
+    /// All of them but for one name, as a program is given them.
+    pub(super) fn entries(&self, without: &str) -> io::Result<impl Iterator<Item = &CStr>> {
+        let entries = self.entries.as_ref().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
+        let is_other = move |entry: &&CStr| {
+            entry.to_bytes().strip_prefix(without.as_bytes()).is_none_or(|rest| !rest.starts_with(b"="))
+        };
+        Ok(entries.iter().map(CString::as_c_str).filter(is_other))
+    }
+}
+
+impl From<Vec<(String, String)>> for Variables {
+    fn from(pairs: Vec<(String, String)>) -> Self {
+        Self::new(pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.into(), value.into())
+    }
+
+    #[test]
+    fn of_two_values_the_later_one_counts_and_others_win() {
+        let base = Variables::new([pair("B", "2"), pair("A", "1"), pair("A", "x=y"), pair("AB", "")]);
+        let more = base.with([(&"B".to_owned(), &"3".to_owned())]);
+        assert_eq!(more, Variables::new([pair("A", "x=y"), pair("AB", ""), pair("B", "3")]));
+        assert_eq!((base.get("B"), more.get("B"), more.get("C")), (Some("2"), Some("3"), None));
+        assert_eq!(base.with([]), base);
+        let without: Vec<&CStr> = more.entries("A").unwrap().collect();
+        assert_eq!(without, [c"AB=", c"B=3"]);
+    }
+
+    #[test]
+    fn what_no_program_can_be_given_is_refused() {
+        let unsound = Variables::new([pair("A", "a\0b")]);
+        assert_eq!(unsound.entries("B").err().map(|error| error.kind()), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(unsound.with([(&"A".to_owned(), &"1".to_owned())]), unsound);
+    }
+}

@@ -1,0 +1,190 @@
+//! What agents remember from run to run: kept by ids that are made of it, so that keeping it twice is keeping it once, and found again by
+//! its words. One project's only: it is in that project's database.
+
+use super::events::{number, unsigned};
+use super::{Store, StoreError, sha256, words};
+use crate::id::RunId;
+use rusqlite::{Row, params};
+
+/// Characters of an id.
+const ID: usize = 32;
+/// Characters of an id that are shown.
+const SHORT: usize = 8;
+/// Memories that have a word which is still looked for in all of them. Of a word that more have, the newest so many are looked at, and
+/// only if no rarer word is there: it tells little.
+const COMMON: u64 = 100;
+/// Words that are looked for, and memories that are weighed, counted once for each of these words that they have. Together they bound the
+/// time that recalling takes.
+const TELLING: usize = 12;
+const WEIGHED: u64 = 200;
+const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at";
+
+/// One thing remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// Its name: 32 hexadecimal characters.
+    pub id: String,
+    /// What is remembered.
+    pub text: String,
+    /// The run that it comes from.
+    pub run: Option<RunId>,
+    /// When it was kept, in milliseconds since 1970.
+    pub created_at_ms: i64,
+    /// From when on it is forgotten; `None`: it stays.
+    pub expires_at_ms: Option<i64>,
+}
+
+impl Memory {
+    /// A text that stays; the same text is the same memory.
+    pub fn fact(text: String, run: Option<RunId>, now_ms: i64) -> Self {
+        let id = id_of("text", &text);
+        Self { id, text, run, created_at_ms: now_ms, expires_at_ms: None }
+    }
+
+    /// What a run came to, the same memory however often it is kept.
+    pub fn of_run(run: RunId, text: String, now_ms: i64) -> Self {
+        let id = id_of("run", run.as_str());
+        Self { id, text, run: Some(run), created_at_ms: now_ms, expires_at_ms: None }
+    }
+
+    /// The same, but forgotten after so many milliseconds.
+    #[must_use]
+    pub fn ephemeral(self, ttl_ms: u64) -> Self {
+        let ttl_ms = i64::try_from(ttl_ms).unwrap_or(i64::MAX);
+        Self { expires_at_ms: Some(self.created_at_ms.saturating_add(ttl_ms)), ..self }
+    }
+
+    /// `fact` for what stays, else `ephemeral`.
+    pub fn kind(&self) -> &'static str {
+        if self.expires_at_ms.is_none() { "fact" } else { "ephemeral" }
+    }
+
+    /// Whether it is forgotten at this time, in milliseconds since 1970.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|expiry| expiry <= now_ms)
+    }
+}
+
+/// What is to be forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forget<'a> {
+    /// The one of this id.
+    One(&'a str),
+    /// All that are expired at this time, in milliseconds since 1970.
+    Expired(i64),
+    /// All.
+    All,
+}
+
+impl Store {
+    /// Keeps a memory. In the place of one of the same id, which does not live shorter for it; what has expired by then goes.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn remember(&self, memory: &Memory) -> Result<(), StoreError> {
+        self.forget(Forget::Expired(memory.created_at_ms))?;
+        let sql = "INSERT INTO memory (id, text, run, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = excluded.run, created_at = excluded.created_at, \
+             expires_at = max(expires_at, excluded.expires_at)"; // null, which is never, is the largest
+        let Memory { id, text, run, created_at_ms, expires_at_ms } = memory;
+        let row = params![id, text, run.as_ref().map(RunId::as_str), created_at_ms, expires_at_ms];
+        self.db.execute(sql, row).map(drop).map_err(self.fault("remember in"))
+    }
+
+    /// The memories that have words of a text, whatever is in it, and are not expired: the best first, of equal ones the newest.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn recall(&self, text: &str, now_ms: i64, limit: u32) -> Result<Vec<Memory>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Memory>> {
+            let (words, oldest) = self.telling(words::queries(text))?;
+            if words.is_empty() {
+                return Ok(Vec::new());
+            }
+            let sql = format!(
+                "SELECT {COLUMNS} FROM memory_words JOIN memory m ON m.no = memory_words.rowid \
+                 WHERE memory_words MATCH ?1 AND memory_words.rowid >= ?2 AND (m.expires_at IS NULL OR m.expires_at > ?3) \
+                 ORDER BY bm25(memory_words), m.created_at DESC, m.no DESC LIMIT ?4"
+            );
+            self.db.prepare(&sql)?.query_map(params![words.join(" OR "), oldest, now_ms, limit], memory)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// The rarest of some words, and the number of the oldest memory that is looked at.
+    fn telling(&self, words: Vec<String>) -> rusqlite::Result<(Vec<String>, i64)> {
+        let sql = "SELECT count(*), coalesce(min(rowid), 0) FROM \
+             (SELECT rowid FROM memory_words WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?2)";
+        let mut newest = self.db.prepare(sql)?;
+        let (mut rare, mut common) = (Vec::new(), None);
+        for word in words {
+            match newest.query_row(params![word, number(COMMON)], |row| Ok((unsigned(row, 0)?, row.get(1)?)))? {
+                (0, _) => {}
+                (COMMON.., oldest) => drop(common.get_or_insert((vec![word], oldest))),
+                (hits, _) => rare.push((hits, word)),
+            }
+        }
+        rare.sort_by_key(|(hits, _)| *hits);
+        let mut weighed = 0;
+        let telling = rare.into_iter().take(TELLING).take_while(|(hits, _)| {
+            weighed += hits;
+            weighed <= WEIGHED
+        });
+        let telling: Vec<String> = telling.map(|(_, word)| word).collect();
+        Ok(if telling.is_empty() { common.unwrap_or_default() } else { (telling, i64::MIN) })
+    }
+
+    /// All memories, the newest first, those that are expired among them.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn memories(&self) -> Result<Vec<Memory>, StoreError> {
+        self.memories_called("")
+    }
+
+    /// The memories whose id begins like this, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn memories_called(&self, start: &str) -> Result<Vec<Memory>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Memory>> {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM memory m WHERE substr(id, 1, length(?1)) = ?1 ORDER BY created_at DESC, no DESC"
+            );
+            self.db.prepare(&sql)?.query_map([start], memory)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// The start of a memory's id that no other one has: 8 characters, or as many more as it takes.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn short_memory(&self, id: &str) -> Result<String, StoreError> {
+        self.start_of("memory", id, SHORT)
+    }
+
+    /// Forgets, and says how many that were.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn forget(&self, what: Forget<'_>) -> Result<u64, StoreError> {
+        let forgotten = match what {
+            Forget::One(id) => self.db.execute("DELETE FROM memory WHERE id = ?1", [id]),
+            Forget::Expired(now_ms) => self.db.execute("DELETE FROM memory WHERE expires_at <= ?1", [now_ms]),
+            Forget::All => self.db.execute("DELETE FROM memory", []),
+        };
+        forgotten.map(|count| count as u64).map_err(self.fault("forget in"))
+    }
+}
+
+fn id_of(of_what: &str, text: &str) -> String {
+    let mut id = sha256(format!("{of_what}\0{text}").as_bytes());
+    id.truncate(ID);
+    id
+}
+
+fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
+    let run = row.get::<_, Option<String>>(2)?.map(RunId::new);
+    Ok(Memory { id: row.get(0)?, text: row.get(1)?, run, created_at_ms: row.get(3)?, expires_at_ms: row.get(4)? })
+}

@@ -1,0 +1,131 @@
+//! Memories in a database: which are found and in which order, that no text is taken for a query, and what is forgotten.
+
+use super::*;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn open(home: &Path) -> Store {
+    Store::open(home, Path::new("/a/app")).unwrap()
+}
+
+fn fact(text: &str, now_ms: i64) -> Memory {
+    Memory::fact(text.into(), None, now_ms)
+}
+
+/// The texts that are recalled.
+fn recalled(store: &Store, text: &str, now_ms: i64) -> Vec<String> {
+    store.recall(text, now_ms, 10).unwrap().into_iter().map(|memory| memory.text).collect()
+}
+
+#[test]
+fn what_has_more_of_the_rare_words_comes_first_and_of_equals_the_newest() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    for (text, now_ms) in [
+        ("the parser of dates is in src/dates.rs", 1),
+        ("the parser of numbers is in src/numbers.rs", 2),
+        ("tests run in Berlin time", 3),
+        ("deploys go out on Mondays (1)", 4),
+        ("deploys go out on Mondays (2)", 5),
+        ("the cache is in target", 6),
+    ] {
+        store.remember(&fact(text, now_ms)).unwrap();
+    }
+    let parsers = ["the parser of dates is in src/dates.rs", "the parser of numbers is in src/numbers.rs"];
+    assert_eq!(recalled(&store, "Repair parsing: a date's Parser!", 9), parsers);
+    assert_eq!(recalled(&store, "deploy", 9), ["deploys go out on Mondays (2)", "deploys go out on Mondays (1)"]);
+    assert_eq!(recalled(&store, "where is the that", 9), Vec::<String>::new());
+}
+
+#[test]
+fn the_same_text_is_one_memory_and_lives_as_long_as_the_longer_one() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    store.remember(&fact("dates are in UTC", 1).ephemeral(100)).unwrap();
+    store.remember(&fact("dates are in UTC", 2)).unwrap();
+    store.remember(&fact("dates are in UTC", 3).ephemeral(100)).unwrap();
+    assert_eq!(store.memories().unwrap(), [fact("dates are in UTC", 3)]);
+}
+
+#[test]
+fn a_run_has_one_memory_which_says_what_was_kept_last() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    let of = |text: &str, now_ms| Memory::of_run(RunId::new("r"), text.into(), now_ms).ephemeral(10);
+    store.remember(&of("it failed", 1)).unwrap();
+    store.remember(&of("it was verified", 2)).unwrap();
+    assert_eq!(store.memories().unwrap(), [of("it was verified", 2)]);
+    assert_eq!((recalled(&store, "failed", 3).len(), recalled(&store, "verified", 3).len()), (0, 1));
+}
+
+#[test]
+fn what_has_expired_is_not_recalled_and_goes_with_the_next_one_that_is_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    store.remember(&fact("the sky is grey", 1).ephemeral(10)).unwrap();
+    assert_eq!((recalled(&store, "sky", 10).len(), recalled(&store, "sky", 11).len()), (1, 0));
+    store.remember(&fact("the sky is blue", 11)).unwrap();
+    assert_eq!(store.memories().unwrap(), [fact("the sky is blue", 11)]);
+    let forever = fact("x", i64::MAX - 1).ephemeral(u64::MAX);
+    assert_eq!(forever.expires_at_ms, Some(i64::MAX));
+}
+
+#[test]
+fn one_all_or_the_expired_ones_are_forgotten_and_their_words_too() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    let (a, b, c) = (fact("a red door", 1), fact("a red car", 2), fact("a red sky", 3).ephemeral(4));
+    [&a, &b, &c].iter().for_each(|memory| store.remember(memory).unwrap());
+    assert_eq!(
+        [Forget::One(&a.id), Forget::One(&a.id), Forget::Expired(7)].map(|f| store.forget(f).unwrap()),
+        [1, 0, 1]
+    );
+    assert_eq!(recalled(&store, "red", 5), ["a red car"]);
+    assert_eq!((store.forget(Forget::All).unwrap(), recalled(&store, "red", 5)), (1, Vec::new()));
+}
+
+#[test]
+fn a_memory_is_called_by_the_start_of_its_id() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    let memory = fact("dates are in UTC", 1);
+    store.remember(&memory).unwrap();
+    store.remember(&fact("another", 2)).unwrap();
+    let short = store.short_memory(&memory.id).unwrap();
+    assert_eq!((memory.id.len(), short.len()), (32, 8));
+    assert_eq!(store.memories_called(&short).unwrap(), [memory]);
+    assert_eq!(store.memories_called("no such%").unwrap(), []);
+}
+
+#[test]
+fn no_project_hears_of_another_ones_memory() {
+    let home = tempfile::tempdir().unwrap();
+    open(home.path()).remember(&fact("dates are in UTC", 1)).unwrap();
+    let other = Store::open(home.path(), Path::new("/b/app")).unwrap();
+    assert_eq!((recalled(&other, "dates", 2).len(), recalled(&open(home.path()), "dates", 2).len()), (0, 1));
+}
+
+#[test]
+fn among_many_memories_a_rare_word_decides_and_of_a_common_one_the_newest_are_found() {
+    let home = tempfile::tempdir().unwrap();
+    let store = open(home.path());
+    store.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    for number in 0..300 {
+        store.remember(&fact(&format!("task number{number}"), number)).unwrap();
+    }
+    let newest: Vec<String> = (290..300).rev().map(|number| format!("task number{number}")).collect();
+    assert_eq!(recalled(&store, "the task", 9), newest);
+    assert_eq!(recalled(&store, "task number7", 9), ["task number7"]);
+    assert_eq!(recalled(&store, &format!("number7 {}", "\"NEAR(* ".repeat(100 * 1024)), 9), ["task number7"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_text_is_a_wrong_query(text in "(\\PC|[\"'*^:(){}+-]|NEAR|AND|OR|NOT|\\x00|🦀| ){0,60}") {
+        let home = tempfile::tempdir().unwrap();
+        let store = open(home.path());
+        store.remember(&fact("near and or not 🦀 a", 1)).unwrap();
+        prop_assert!(store.recall(&text, 2, 5).is_ok());
+    }
+}

@@ -1,0 +1,70 @@
+//! What a run may recall from earlier ones, and what it leaves for later ones: cleaned and masked on the way in, in a block on the way
+//! out. One door to the memory of a project for tools, planning and reporting.
+
+use super::mask::Mask;
+use super::notes::{self, Notes};
+use crate::id::RunId;
+use crate::store::{Memory, Store, StoreError};
+use std::path::PathBuf;
+
+/// Memories that are considered, the best ones.
+const CONSIDERED: u32 = 16;
+
+/// The memory of one project.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    /// Where states are kept.
+    pub state_dir: PathBuf,
+    /// The project, as a canonical path.
+    pub workspace: PathBuf,
+    /// The run that comes here, if it is one.
+    pub run: Option<RunId>,
+    /// How long an ephemeral memory lives, in milliseconds.
+    pub ephemeral_ttl_ms: u64,
+    /// Bytes that are recalled at once.
+    pub recall_limit: usize,
+    /// What nothing that is kept has in it.
+    pub mask: Mask,
+    /// Tells the time of day, in milliseconds since 1970.
+    pub now_ms: fn() -> i64,
+}
+
+impl Shelf {
+    /// What is known about a text. Makes nothing.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read.
+    pub fn recall(&self, about: &str) -> Result<Option<Notes>, StoreError> {
+        let Some(store) = Store::existing(&self.state_dir, &self.workspace)? else { return Ok(None) };
+        Ok(notes::block(store.recall(about, (self.now_ms)(), CONSIDERED)?, self.recall_limit))
+    }
+
+    /// A text as it would be kept.
+    pub fn fit(&self, text: &str) -> String {
+        self.mask.masked(notes::visible(text).trim())
+    }
+
+    /// Keeps a text, and gives the start of its id.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, text: &str, is_ephemeral: bool) -> Result<String, StoreError> {
+        let memory = Memory::fact(self.fit(text), self.run.clone(), (self.now_ms)());
+        self.put(if is_ephemeral { memory.ephemeral(self.ephemeral_ttl_ms) } else { memory })
+    }
+
+    /// Keeps what the run has come to, for a while; in the place of what was kept of it before.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_of_run(&self, run: &RunId, text: &str) -> Result<String, StoreError> {
+        let memory = Memory::of_run(run.clone(), self.fit(text), (self.now_ms)());
+        self.put(memory.ephemeral(self.ephemeral_ttl_ms))
+    }
+
+    fn put(&self, memory: Memory) -> Result<String, StoreError> {
+        let store = Store::open(&self.state_dir, &self.workspace)?;
+        store.remember(&memory)?;
+        store.short_memory(&memory.id)
+    }
+}
