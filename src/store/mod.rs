@@ -46,7 +46,7 @@ impl Store {
     /// When it cannot be read or written, is the database of something else, or that of a newer fledge.
     pub fn open(state: &Path, workspace: &Path) -> Result<Self, StoreError> {
         let project = project_dir(state, workspace);
-        make_private(&project.join("runs"))?;
+        files::make_safely(&project.join("runs"))?;
         Ok(Self { db: schema::open(&project.join(schema::FILE))?, project })
     }
 

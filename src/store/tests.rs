@@ -40,6 +40,16 @@ fn end(store: &Store, id: &str, exit_code: u8, ended_at_ms: i64) {
     begin(store, id).finish(&Outcome { exit_code, ended_at_ms, ..Outcome::default() }).unwrap();
 }
 
+/// A journal that is taken up again, and what is in it.
+pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<Record>), StoreError> {
+    let mut records = Vec::new();
+    let journal = Journal::reopen(store, &RunId::new(id), |record| {
+        records.push(record);
+        Ok::<_, StoreError>(())
+    })?;
+    Ok((journal, records))
+}
+
 /// Every record of a run, or the first error.
 pub(super) fn records(store: &Store, id: &str) -> Result<Vec<Record>, StoreError> {
     store.events(&RunId::new(id), 0)?.collect()
@@ -77,7 +87,7 @@ fn a_journal_is_taken_up_where_it_ended() {
     journal.append(1, "A", "1").unwrap();
     journal.finish(&Outcome::default()).unwrap();
     drop(journal);
-    let (mut journal, found) = Journal::reopen(&store, &RunId::new("r")).unwrap();
+    let (mut journal, found) = reopen(&store, "r").unwrap();
     assert_eq!(found, [Record { seq: 1, at_ms: 1, kind: "A".into(), data: "1".into() }]);
     assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Running { .. }));
     journal.append(2, "B", "2").unwrap();
@@ -87,14 +97,30 @@ fn a_journal_is_taken_up_where_it_ended() {
 }
 
 #[test]
+fn who_takes_a_journal_up_may_stop_at_a_record_and_then_nothing_is_taken_up() {
+    let (_home, store) = store();
+    let mut journal = begin(&store, "r");
+    (1..=3).for_each(|at| journal.append(at, "A", &at.to_string()).unwrap());
+    journal.finish(&Outcome::default()).unwrap();
+    drop(journal);
+    let unclear = |record: Record| {
+        let is_clear = record.seq < 2;
+        is_clear.then_some(()).ok_or_else(|| StoreError::Unknown { name: record.data })
+    };
+    let error = Journal::reopen(&store, &RunId::new("r"), unclear).unwrap_err();
+    assert!(matches!(&error, StoreError::Unknown { name } if name == "2"), "{error:?}");
+    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Ended(_)));
+}
+
+#[test]
 fn a_run_has_one_writer_and_a_second_one_is_told_who() {
     let (_home, store) = store();
     let journal = begin(&store, "r");
-    let error = Journal::reopen(&store, &RunId::new("r")).unwrap_err().to_string();
+    let error = reopen(&store, "r").unwrap_err().to_string();
     assert!(error.starts_with(&format!("run r is being driven by process {} on ", std::process::id())), "{error}");
     assert!(error.contains(" since 20"), "{error}");
     drop(journal);
-    assert!(Journal::reopen(&store, &RunId::new("r")).is_ok());
+    assert!(reopen(&store, "r").is_ok());
 }
 
 #[test]
@@ -363,4 +389,29 @@ fn a_state_folder_that_cannot_be_written_is_named() {
     fs::create_dir(&path).unwrap();
     let error = Store::open(home.path(), Path::new("/a/app")).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot open {}", path.display()));
+}
+
+#[test]
+fn what_many_runs_leave_stays_within_what_is_kept_of_them() {
+    let (_home, store) = store();
+    let keep = Retention { age_ms: None, runs: None, bytes: Some(2 << 20) };
+    for at in 0..30 {
+        let mut journal = begin(&store, &format!("r{at:02}"));
+        // Half a megabyte each: as rows of several sizes, in a file of its own, and as a log.
+        (0..100).for_each(|at| journal.append(at, "A", &"x".repeat(usize::try_from(at).unwrap() * 40)).unwrap());
+        journal.append(100, "A", &format!("{at}{}", "x".repeat(200_000))).unwrap();
+        fs::write(journal.folder().logs().join("log"), "x".repeat(100_000)).unwrap();
+        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
+        drop(journal);
+        store.prune(&keep, at).unwrap();
+        // Beside them there are the room that is left in pages, and the write-ahead log, which has its own limit.
+        let taken = size_of(&store.project);
+        assert!(taken < 8 << 20, "{taken} after {at}");
+    }
+    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 4);
+}
+
+fn size_of(path: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(path).into_iter().flatten().map(|entry| entry.metadata().unwrap());
+    files.filter(|meta| meta.is_file()).map(|meta| meta.len()).sum()
 }
