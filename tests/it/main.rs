@@ -25,5 +25,6 @@ mod resume;
 mod runs;
 mod specs;
 mod support;
+mod syncs;
 mod terminal;
 mod watch;
