@@ -100,4 +100,6 @@ impl Store {
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod prune_tests;
+#[cfg(test)]
 mod tests;
