@@ -115,7 +115,9 @@ impl<'a> Drive<'a> {
     /// First written, then decided, then done.
     async fn take(&mut self, event: Event) {
         let actions = self.decide(event);
-        if actions.iter().any(Action::is_irrevocable) && self.broken.is_none() {
+        // Hooks, of which there are none yet, are answered at once and do nothing.
+        let is_done = |action: &Action| action.is_irrevocable() && !matches!(action, Action::RunHooks { .. });
+        if actions.iter().any(is_done) && self.broken.is_none() {
             self.broken = self.journal.sync().err();
         }
         let is_over = matches!(self.run.state(), StateName::Reporting | StateName::Idle);

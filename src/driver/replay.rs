@@ -2,7 +2,7 @@
 
 use super::fold::Folded;
 use super::record::{self, Asked};
-use super::resume::{ResumeFault, readable};
+use super::resume::{ResumeFault, readable, take};
 use crate::id::RunId;
 use crate::store::{RunState, Store};
 use serde::Serialize;
@@ -49,8 +49,7 @@ pub fn replay(store: &Store, run: &RunId) -> Result<Replayed, ResumeFault> {
     let mut last = (0, String::new());
     for record in store.events(run, 0)? {
         let record = record?;
-        let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
-        folded.take(&record).map_err(wrong)?;
+        take(&mut folded, run, &record)?;
         last = (record.seq, record.kind);
     }
     let mut difference = folded.difference.take();

@@ -8,7 +8,7 @@ use super::record::{RESUMED, Terms};
 use super::{Agent, JOURNAL_SCHEMA_VERSION, RunError, timestamp};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
-use crate::store::{Journal, RunHead, RunRow, RunState, Store, StoreError, tidy_beside};
+use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError, tidy_beside};
 use crate::verdict::Reason;
 use std::sync::Arc;
 
@@ -102,9 +102,9 @@ impl Agent {
             }
             return RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?);
         }
-        let (mut journal, records) = Journal::reopen(&store, run).map_err(ResumeFault::from)?;
+        let mut folded = Folded::default();
+        let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
         settings.reports.iter().for_each(|path| tidy_beside(path));
-        let mut folded = folded(run, records.into_iter().map(Ok))?;
         folded.go_back();
         let (open, title) = (folded.open(), terms.task.title.clone());
         let (is_new, state) = (folded.asked.is_none(), folded.run.state());
@@ -145,15 +145,16 @@ impl Agent {
     }
 }
 
-pub(super) fn folded(
-    run: &RunId,
-    records: impl Iterator<Item = Result<crate::store::Record, StoreError>>,
-) -> Result<Folded, ResumeFault> {
+/// The fold of the records of a run.
+pub(super) fn folded(run: &RunId, records: Events<'_>) -> Result<Folded, ResumeFault> {
     let mut folded = Folded::default();
     for record in records {
-        let record = record?;
-        let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
-        folded.take(&record).map_err(wrong)?;
+        take(&mut folded, run, &record?)?;
     }
     Ok(folded)
+}
+
+pub(super) fn take(folded: &mut Folded, run: &RunId, record: &Record) -> Result<(), ResumeFault> {
+    let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
+    folded.take(record).map_err(wrong)
 }

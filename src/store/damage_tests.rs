@@ -1,6 +1,6 @@
 //! Databases that are cut short, overwritten, of another time or of something else: what is read is what was written, or refused.
 
-use super::tests::{begin, records, store};
+use super::tests::{begin, records, reopen, store};
 use super::*;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -99,7 +99,7 @@ fn a_record_that_was_changed_swapped_or_removed_is_refused_with_its_number() {
         assert!(matches!(&error, Some(StoreError::Damaged { seq, .. }) if *seq == wanted), "{sql}: {error:?}");
         assert!(events.next().is_none(), "{sql}");
         drop(journal);
-        assert!(Journal::reopen(&store, &RunId::new("r")).is_err(), "{sql}");
+        assert!(reopen(&store, "r").is_err(), "{sql}");
     }
 }
 

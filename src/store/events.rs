@@ -128,7 +128,7 @@ impl Events<'_> {
             let (kind, data, blob, link) = (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
             Ok(Raw { seq: unsigned(row, 0)?, at_ms: unsigned(row, 1)?, kind, data, blob, link })
         };
-        let mut statement = self.store.db.prepare(sql)?;
+        let mut statement = self.store.db.prepare_cached(sql)?;
         let page = statement.query_map((self.no, number(self.seq), PAGE), raw)?;
         let mut page = page.collect::<rusqlite::Result<Vec<_>>>()?;
         page.reverse();

@@ -21,6 +21,14 @@ pub fn make_private(folder: &Path) -> Result<(), StoreError> {
     made.map_err(|source| StoreError::new("make the folder", folder, source))
 }
 
+/// The same, and the names of those that were made are safe from a crash of the machine.
+pub(super) fn make_safely(folder: &Path) -> Result<(), StoreError> {
+    let new: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
+    make_private(folder)?;
+    let above = new.into_iter().filter_map(Path::parent);
+    above.map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above }).try_for_each(sync_folder)
+}
+
 /// Makes the names in a folder safe from a crash of the machine.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());

@@ -57,11 +57,16 @@ impl Journal {
         Ok(Self { store, run: head.id.clone(), no, seq: 0, link, safe: None, is_broken: false, _lock: lock })
     }
 
-    /// Takes up the journal of a run again, and gives what is in it. If the run had ended, that is taken back.
+    /// Takes up the journal of a run again. Each record is given out in order, and only one is held at a time. If the run had ended,
+    /// that is taken back.
     ///
     /// # Errors
-    /// When there is no such run, another process drives it, or its journal is damaged.
-    pub fn reopen(store: &Store, run: &RunId) -> Result<(Self, Vec<Record>), StoreError> {
+    /// When there is no such run, another process drives it, or its journal is damaged; and the first one that `each` has, which ends it.
+    pub fn reopen<E: From<StoreError>>(
+        store: &Store,
+        run: &RunId,
+        mut each: impl FnMut(Record) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let no = number_of(store, run)?;
         let folder = store.folder(run);
         let place = |how_far| reach("journal reopen", how_far).map_err(|e| StoreError::new("reopen", folder.path(), e));
@@ -73,12 +78,13 @@ impl Journal {
             .for_each(|path| tidy_beside(path));
         let store = store.again()?;
         let mut events = store.events(run, 0)?;
-        let records = events.by_ref().collect::<Result<Vec<_>, _>>()?;
+        for record in events.by_ref() {
+            each(record?)?;
+        }
         let (seq, link) = events.end();
         store.take_back_end(no)?;
         place("done")?;
-        let journal = Self { store, run: run.clone(), no, seq, link, safe: None, is_broken: false, _lock: lock };
-        Ok((journal, records))
+        Ok(Self { store, run: run.clone(), no, seq, link, safe: None, is_broken: false, _lock: lock })
     }
 
     /// The run's folder.
@@ -101,7 +107,8 @@ impl Journal {
             let (data, blob) = if is_large { (None, Some(digest)) } else { (Some(data), None) };
             let sql = "INSERT INTO events (run, seq, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
             let row = (journal.no, number(seq), number(at_ms), kind, data, blob, link);
-            journal.store.db.execute(sql, row).map_err(journal.store.fault("append to"))?;
+            let added = journal.store.db.prepare_cached(sql).and_then(|mut statement| statement.execute(row));
+            added.map_err(journal.store.fault("append to"))?;
             (journal.seq, journal.link) = (seq, link);
             Ok(())
         })

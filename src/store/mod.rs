@@ -51,7 +51,7 @@ impl Store {
     /// When it cannot be read or written, is the database of something else, or that of a newer fledge.
     pub fn open(state: &Path, workspace: &Path) -> Result<Self, StoreError> {
         let project = project_dir(state, workspace);
-        make_private(&project.join("runs"))?;
+        files::make_safely(&project.join("runs"))?;
         Ok(Self { db: schema::open(&project.join(schema::FILE))?, project })
     }
 
@@ -106,5 +106,7 @@ impl Store {
 mod damage_tests;
 #[cfg(test)]
 mod memory_tests;
+#[cfg(test)]
+mod prune_tests;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use super::StoreError;
 use super::files::sync_folder;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rustix::fs::{Access, access};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -96,7 +97,10 @@ fn open_up_to(path: &Path, migrations: &[&str]) -> Result<Connection, StoreError
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let fail = |error| StoreError::database("open", path, error);
+    let fail = |error| match refused(path) {
+        None => StoreError::database("open", path, error),
+        Some(source) => StoreError::new("open", path, source),
+    };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(fail)?;
     db.busy_timeout(PATIENCE).and_then(|()| db.execute_batch(CONNECTION)).map_err(fail)?;
@@ -108,6 +112,12 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 /// that has met an error: after that nothing is written again.
 pub(super) fn tidy_up_at_last(db: &Connection, wanted: bool) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !wanted).map(drop)
+}
+
+/// What the system has against writing here, which SQLite keeps to itself.
+fn refused(path: &Path) -> Option<io::Error> {
+    let places = [Some(path), path.parent()].into_iter().flatten().filter(|place| place.exists());
+    places.filter_map(|place| access(place, Access::WRITE_OK).err()).map(io::Error::from).next()
 }
 
 /// Makes the file its owner's alone; those that SQLite puts beside it get the same mode. By its name: closing a handle of our own would
@@ -151,9 +161,11 @@ fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), 
     let fail = |error| StoreError::database("bring up to date", path, error);
     let mut at = version(db, path, migrations)?;
     if at == 0 {
-        // The first only counts before anything is written.
-        db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
+        // The second only counts before anything is written. As long as there is no write-ahead log, a failure of the power is survived
+        // with the first alone.
+        db.execute_batch("PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
         keep_log(db, path)?;
+        db.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
         let folders = path.ancestors().skip(1).take(2).filter(|folder| !folder.as_os_str().is_empty());
         folders.into_iter().try_for_each(sync_folder)?;
     }
@@ -203,6 +215,14 @@ mod tests {
         assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
         let data: String = db.query_row("SELECT data FROM events", [], |row| row.get(0)).unwrap();
         assert_eq!(data, "one");
+    }
+
+    #[test]
+    fn every_older_version_has_a_database_among_the_fixtures() {
+        let fixture =
+            |version: &usize| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/store/{version}.sql"));
+        let missing: Vec<usize> = (1..MIGRATIONS.len()).filter(|version| !fixture(version).exists()).collect();
+        assert!(missing.is_empty(), "tests/disk needs one of each: {missing:?}");
     }
 
     #[test]

@@ -36,8 +36,18 @@ pub(super) fn begin(store: &Store, id: &str) -> Journal {
     Journal::create(store, &head(id), &copy()).unwrap()
 }
 
-fn end(store: &Store, id: &str, exit_code: u8, ended_at_ms: i64) {
+pub(super) fn end(store: &Store, id: &str, exit_code: u8, ended_at_ms: i64) {
     begin(store, id).finish(&Outcome { exit_code, ended_at_ms, ..Outcome::default() }).unwrap();
+}
+
+/// A journal that is taken up again, and what is in it.
+pub(super) fn reopen(store: &Store, id: &str) -> Result<(Journal, Vec<Record>), StoreError> {
+    let mut records = Vec::new();
+    let journal = Journal::reopen(store, &RunId::new(id), |record| {
+        records.push(record);
+        Ok::<_, StoreError>(())
+    })?;
+    Ok((journal, records))
 }
 
 /// Every record of a run, or the first error.
@@ -49,7 +59,7 @@ fn data(store: &Store, id: &str) -> Vec<String> {
     records(store, id).unwrap().into_iter().map(|record| record.data).collect()
 }
 
-fn ids(rows: &[RunRow]) -> Vec<&str> {
+pub(super) fn ids(rows: &[RunRow]) -> Vec<&str> {
     rows.iter().map(|row| row.head.id.as_str()).collect()
 }
 
@@ -77,7 +87,7 @@ fn a_journal_is_taken_up_where_it_ended() {
     journal.append(1, "A", "1").unwrap();
     journal.finish(&Outcome::default()).unwrap();
     drop(journal);
-    let (mut journal, found) = Journal::reopen(&store, &RunId::new("r")).unwrap();
+    let (mut journal, found) = reopen(&store, "r").unwrap();
     assert_eq!(found, [Record { seq: 1, at_ms: 1, kind: "A".into(), data: "1".into() }]);
     assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Running { .. }));
     journal.append(2, "B", "2").unwrap();
@@ -87,14 +97,30 @@ fn a_journal_is_taken_up_where_it_ended() {
 }
 
 #[test]
+fn who_takes_a_journal_up_may_stop_at_a_record_and_then_nothing_is_taken_up() {
+    let (_home, store) = store();
+    let mut journal = begin(&store, "r");
+    (1..=3).for_each(|at| journal.append(at, "A", &at.to_string()).unwrap());
+    journal.finish(&Outcome::default()).unwrap();
+    drop(journal);
+    let unclear = |record: Record| {
+        let is_clear = record.seq < 2;
+        is_clear.then_some(()).ok_or_else(|| StoreError::Unknown { name: record.data })
+    };
+    let error = Journal::reopen(&store, &RunId::new("r"), unclear).unwrap_err();
+    assert!(matches!(&error, StoreError::Unknown { name } if name == "2"), "{error:?}");
+    assert!(matches!(store.run(&RunId::new("r")).unwrap().state, RunState::Ended(_)));
+}
+
+#[test]
 fn a_run_has_one_writer_and_a_second_one_is_told_who() {
     let (_home, store) = store();
     let journal = begin(&store, "r");
-    let error = Journal::reopen(&store, &RunId::new("r")).unwrap_err().to_string();
+    let error = reopen(&store, "r").unwrap_err().to_string();
     assert!(error.starts_with(&format!("run r is being driven by process {} on ", std::process::id())), "{error}");
     assert!(error.contains(" since 20"), "{error}");
     drop(journal);
-    assert!(Journal::reopen(&store, &RunId::new("r")).is_ok());
+    assert!(reopen(&store, "r").is_ok());
 }
 
 #[test]
@@ -295,61 +321,6 @@ fn a_run_key_belongs_to_one_run() {
     assert!(!store.folder(&RunId::new("b")).path().exists());
     assert!(Journal::create(&store, &head("a"), &copy()).is_err());
     assert!(store.folder(&RunId::new("a")).path().exists());
-}
-
-#[test]
-fn old_runs_go_with_everything_that_they_took() {
-    let (_home, store) = store();
-    for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {
-        let mut journal = begin(&store, id);
-        (0..50).for_each(|at| journal.append(at, "A", &"x".repeat(4_000)).unwrap());
-        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
-    }
-    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    let before = fs::metadata(store.path()).unwrap().len();
-    let keep = Retention { age_ms: Some(15), runs: None, bytes: None };
-    let pruned = store.prune(&keep, 40).unwrap();
-    assert_eq!(pruned.runs, [RunId::new("b"), RunId::new("a")]);
-    assert!((400_000..420_000).contains(&pruned.bytes), "{}", pruned.bytes);
-    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    assert!(fs::metadata(store.path()).unwrap().len() < before / 2);
-    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["c"]);
-    let left: Vec<_> =
-        fs::read_dir(store.project.join("runs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["c"]);
-    assert_eq!(records(&store, "c").unwrap().len(), 50);
-    assert_eq!(store.prune(&keep, 40).unwrap(), Pruned::default());
-}
-
-#[test]
-fn beyond_the_number_or_the_size_only_ended_runs_go() {
-    let everything = Retention { age_ms: Some(1 << 40), runs: Some(0), bytes: Some(0) };
-    let (_home, store) = store();
-    end(&store, "a", 0, 1);
-    drop(begin(&store, "interrupted"));
-    let running = begin(&store, "running");
-    end(&store, "b", 1, 1);
-    let one = Retention { runs: Some(1), ..everything.clone() };
-    let would = store.would_prune(&Retention { age_ms: Some(0), ..everything.clone() }, 5_000).unwrap();
-    assert_eq!(would.runs, ["b", "interrupted", "a"].map(RunId::new));
-    assert_eq!(store.prune(&Retention { bytes: None, ..one }, 5_000).unwrap().runs, [RunId::new("a")]);
-    assert_eq!(store.prune(&everything, 5_000).unwrap().runs, [RunId::new("b")]);
-    let old = Retention { age_ms: Some(0), ..everything };
-    assert_eq!(store.prune(&old, 5_000).unwrap().runs, [RunId::new("interrupted")]);
-    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["running"]);
-    drop(running);
-}
-
-#[test]
-fn a_removal_that_was_interrupted_is_finished() {
-    let (_home, store) = store();
-    end(&store, "a", 0, 1);
-    let gone = store.project.join("removed");
-    make_private(&gone).unwrap();
-    fs::rename(store.folder(&RunId::new("a")).path(), gone.join("a")).unwrap();
-    let pruned = store.prune(&Retention { runs: Some(0), ..Retention::default() }, 5_000).unwrap();
-    assert_eq!((pruned.runs, gone.exists()), (vec![RunId::new("a")], false));
-    assert!(store.runs(&Filter::default()).unwrap().is_empty());
 }
 
 #[test]

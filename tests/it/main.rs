@@ -30,5 +30,6 @@ mod resume;
 mod runs;
 mod specs;
 mod support;
+mod syncs;
 mod terminal;
 mod watch;

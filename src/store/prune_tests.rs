@@ -1,0 +1,85 @@
+//! What is removed of old runs, what is not, and how much is left.
+
+use super::tests::{begin, end, ids, records, store};
+use super::*;
+use std::fs;
+
+#[test]
+fn old_runs_go_with_everything_that_they_took() {
+    let (_home, store) = store();
+    for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {
+        let mut journal = begin(&store, id);
+        (0..50).for_each(|at| journal.append(at, "A", &"x".repeat(4_000)).unwrap());
+        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
+    }
+    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let before = fs::metadata(store.path()).unwrap().len();
+    let keep = Retention { age_ms: Some(15), runs: None, bytes: None };
+    let pruned = store.prune(&keep, 40).unwrap();
+    assert_eq!(pruned.runs, [RunId::new("b"), RunId::new("a")]);
+    assert!((400_000..420_000).contains(&pruned.bytes), "{}", pruned.bytes);
+    store.db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    assert!(fs::metadata(store.path()).unwrap().len() < before / 2);
+    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["c"]);
+    let left: Vec<_> =
+        fs::read_dir(store.project.join("runs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["c"]);
+    assert_eq!(records(&store, "c").unwrap().len(), 50);
+    assert_eq!(store.prune(&keep, 40).unwrap(), Pruned::default());
+}
+
+#[test]
+fn beyond_the_number_or_the_size_only_ended_runs_go() {
+    let everything = Retention { age_ms: Some(1 << 40), runs: Some(0), bytes: Some(0) };
+    let (_home, store) = store();
+    end(&store, "a", 0, 1);
+    drop(begin(&store, "interrupted"));
+    let running = begin(&store, "running");
+    end(&store, "b", 1, 1);
+    let one = Retention { runs: Some(1), ..everything.clone() };
+    let would = store.would_prune(&Retention { age_ms: Some(0), ..everything.clone() }, 5_000).unwrap();
+    assert_eq!(would.runs, ["b", "interrupted", "a"].map(RunId::new));
+    assert_eq!(store.prune(&Retention { bytes: None, ..one }, 5_000).unwrap().runs, [RunId::new("a")]);
+    assert_eq!(store.prune(&everything, 5_000).unwrap().runs, [RunId::new("b")]);
+    let old = Retention { age_ms: Some(0), ..everything };
+    assert_eq!(store.prune(&old, 5_000).unwrap().runs, [RunId::new("interrupted")]);
+    assert_eq!(ids(&store.runs(&Filter::default()).unwrap()), ["running"]);
+    drop(running);
+}
+
+#[test]
+fn a_removal_that_was_interrupted_is_finished() {
+    let (_home, store) = store();
+    end(&store, "a", 0, 1);
+    let gone = store.project.join("removed");
+    make_private(&gone).unwrap();
+    fs::rename(store.folder(&RunId::new("a")).path(), gone.join("a")).unwrap();
+    let pruned = store.prune(&Retention { runs: Some(0), ..Retention::default() }, 5_000).unwrap();
+    assert_eq!((pruned.runs, gone.exists()), (vec![RunId::new("a")], false));
+    assert!(store.runs(&Filter::default()).unwrap().is_empty());
+}
+
+#[test]
+fn what_many_runs_leave_stays_within_what_is_kept_of_them() {
+    let (_home, store) = store();
+    let keep = Retention { age_ms: None, runs: None, bytes: Some(2 << 20) };
+    for at in 0..30 {
+        let mut journal = begin(&store, &format!("r{at:02}"));
+        // Half a megabyte each: as rows of several sizes, in a file of its own, and as a log.
+        (0..100).for_each(|at| journal.append(at, "A", &"x".repeat(usize::try_from(at).unwrap() * 40)).unwrap());
+        journal.append(100, "A", &format!("{at}{}", "x".repeat(200_000))).unwrap();
+        fs::write(journal.folder().logs().join("log"), "x".repeat(100_000)).unwrap();
+        journal.finish(&Outcome { ended_at_ms: at, ..Outcome::default() }).unwrap();
+        drop(journal);
+        store.prune(&keep, at).unwrap();
+        // Beside them there are the room that is left in pages, and the write-ahead log, which has its own limit.
+        let taken = size_of(&store.project);
+        assert!(taken < 8 << 20, "{taken} after {at}");
+    }
+    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 4);
+}
+
+fn size_of(path: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(path).into_iter().flatten().map(|entry| entry.metadata().unwrap());
+    files.filter(|meta| meta.is_file()).map(|meta| meta.len()).sum()
+}

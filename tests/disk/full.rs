@@ -1,0 +1,141 @@
+//! A disk that says no: at every call that writes, syncs or names something, with every complaint; one that is full, and files that may
+//! not grow. The writer ends with an error and no panic; what it was told is written is there, and the next process goes on.
+
+use crate::judge::{Loss, Promises};
+use crate::power::{is_proof, skip};
+use crate::story::{STORIES, WORKSPACE, begin, tell, writer};
+use fledge::store::Store;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const COMPLAINTS: [&str; 3] = ["ENOSPC", "EIO", "EDQUOT"];
+/// The story with large records: it has files of its own, too.
+const LARGE: usize = 3;
+
+#[test]
+fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on() {
+    let is_whole = is_proof();
+    let mut failed = 0;
+    let calls = [
+        ("pwrite64", 1..90),
+        ("write", 4..20),
+        ("fdatasync,fsync", 1..27),
+        ("ftruncate", 1..4),
+        ("mkdir", 1..9),
+        ("rename", 1..3),
+    ];
+    for (call, times) in calls {
+        for when in times.step_by(if is_whole { 1 } else { 9 }) {
+            let complaint = COMPLAINTS[when % COMPLAINTS.len()];
+            let home = tempfile::tempdir().unwrap();
+            let (calls, inject) = (format!("trace={call}"), format!("inject={call}:error={complaint}:when={when}"));
+            let Ok(ended) =
+                writer(&["strace", "-f", "-o", "/dev/null", "-e", &calls, "-e", &inject], LARGE, 0, home.path())
+            else {
+                return skip("there is no strace");
+            };
+            failed += u32::from(has_failed(&ended, home.path(), &format!("{complaint} at {call} {when}")));
+        }
+    }
+    assert!(failed >= 9, "{failed}");
+}
+
+#[test]
+fn files_that_may_not_grow_end_the_writer_and_nothing_else() {
+    // In blocks of 512 bytes. The signal that says so is ignored, and then not: it kills.
+    for (limit, is_told) in
+        [(0, true), (1, true), (40, true), (90, true), (135, true), (155, true), (165, true), (90, false), (155, false)]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let trap = if is_told { "trap '' XFSZ;" } else { "" };
+        let shell = format!("{trap} ulimit -f {limit}; exec \"$@\"");
+        let ended = writer(&["sh", "-c", &shell, "sh"], LARGE, 0, home.path()).unwrap();
+        let has_failed = if is_told { has_failed(&ended, home.path(), &shell) } else { !ended.status.success() };
+        assert!(has_failed, "{shell}: {}", String::from_utf8_lossy(&ended.stderr));
+        if !is_told {
+            promises(&ended).are_kept_in(home.path(), Loss::Process).unwrap();
+        }
+    }
+}
+
+#[test]
+fn on_a_full_disk_it_is_said_and_when_there_is_room_again_it_goes_on() {
+    let (is_whole, room) = (is_proof(), tempfile::tempdir().unwrap());
+    let (mut failed, room) = (0, room.path().to_str().unwrap());
+    for size in (24..640).step_by(if is_whole { 4 } else { 44 }) {
+        let mount = format!("mount -t tmpfs -o size={size}k none {room}");
+        let Some(ended) = mounting(&mount, "full::tells_a_story_in_a_small_room", room) else { return };
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{size}k: {:?}: {said}", ended.status);
+        failed += u32::from(said.contains("failed - 0 "));
+    }
+    assert!(failed >= 5, "{failed}");
+}
+
+#[test]
+fn tells_a_story_in_a_small_room() {
+    let Ok(room) = std::env::var("FLEDGE_DISK_PLACE") else { return };
+    let (room, mut promises) = (Path::new(&room), Promises::default());
+    let mut say = |word: String| promises.hear(&word);
+    if let Err(error) = tell(STORIES[LARGE].2[0], room, &mut say) {
+        eprintln!("failed - 0 {error}: {:?}", std::error::Error::source(&error));
+    }
+    let larger = Command::new("mount").args(["-o", "remount,size=8m"]).arg(room).status().unwrap();
+    assert!(larger.success());
+    promises.are_kept_in(room, Loss::Process).unwrap();
+}
+
+#[test]
+fn what_may_only_be_read_is_refused_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let mounted = home.path().to_str().unwrap();
+    begin(&Store::open(home.path(), Path::new(WORKSPACE)).unwrap(), "a").unwrap().sync().unwrap();
+    let mount = format!("mount --bind {mounted} {mounted} && mount -o remount,ro,bind {mounted}");
+    let Some(ended) = mounting(&mount, "full::opens_what_may_only_be_read", mounted) else { return };
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn opens_what_may_only_be_read() {
+    let Ok(place) = std::env::var("FLEDGE_DISK_PLACE") else { return };
+    let (state, workspace) = (Path::new(&place), Path::new(WORKSPACE));
+    for error in [Store::open(state, workspace).map(drop), Store::existing(state, workspace).map(drop)] {
+        let error = error.unwrap_err();
+        let said = format!("{error}: {}", std::error::Error::source(&error).unwrap());
+        assert!(said.starts_with("cannot open ") && said.ends_with("Read-only file system (os error 30)"), "{said}");
+    }
+}
+
+/// Runs a test in a process that may mount, and has.
+fn mounting(mount: &str, test: &str, place: &str) -> Option<Output> {
+    let shell = format!("{mount} || exit 9; exec \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", &shell, "sh"]).arg(std::env::current_exe().unwrap());
+    let ended = command.args(["--exact", test, "--nocapture"]).env("FLEDGE_DISK_PLACE", place).output().ok();
+    let mounted = ended.filter(|ended| {
+        ended.status.code() != Some(9) && !String::from_utf8_lossy(&ended.stderr).starts_with("unshare: ")
+    });
+    if mounted.is_none() {
+        skip("no file system may be mounted");
+    }
+    mounted
+}
+
+/// Whether a writer has failed; in an orderly way, in any case, and keeping what it promised.
+#[track_caller]
+fn has_failed(ended: &Output, home: &Path, what: &str) -> bool {
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{what}: {:?}: {said}", ended.status);
+    promises(ended).are_kept_in(home, Loss::Process).unwrap_or_else(|broken| panic!("{what}: {broken}\n{said}"));
+    said.contains("failed - 0 ")
+}
+
+/// What a writer has said.
+fn promises(ended: &Output) -> Promises {
+    let mut promises = Promises::default();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    said.lines()
+        .filter(|line| line.split(' ').nth(2).is_some_and(|seq| seq.parse::<u64>().is_ok()))
+        .for_each(|line| promises.hear(line));
+    promises
+}

@@ -1,0 +1,163 @@
+//! After every system call of every story, and in the middle of it: the process is killed, or the power fails.
+
+use crate::dice::Dice;
+use crate::disk::{Disk, Found};
+use crate::judge::{Loss, Promises, put};
+use crate::story::{SAID, STORIES, told};
+use crate::trace::Op;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// States that the ordinary suite looks at.
+const STATES: u64 = 200;
+
+#[test]
+fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let (states, seed) = (number("FLEDGE_DISK_STATES"), number("FLEDGE_DISK_SEED"));
+    let mut looked = 0;
+    // The last one takes long to read.
+    let stories = STORIES.len() - usize::from(!is_proof() && seed.is_none());
+    for (story, (name, share, _)) in STORIES.iter().enumerate().take(stories) {
+        let Some(stage) = Stage::of(story) else {
+            return skip("there is no strace, or it may not trace");
+        };
+        if let Some(seed) = seed {
+            let ours = seed >> 32 == story as u64;
+            ours.then(|| stage.look(seed).unwrap_or_else(|broken| panic!("{name}, seed {seed}: {broken}")));
+            continue;
+        }
+        for nth in 0..(states.unwrap_or(STATES) * share).div_ceil(100) {
+            let seed = (story as u64) << 32 | nth;
+            if let Err(broken) = stage.look(seed) {
+                panic!("{name}: {broken}\n  again: FLEDGE_DISK_SEED={seed} cargo test --test disk crash");
+            }
+            looked += 1;
+        }
+    }
+    eprintln!("{looked} states");
+}
+
+#[test]
+fn a_log_that_is_cut_at_any_byte_of_its_last_commit_has_every_commit_before() {
+    let Some(stage) = Stage::of(0) else { return skip("there is no strace, or it may not trace") };
+    let said: Vec<usize> = (0..stage.ops.len()).filter(|at| is_said(&stage.ops[*at])).collect();
+    // What is done between the acknowledgements of the last two records.
+    let [.., before, after, _] = said[..] else { panic!("{said:?}") };
+    let mut step = (0..).step_by(if is_proof() { 1 } else { 131 }).peekable();
+    let mut at = 0;
+    for end in before + 1..after {
+        let Op::Write { bytes, .. } = &stage.ops[end] else { continue };
+        while let Some(cut) = step.next_if(|cut| cut - at <= bytes.len()) {
+            let (disk, promises) = stage.until(end, cut - at);
+            stage
+                .must_keep(&promises, &disk.as_done(), Loss::Process)
+                .unwrap_or_else(|broken| panic!("{end}, {cut}: {broken}"));
+        }
+        at += bytes.len();
+    }
+    assert!(at > 4096, "{at}");
+}
+
+#[test]
+fn a_disk_that_lies_about_syncs_is_found_out() {
+    let Some(mut stage) = Stage::of(0) else { return skip("there is no strace, or it may not trace") };
+    stage.ops.retain(|op| !matches!(op, Op::Sync { .. }));
+    let found_out = (0..60).filter(|seed| stage.look(*seed).is_err()).count();
+    assert!(found_out > 5, "{found_out} of 60");
+}
+
+/// Whether all is asked for, and nothing may be left out.
+pub(crate) fn is_proof() -> bool {
+    std::env::var("FLEDGE_DISK_STATES").is_ok()
+}
+
+/// Says loudly that something is left out.
+#[expect(clippy::print_stderr, reason = "where nobody reads it, it is not asked for")]
+#[track_caller]
+pub(crate) fn skip(why: &str) {
+    assert!(!is_proof(), "{why}");
+    eprintln!("SKIPPED: {why}");
+}
+
+/// A story that was told, and a place to put what is found of it.
+struct Stage {
+    root: PathBuf,
+    ops: Vec<Op>,
+    place: TempDir,
+}
+
+impl Stage {
+    fn of(story: usize) -> Option<Self> {
+        let place = place();
+        let root = place.path().canonicalize().unwrap().join("disk");
+        std::fs::create_dir(&root).unwrap();
+        let ops = told(story, &root)?;
+        Some(Self { root, ops, place })
+    }
+
+    /// One state: a crash somewhere, of a kind.
+    fn look(&self, seed: u64) -> Result<(), String> {
+        let mut dice = Dice::new(seed);
+        let loss = if dice.percent(25) { Loss::Process } else { Loss::Power };
+        let end = dice.below(self.ops.len() + 1);
+        let cut = self
+            .ops
+            .get(end)
+            .map_or(0, |op| if let Op::Write { bytes, .. } = op { dice.below(bytes.len() + 1) } else { 0 });
+        let (disk, promises) = self.until(end, cut);
+        let mut found = if loss == Loss::Process { disk.as_done() } else { disk.after_power_loss(&mut dice) };
+        self.leave_garbage(&mut found, &mut dice);
+        let kept = self.must_keep(&promises, &found, loss);
+        kept.map_err(|broken| {
+            format!("after {end} of {} calls, {loss:?} lost: {broken}; promised: {promises:?}", self.ops.len())
+        })
+    }
+
+    /// The disk after so many calls, and so many bytes of the next one if that is a write.
+    fn until(&self, end: usize, cut: usize) -> (Disk, Promises) {
+        let (mut disk, mut promises) = (Disk::new(&self.root), Promises::default());
+        for op in &self.ops[..end] {
+            take(op, &mut disk, &mut promises);
+        }
+        if let Some(Op::Write { path, at, bytes }) = self.ops.get(end).filter(|op| !is_said(op)) {
+            disk.take(&Op::Write { path: path.clone(), at: *at, bytes: bytes[..cut].to_vec() });
+        }
+        (disk, promises)
+    }
+
+    fn must_keep(&self, promises: &Promises, found: &Found, loss: Loss) -> Result<(), String> {
+        let place = self.place.path().join("found");
+        put(found, &place);
+        let kept = catch_unwind(AssertUnwindSafe(|| promises.are_kept_in(&place, loss)));
+        kept.unwrap_or_else(|_| Err("it panicked".into()))
+    }
+
+    /// The index of the log is mapped memory, of which anything may be found.
+    fn leave_garbage(&self, found: &mut Found, dice: &mut Dice) {
+        let logs: Vec<PathBuf> = found.keys().filter(|path| path.ends_with("fledge.db-wal")).cloned().collect();
+        for log in logs {
+            if dice.percent(30) {
+                let garbage = (0..4096).flat_map(|_| dice.roll().to_ne_bytes()).collect();
+                found.insert(log.with_file_name("fledge.db-shm"), Some(garbage));
+            }
+        }
+    }
+}
+
+fn take(op: &Op, disk: &mut Disk, promises: &mut Promises) {
+    match op {
+        Op::Write { path, bytes, .. } if path.ends_with(SAID) => promises.hear(std::str::from_utf8(bytes).unwrap()),
+        op => disk.take(op),
+    }
+}
+
+fn is_said(op: &Op) -> bool {
+    matches!(op, Op::Write { path, .. } if path.ends_with(SAID))
+}
+
+/// In memory where there is a file system in memory: the syncs of those who look cost nothing there.
+fn place() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
