@@ -21,7 +21,7 @@ pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Order, Step};
 use crate::limits::{GRACE, LOG_LIMIT};
-use crate::process::{self, End, Ended, Invocation, Variables};
+use crate::process::{self, End, Ended, Invocation, Pace, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -49,12 +49,15 @@ pub struct Room {
     pub expected: Vec<Duration>,
     /// What is told of the output of steps while they run.
     pub listen: Listen,
+    /// Shut by a listener that is behind: steps are held up for a while by their full pipes then.
+    pub pace: Option<Pace>,
 }
 
 impl Room {
     /// A room in which every step runs, none is known to take longer than another, and every line is told.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
-        Self { root, env: env.into(), log_dir, jobs, left_out: Vec::new(), expected: Vec::new(), listen: Listen::Lines }
+        let (left_out, expected) = (Vec::new(), Vec::new());
+        Self { root, env: env.into(), log_dir, jobs, left_out, expected, listen: Listen::Lines, pace: None }
     }
 }
 
@@ -201,7 +204,7 @@ async fn run_step(
     } else {
         tokio::select! {
             biased;
-            ended = process::run(invocation, stop, &on_output) => ended,
+            ended = process::run_at(room.pace.as_ref(), invocation, stop, &on_output) => ended,
             never = teller.run() => match never {},
         }
     };

@@ -10,6 +10,7 @@ mod group;
 mod guard;
 mod log;
 mod mark;
+mod pace;
 mod private;
 mod start;
 mod text;
@@ -17,6 +18,7 @@ mod variables;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};
+pub use pace::Pace;
 pub use private::keep_private;
 pub use text::{clean, shorten};
 pub use variables::Variables;
@@ -97,14 +99,24 @@ pub enum End {
 }
 
 /// Runs a program in a group of its own, and where there is a terminal in a session, with closed standard input; hands its output on
-/// as it comes. Needs a tokio runtime
-/// with I/O and time. When it returns, or is dropped, no descendant of the program is left.
+/// as it comes. Needs a tokio runtime with I/O and time. When it returns, or is dropped, no descendant of the program is left.
 pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
+    run_at(None, invocation, stop, on_output).await
+}
+
+/// The same for one who may be behind in hearing the output: it comes in pieces of 4 KiB at most, none of them while the pace is
+/// shut, but for a second in all.
+pub async fn run_at(
+    pace: Option<&Pace>,
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> Ended {
     let begun = Instant::now();
     if stop.is_cancelled() {
         return Ended::at_once(End::Stopped, Duration::ZERO);
     }
-    let (mut leader, group, mut output) = match start(&invocation, on_output) {
+    let (mut leader, group, mut output) = match start(&invocation, pace, on_output) {
         Ok(started) => started,
         Err(why) => return Ended::at_once(End::NotStarted(why), begun.elapsed()),
     };
@@ -223,7 +235,11 @@ fn how(status: Option<WaitStatus>) -> End {
 
 type Started<'a> = (Leader, Group, Output<'a>);
 
-fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Result<Started<'a>, String> {
+fn start<'a>(
+    invocation: &Invocation,
+    pace: Option<&'a Pace>,
+    on_output: &'a (dyn Fn(&[u8]) + Send + Sync),
+) -> Result<Started<'a>, String> {
     let Invocation { program, args, dir, env, log, log_limit, .. } = invocation;
     if !dir.is_dir() {
         return Err(format!("the directory `{}` does not exist", dir.display()));
@@ -241,7 +257,7 @@ fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Syn
     let group = Group::start(Program { path: program, args, dir, variables: env, output })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
-    Ok((leader, group, Output::new(reader, log, on_output)))
+    Ok((leader, group, Output::new(reader, log, pace, on_output)))
 }
 
 fn why_not(program: &str, error: &io::Error) -> String {

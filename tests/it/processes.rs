@@ -1,10 +1,10 @@
 //! What a step may start and how it is ended, by the whole program: for a step alone, for one beside an innocent sibling, and for one
 //! that is tried again.
 
-use crate::support::{Ended, Fledge, Running, WAYS, fleeing, must_be_gone, sleepers, unique};
+use crate::support::{Ended, Fledge, WAYS, fleeing, must_be_gone, sleepers, unique};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a step does, and what must come of it.
 struct Rule {
@@ -161,7 +161,7 @@ fn however_the_program_is_ended_nothing_of_its_steps_is_left() {
                     let (number, first) = (unique(), unique());
                     let (lane, count) = shapes(&number, &first)[shape].clone();
                     let run = Fledge::new().lane("flee", &lane).args(&["lanes", "run", "flee"]).start();
-                    until(&run, || sleepers(&number).len() >= count);
+                    run.until(|| sleepers(&number).len() >= count);
                     run.signal(signal);
                     assert_eq!(run.end().code, code, "{signal:?}: {lane}");
                     must_be_gone(&number);
@@ -201,26 +201,15 @@ fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
         Fledge::new().lane("flee", &format!("steps: [{}]", step("it", &script, ""))).args(&["lanes", "run", "flee"]);
     let asked = fledge.workspace().join("asked");
     let run = fledge.start();
-    until(&run, || sleepers(&number).len() > WAYS && !run.children_with("fledge-guard ").is_empty());
+    run.until(|| sleepers(&number).len() > WAYS && !run.children_with("fledge-guard ").is_empty());
     // Without its guard, which would do the same.
     let (guard, _) = run.children_with("fledge-guard ").pop().unwrap();
     kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
     run.signal(Signal::INT);
-    until(&run, || asked.exists());
+    run.until(|| asked.exists());
     run.signal(Signal::INT);
-    run.end().must_exit(130);
+    let ended = run.end();
+    ended.must_exit(130);
+    assert!(!ended.stderr.contains("lane flee cancelled"), "it had time for last words: {}", ended.stderr);
     must_be_gone(&number);
-}
-
-/// Waits until this holds; ends the run when it never does.
-#[track_caller]
-fn until(run: &Running, holds: impl Fn() -> bool) {
-    let late = Instant::now() + Duration::from_secs(30);
-    while !holds() {
-        if Instant::now() > late {
-            run.signal(Signal::TERM);
-            panic!("waited in vain");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
