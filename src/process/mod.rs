@@ -10,14 +10,18 @@ mod group;
 mod guard;
 mod log;
 mod mark;
+mod open_files;
 mod private;
+mod signals;
 mod start;
 mod text;
 mod variables;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};
+pub use open_files::room_for;
 pub use private::keep_private;
+pub use signals::unblock_signals;
 pub use text::{clean, shorten};
 pub use variables::Variables;
 
@@ -97,8 +101,7 @@ pub enum End {
 }
 
 /// Runs a program in a group of its own, and where there is a terminal in a session, with closed standard input; hands its output on
-/// as it comes. Needs a tokio runtime
-/// with I/O and time. When it returns, or is dropped, no descendant of the program is left.
+/// as it comes. Needs a tokio runtime with I/O and time. When it returns, or is dropped, no descendant of the program is left.
 pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
     let begun = Instant::now();
     if stop.is_cancelled() {

@@ -29,12 +29,12 @@ fn wait_for_sleepers(run: &Running, number: &str) {
     wait(run, || (sleepers(number).len() > WAYS).then_some(()));
 }
 
-/// The number and the command line of a run's guard, from `fledge-guard` on.
+/// The number and the command line of a run's guard, from `step-guard` on.
 #[track_caller]
 fn guard(run: &Running) -> (i32, String) {
     wait(run, || {
-        let (pid, line) = run.children_with("fledge-guard ").pop()?;
-        Some((pid, line[line.find("fledge-guard ")?..].to_owned()))
+        let (pid, line) = run.children_with("step-guard ").pop()?;
+        Some((pid, line[line.find("step-guard ")?..].to_owned()))
     })
 }
 

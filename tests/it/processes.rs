@@ -201,9 +201,9 @@ fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
         Fledge::new().lane("flee", &format!("steps: [{}]", step("it", &script, ""))).args(&["lanes", "run", "flee"]);
     let asked = fledge.workspace().join("asked");
     let run = fledge.start();
-    until(&run, || sleepers(&number).len() > WAYS && !run.children_with("fledge-guard ").is_empty());
+    until(&run, || sleepers(&number).len() > WAYS && !run.children_with("step-guard ").is_empty());
     // Without its guard, which would do the same.
-    let (guard, _) = run.children_with("fledge-guard ").pop().unwrap();
+    let (guard, _) = run.children_with("step-guard ").pop().unwrap();
     kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
     run.signal(Signal::INT);
     until(&run, || asked.exists());
