@@ -45,7 +45,7 @@ fn raise(now: Rlimit, wanted: u64) -> Option<u64> {
 pub(super) fn give_back(program: Pid) {
     #[cfg(target_os = "linux")]
     if let Some(before) = BEFORE.get() {
-        let _it_is_not_ours_any_more = rustix::process::prlimit(Some(program), Resource::Nofile, before.clone());
+        let _it_is_not_ours_any_more = rustix::process::prlimit(Some(program), Resource::Nofile, *before);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = program;
