@@ -21,7 +21,7 @@ pub use test_report::{TestReportFault, forget_junit, read_junit};
 pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Next, Order, Step};
-use crate::limits::{GRACE, LOG_LIMIT};
+use crate::limits::{GRACE, LINGER, LOG_LIMIT};
 use crate::process::{self, End, Ended, Invocation, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
@@ -230,6 +230,7 @@ fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
         env: room.env.with(lane.env.iter().chain(&step.env)),
         timeout: step.timeout,
         grace: GRACE,
+        linger: LINGER,
         log: Some(log.to_owned()),
         log_limit: LOG_LIMIT,
     }
