@@ -39,7 +39,7 @@ pub(super) fn from_ends(Captured { head, tail, .. }: &Captured) -> String {
 /// too. `None` when the log cannot be read to its end, or when it is to stop before.
 pub(super) async fn from_log(number: usize, log: PathBuf, stop: &CancellationToken) -> (usize, Option<String>) {
     let stop = stop.clone();
-    let read = tokio::task::spawn_blocking(move || Reading::new().log(&log, &stop));
+    let read = tokio::task::spawn_blocking(move || Reading::new().log(&log, LOOKED_AT, &stop));
     (number, read.await.ok().and_then(Result::ok).flatten())
 }
 
@@ -71,16 +71,17 @@ impl Reading {
         self.lines.rest().iter().for_each(|line| self.excerpt.line(line));
     }
 
-    fn log(mut self, path: &Path, stop: &CancellationToken) -> io::Result<Option<String>> {
+    /// Reads a log, of which so many bytes at either end are looked at.
+    fn log(mut self, path: &Path, most: u64, stop: &CancellationToken) -> io::Result<Option<String>> {
         let mut log = File::open(path)?;
-        let end = log.metadata()?.len().saturating_sub(LOOKED_AT);
+        let end = log.metadata()?.len().saturating_sub(most);
         let (mut at, mut piece) = (0, vec![0; PIECE]);
         while !stop.is_cancelled() {
             let count = log.read(&mut piece)?;
             if count == 0 {
                 return Ok(Some(self.finish()));
             }
-            if at < LOOKED_AT || at + count as u64 > end {
+            if at < most || at + count as u64 > end {
                 self.take(&piece[..count]);
             } else {
                 self.skip(&piece[..count]);
@@ -88,5 +89,25 @@ impl Reading {
             at += count as u64;
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_very_long_log_the_two_ends_are_looked_at_and_the_lines_between_counted() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let part = |name: &str| (0..20_000).map(|number| format!("{name} {number:>20}\n")).collect::<String>();
+        let text = format!("a.c:1:2: error: first\n{}a.c:1:2: error: unseen\n{}the end", part("early"), part("late"));
+        std::fs::write(log.path(), text).unwrap();
+        let read = |most, stop: &CancellationToken| Reading::new().log(log.path(), most, stop).unwrap();
+        let excerpt = read(100_000, &CancellationToken::new()).unwrap();
+        assert!(excerpt.starts_with("a.c:1:2: error: first\n[… 39"), "{excerpt}");
+        assert!(!excerpt.contains("unseen") && excerpt.ends_with(" 19999\nthe end"), "{excerpt}");
+        let stop = CancellationToken::new();
+        stop.cancel();
+        assert_eq!(read(100_000, &stop), None);
     }
 }
