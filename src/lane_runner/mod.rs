@@ -151,7 +151,7 @@ pub async fn run_lane(
                 orders
             }
             Some((number, excerpt)) = explaining.next() => {
-                reports[number].excerpt = excerpt.unwrap_or(std::mem::take(&mut reports[number].excerpt));
+                excerpt.into_iter().for_each(|excerpt| reports[number].excerpt = excerpt);
                 on_event(StepProgress::Ended(reports[number].clone()));
                 Vec::new()
             }
