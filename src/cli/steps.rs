@@ -9,6 +9,8 @@ use crate::verdict::{StepReport, StepStatus};
 
 /// Bytes of a failed step's output that are shown: what explains it, the log has the rest.
 const SHOWN: usize = 1536;
+/// The most lines of them, where they are of any length.
+const LINES: usize = 50;
 /// Characters of a failing test's message that are shown.
 const MESSAGE: usize = 160;
 /// The most failed steps that are explained when a lane closes.
@@ -143,7 +145,10 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
         lines.push(vec![(Tone::Faint, format!("    and {more} more failing tests"))]);
     }
     if with_excerpt {
-        lines.extend(excerpt(&report.excerpt, SHOWN).lines().map(output));
+        let within = |bytes: &usize| excerpt(&report.excerpt, *bytes);
+        let shown =
+            [SHOWN, SHOWN / 2, SHOWN / 4, SHOWN / 8].iter().map(within).find(|text| text.lines().count() <= LINES);
+        lines.extend(shown.unwrap_or_else(|| within(&(SHOWN / 8))).lines().map(output));
     }
     lines.extend(report.log.iter().map(|log| vec![(Tone::Faint, format!("    log: {}", paint::one_line(log)))]));
     lines
@@ -217,6 +222,14 @@ mod tests {
         2 failed; 2 steps were cancelled because of it
         "#);
         assert_eq!(named(&story.causes()), "unit, fmt");
+    }
+
+    #[test]
+    fn what_explains_a_failure_is_short_also_where_its_lines_are() {
+        let chatter: String = (0..600).map(|n| format!("{n}\n")).collect();
+        let report = StepReport { excerpt: format!("{chatter}error: bad\n{chatter}"), ..step("a", StepStatus::Failed) };
+        let shown = text(&explanation(&report, true));
+        assert!(shown.lines().count() <= LINES + 1 && shown.contains("    | error: bad\n"), "{shown}");
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub fn freeze(
     let loaded = lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
     let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
     for lane in &lanes {
-        can_run(root, lane, path)?;
+        can_run(root, lane, path, &lane.always_run())?;
     }
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
     let protection = protection(&lanes, root, protect, allow_edit)?;
@@ -204,13 +204,19 @@ pub fn check(root: &Path, path: &str) -> Checked {
     warnings.extend(astray(root, !lanes.is_empty() || !problems.is_empty()));
     for lane in &lanes {
         let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        missing(root, lane, path).into_iter().for_each(|(step, why)| lacking.entry(why).or_default().push(&step.name));
+        for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
+            lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
+        }
+        for step in lane.steps.iter().filter(|step| step.is_deaf_to_failures()) {
+            let why = "has several lines, of which only the last one's failure counts (begin with `set -e`)";
+            lacking.entry(why.into()).or_default().push(&step.name);
+        }
         for (why, steps) in lacking {
             let steps = match steps.as_slice() {
                 [step] => format!("step `{step}`"),
                 steps => format!("steps {}", listed(steps.iter().copied())),
             };
-            let message = format!("{steps} of lane `{}` cannot run here: {why}", lane.name);
+            let message = format!("{steps} of lane `{}` {why}", lane.name);
             let problem = Problem { place: None, message, hint: None };
             let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
             warnings.push(Remark { path, lane: Some(lane.name.clone()), problem });
@@ -219,28 +225,28 @@ pub fn check(root: &Path, path: &str) -> Checked {
     Checked { lanes, problems, warnings }
 }
 
-/// Whether a lane's steps have what is plain to see that they need: the program that a command begins with. Steps that only run
-/// under a condition are not asked.
+/// Whether the steps of a lane that run, by their number, have what is plain to see that they need: the program that a command begins
+/// with. Asked are those before which nothing runs: an earlier step may bring what a later one needs.
 ///
 /// # Errors
 /// The first step that cannot run.
-pub fn can_run(root: &Path, lane: &Lane, path: &str) -> Result<(), GateFault> {
-    let lacking = missing(root, lane, path).into_iter().next();
-    lacking.map_or(Ok(()), |(step, why)| {
+pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<(), GateFault> {
+    let is_first = |number| !lane.before(number).iter().any(|before| runs.get(*before).is_none_or(|runs| *runs));
+    let lacking = missing(root, lane, path, runs).into_iter().find(|(number, ..)| is_first(*number));
+    lacking.map_or(Ok(()), |(_, step, why)| {
         Err(GateFault::CannotRun { lane: lane.name.clone(), step: step.name.clone(), why })
     })
 }
 
-/// The steps that always run and cannot, each with what it lacks. Of a later step only a program that no earlier one can make is
-/// asked for: one that is looked up in the search path.
-fn missing<'l>(root: &Path, lane: &'l Lane, path: &str) -> Vec<(&'l Step, String)> {
+/// The steps that run and, as things are, cannot, each with its number and what it lacks.
+fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(usize, &'l Step, String)> {
     let lacks = |(number, step): (usize, &'l Step)| {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let made_before = if number == 0 { made_by_nobody(root, step) } else { None };
-        made_before.or_else(|| not_in_path(step, path)).map(|why| (step, why))
+        made_before.or_else(|| not_in_path(step, path)).map(|why| (number, step, why))
     };
-    let always = lane.steps.iter().enumerate().zip(lane.always_run()).filter(|(_, always)| *always);
-    always.filter_map(|(step, _)| lacks(step)).collect()
+    let run = lane.steps.iter().enumerate().zip(runs).filter(|(_, runs)| **runs);
+    run.filter_map(|(step, _)| lacks(step)).collect()
 }
 
 /// The folder or the program by path that the first step of a lane lacks.
@@ -255,7 +261,8 @@ fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
 
 fn not_in_path(step: &Step, path: &str) -> Option<String> {
     let shell = if step.has_plain_shell() { None } else { step.shell.first().map(String::as_str) };
-    let program = shell.or_else(|| step.program()).filter(|program| !program.contains('/'))?;
+    let own = || step.program().filter(|_| step.is_one_program()); // after `||` or in a pipe, its absence may not count
+    let program = shell.or_else(own).filter(|program| !program.contains('/'))?;
     let is_there = std::env::split_paths(path).any(|folder| folder.join(program).is_file());
     (!is_there).then(|| format!("there is no program `{program}` in PATH ({path})"))
 }

@@ -91,7 +91,8 @@ pub struct Step {
     /// The numbers of the joints that must have ended before it starts, see [`Lane::joints`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub joints: Vec<usize>,
-    /// Those of them without whose success it has no sense, because it names them, or a task wants them in this order.
+    /// Those of them whose failure keeps it from running, because it names them, or a task wants them in this order. One that was
+    /// skipped does not.
     pub needs: Vec<usize>,
     /// Those of them that its task depends on.
     pub deps: Vec<usize>,
@@ -113,16 +114,16 @@ impl Lane {
     /// The numbers of all steps that must have ended before this one starts, in order.
     pub fn before(&self, step: usize) -> Vec<usize> {
         let Step { after, joints, .. } = &self.steps[step];
-        let (mut steps, mut seen): (BTreeSet<usize>, BTreeSet<usize>) =
-            (after.iter().copied().collect(), BTreeSet::new());
-        let mut open = joints.clone();
+        let (mut steps, mut open, mut seen) = (after.clone(), joints.clone(), BTreeSet::new());
         while let Some(joint) = open.pop() {
             if seen.insert(joint) {
-                steps.extend(&self.joints[joint].steps);
-                open.extend(&self.joints[joint].joints);
+                steps.extend_from_slice(&self.joints[joint].steps);
+                open.extend_from_slice(&self.joints[joint].joints);
             }
         }
-        steps.into_iter().collect()
+        steps.sort_unstable();
+        steps.dedup();
+        steps
     }
 }
 

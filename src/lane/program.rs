@@ -15,6 +15,23 @@ impl Step {
         (self.has_plain_shell() && !SHELL_WORDS.contains(&word)).then_some(word)
     }
 
+    /// Whether its command has several lines, and a POSIX shell goes on after one that fails: what it exits with is the last one's.
+    pub fn is_deaf_to_failures(&self) -> bool {
+        let lines = self.run.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines: Vec<&str> = lines.collect();
+        let is_careful = lines.first().is_some_and(|first| {
+            let is_e = |word: &str| word == "errexit" || (word.starts_with('-') && word.contains('e'));
+            first.starts_with("set ") && first.split([' ', ';']).any(is_e)
+        });
+        let is_told_apart = |pair: &[&str]| {
+            let [before, line] = pair else { return false };
+            !before.ends_with(['\\', '&', '|', '{', '(', ';'])
+                && !before.split_whitespace().next_back().is_some_and(|word| OPENING.contains(&word))
+                && !line.split([' ', ';']).next().is_some_and(|word| CLOSING.contains(&word))
+        };
+        self.has_plain_shell() && !is_careful && !self.run.contains("<<") && lines.windows(2).any(is_told_apart)
+    }
+
     /// Whether that program is all that its command runs: plain words follow it, and nothing that a shell acts on.
     pub fn is_one_program(&self) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+=:,@% ".contains(c);
@@ -22,17 +39,44 @@ impl Step {
     }
 }
 
-/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14).
-const SHELL_WORDS: [&str; 49] = [
-    ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "elif", "else", "esac", "eval",
-    "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",
-    "newgrp", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap", "true",
-    "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+/// Words that a command goes on after, and words that it goes on with.
+const OPENING: [&str; 4] = ["do", "then", "else", "in"];
+const CLOSING: [&str; 10] = ["&&", "||", "|", "}", ")", "do", "done", "then", "else", "fi"];
+
+/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14), and two that every one of
+/// them has brought along.
+const SHELL_WORDS: [&str; 51] = [
+    ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif", "else", "esac",
+    "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",
+    "local", "newgrp", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap",
+    "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
 #[cfg(test)]
 mod tests {
     use crate::lane::parse;
+
+    #[test]
+    fn a_command_of_several_lines_is_deaf_to_the_failures_of_all_but_the_last() {
+        for (run, is_deaf) in [
+            ("cd nowhere\nfalse\necho done", true),
+            ("cargo build &&\n  cargo test", false),
+            ("cargo test \\\n  --all\n# that is all\n", false),
+            ("set -eu\nfalse\ntrue", false),
+            ("set -o errexit; false\ntrue", false),
+            ("set -x\nfalse\ntrue", true),
+            ("if false; then\n  a\nelse\n  b\nfi", false),
+            ("for a in b; do\n  c\n  d\ndone", true),
+            ("cat > f <<E\na\nE", false),
+            ("sudo\nb", true),
+        ] {
+            let mut step = parse("v", "v.yaml", "steps: [{ run: x }]").unwrap().steps.remove(0);
+            step.run = run.into();
+            assert_eq!(step.is_deaf_to_failures(), is_deaf, "{run}");
+            step.shell = ["/bin/sh", "-ec"].map(str::to_owned).into();
+            assert!(!step.is_deaf_to_failures());
+        }
+    }
 
     #[test]
     fn a_program_is_told_only_where_the_shell_has_no_choice() {

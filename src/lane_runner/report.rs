@@ -102,6 +102,9 @@ pub(super) fn ended(
 fn speaks_against(counts: &TestCounts) -> Option<String> {
     match counts.failures + counts.errors {
         0 if counts.tests == 0 => Some("its test report has no tests in it".into()),
+        0 if counts.tests == counts.skipped => {
+            Some("it exited with 0, but all tests of its test report were skipped".into())
+        }
         0 => None,
         1 => Some("it exited with 0, but its test report has a failing test".into()),
         more => Some(format!("it exited with 0, but its test report has {more} failing tests")),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// The version of these forms. A new key does not change it.
 pub const LANE_SCHEMA_VERSION: u32 = 1;
+/// The most commands that are named as those that one waits for. With two large groups in sequence all names would be millions.
+const NAMED: usize = 100;
 /// Why a step is left out that comes before the one that was asked for, as those scripts know it.
 const BEFORE: &str = "--from";
 
@@ -25,6 +27,7 @@ pub fn listed(lane: &Lane, is_detected: bool) -> Value {
         "jobs": lane.jobs,
         "env": lane.env,
         "commands": (0..lane.steps.len()).map(|number| command(lane, number)).collect::<Vec<_>>(),
+        "joints": joints(lane),
     })
 }
 
@@ -74,6 +77,7 @@ pub fn planned(lane: &Lane, left_out: &[Option<String>], from: Option<usize>) ->
         "dry_run": true,
         "steps": steps.collect::<Vec<_>>(),
         "commands": commands.collect::<Vec<_>>(),
+        "joints": joints(lane),
     });
     begun_with(&mut value, from);
     value
@@ -180,7 +184,7 @@ fn why(report: &StepReport) -> String {
 
 fn command(lane: &Lane, number: usize) -> Value {
     let step = &lane.steps[number];
-    let names = |numbers: &[usize]| numbers.iter().map(|number| lane.steps[*number].name.as_str()).collect::<Vec<_>>();
+    let after = lane.before(number);
     json!({
         "name": step.name,
         "run": step.run,
@@ -194,9 +198,19 @@ fn command(lane: &Lane, number: usize) -> Value {
         "changed": step.changed,
         "allow_failure": step.allow_failure,
         "junit": step.junit,
-        "after": names(&lane.before(number)),
-        "needs": names(&step.needs),
+        "after": (after.len() <= NAMED).then(|| names(lane, &after)),
+        "joints": step.joints,
+        "needs": names(lane, &step.needs),
     })
+}
+
+/// What commands wait for together: a command that waits for more than are named says it by the numbers of these, from 0.
+fn joints(lane: &Lane) -> Vec<Value> {
+    lane.joints.iter().map(|joint| json!({ "after": names(lane, &joint.steps), "joints": joint.joints })).collect()
+}
+
+fn names<'l>(lane: &'l Lane, numbers: &[usize]) -> Vec<&'l str> {
+    numbers.iter().map(|number| lane.steps[*number].name.as_str()).collect()
 }
 
 fn millis(time: Duration) -> u64 {

@@ -287,6 +287,26 @@ fn how_many_steps_at_once_is_a_number_from_one_on() {
 }
 
 #[test]
+fn two_large_groups_in_sequence_are_shown_in_short() {
+    let group =
+        |name: &str| (0..1000).map(|n| format!("{{ name: {name}{n}, run: 'true' }}")).collect::<Vec<_>>().join(", ");
+    let yaml = format!("steps: [{{ parallel: [{}] }}, {{ parallel: [{}] }}]", group("a"), group("b"));
+    let show = |args: &[&str]| {
+        let run = Fledge::new().lane("verify", &yaml).args(&[&["lanes", "show", "verify"], args].concat()).run();
+        run.must_exit(0);
+        run
+    };
+    let data = show(&["--json"]);
+    assert!(data.stdout.len() < 1 << 20, "{}", data.stdout.len());
+    let shown = &data.events()[0];
+    let last = &shown["commands"][1999];
+    assert_eq!((&last["after"], &last["joints"]), (&serde_json::Value::Null, &serde_json::json!([0])));
+    assert_eq!(shown["joints"][0]["after"].as_array().map(Vec::len), Some(1000));
+    let text = show(&[]).stdout;
+    assert!(text.ends_with(", a19 and 980 more]\n") && text.len() < 1 << 20, "{}", text.len());
+}
+
+#[test]
 fn a_detected_lane_is_shown_as_data_too() {
     let fledge = Fledge::new().file("Makefile", "test:\n\ttrue\n").args(&["lanes", "show", "verify", "--json"]);
     let run = fledge.run();

@@ -12,6 +12,7 @@ mod guard;
 mod init;
 mod input;
 mod lanes;
+mod lanes_doubt;
 mod lanes_events;
 mod lanes_files;
 mod lanes_output;

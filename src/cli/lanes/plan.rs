@@ -5,6 +5,9 @@ use super::super::paint;
 use crate::duration::show_duration;
 use crate::lane::{EntryKind, Lane, Step};
 
+/// The most steps that are named as those that one waits for.
+const NAMED: usize = 20;
+
 /// The lane's own settings, then its commands in their order. `left_out` is why commands would not run, by their number.
 pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
     let mut text = format!("{}  {}\n", paint::one_line(&lane.name), paint::one_line(&lane.description));
@@ -40,7 +43,10 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
 /// What is to be said of a step beyond what every step has.
 fn details(lane: &Lane, number: usize, step: &Step) -> Vec<String> {
     let name = |step: &usize| lane.steps[*step].name.as_str();
-    let names = |steps: &[usize]| steps.iter().map(name).collect::<Vec<_>>().join(", ");
+    let names = |steps: &[usize]| {
+        let named = steps.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+        if steps.len() > NAMED { format!("{named} and {} more", steps.len() - NAMED) } else { named }
+    };
     let after = lane.before(number);
     let is_next = number.checked_sub(1).is_some_and(|before| after == [before]) || number == 0;
     let retries = match step.retries {

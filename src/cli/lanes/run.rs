@@ -79,7 +79,6 @@ async fn once(
     say(&notes);
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
-    gate::can_run(root, &lane, path).map_err(failed)?;
     let left_out = left_out(root, &lane, arguments, environment, stop).await?;
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
@@ -91,6 +90,8 @@ async fn once(
         printed.map_err(no_output)?;
         return Ok(0);
     }
+    let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
+    gate::can_run(root, &lane, path, &runs).map_err(failed)?;
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
     let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
@@ -130,7 +131,9 @@ async fn left_out(
     };
     let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
     let changed = if asks { changed_paths(root, &child_env(environment), stop.token()).await } else { None };
-    let facts = Facts { variables: environment.all().clone(), changed };
+    // Where all is committed nothing is known of what to leave out: a clean checkout is judged whole.
+    let changed = changed.filter(|paths| !paths.is_empty());
+    let facts = Facts { variables: child_env(environment).into_iter().collect(), changed };
     lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
 }
 

@@ -137,7 +137,13 @@ impl Tree {
         let element = match (start.local_name().into_inner(), self.case.is_some()) {
             ("testsuites" | "testsuite", false) => {
                 self.has_suite = true;
-                let claim = |name| Ok::<u64, String>(attribute(start, name)?.parse().unwrap_or(0));
+                // Some writers put commas between thousands.
+                let claim = |name| -> Result<u64, String> {
+                    match attribute(start, name)?.replace(',', "").as_str() {
+                        "" => Ok(0),
+                        number => number.parse().map_err(|_| format!("`{name}` is no number: `{number}`")),
+                    }
+                };
                 self.claimed = self.claimed.max(claim("failures")?.saturating_add(claim("errors")?));
                 Element::Suite(attribute(start, "name")?)
             }
