@@ -10,16 +10,20 @@ mod group;
 mod guard;
 mod log;
 mod mark;
+mod open_files;
 mod pace;
 mod private;
+mod signals;
 mod start;
 mod text;
 mod variables;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};
+pub use open_files::room_for;
 pub use pace::Pace;
 pub use private::keep_private;
+pub use signals::unblock_signals;
 pub use text::{clean, shorten};
 pub use variables::Variables;
 
@@ -40,8 +44,6 @@ use tokio_util::sync::CancellationToken;
 pub const FILE_TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
 /// How often a running step's processes are counted and its dead orphans reaped.
 const TENDING: Duration = Duration::from_secs(1);
-/// What a process that outlives its leader has to finish what it is doing.
-const LINGER: Duration = Duration::from_millis(200);
 /// The longest wait for killed processes to be gone.
 const CLEARING: Duration = Duration::from_secs(2);
 /// The longest wait for output that is already in the pipe.
@@ -62,6 +64,8 @@ pub struct Invocation {
     pub timeout: Option<Duration>,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
+    /// What a process that outlives the program has to finish what it is doing.
+    pub linger: Duration,
     /// The file for its whole output, replaced when it exists.
     pub log: Option<PathBuf>,
     /// The most bytes that file may have; above that its middle is dropped.
@@ -125,7 +129,7 @@ pub async fn run_at(
     let mut leaked = false;
     match cause {
         Cause::Ended => {
-            let lingering = output.pump(tokio::time::timeout(LINGER, group.empty()));
+            let lingering = output.pump(tokio::time::timeout(invocation.linger, group.empty()));
             leaked = tokio::select! { over = lingering => over.is_err(), () = stop.cancelled() => group.alive() > 0 };
         }
         Cause::Stopped => output.pump(part(&mut leader, &group, invocation.grace.min(CANCEL_GRACE))).await,
