@@ -2,6 +2,7 @@
 //! that is tried again.
 
 use crate::support::{Ended, Fledge, WAYS, fleeing, must_be_gone, sleepers, unique};
+use fledge::limits::CANCEL_GRACE;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -241,11 +242,13 @@ fn asked_twice_it_kills_what_its_steps_have_started_itself_and_ends_at_once() {
     // Without its guard, which would do the same.
     let (guard, _) = run.children_with("step-guard ").pop().unwrap();
     kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
-    run.signal(Signal::INT);
+    let first = run.signal(Signal::INT);
     run.until(|| asked.exists());
     run.signal(Signal::INT);
     let ended = run.end();
     ended.must_exit(130);
-    assert!(!ended.stderr.contains("lane flee cancelled"), "it had time for last words: {}", ended.stderr);
+    // On a machine so busy that the first wish is fulfilled meanwhile, there may be last words.
+    let is_late = first.elapsed() >= CANCEL_GRACE;
+    assert!(is_late || !ended.stderr.contains("lane flee cancelled"), "it had time for last words: {}", ended.stderr);
     must_be_gone(&number);
 }
