@@ -64,6 +64,8 @@ pub const LANE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The same when the run was cancelled: a cancelled run is over within two seconds.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
+/// What a process that outlives its step or command has to finish what it is doing.
+pub const LINGER: Duration = Duration::from_millis(200);
 /// Bytes on disk that one step's log may have; its middle is dropped above that.
 pub const LOG_LIMIT: u64 = 200 * 1024 * 1024;
 /// How long an ephemeral memory lives.

@@ -49,7 +49,10 @@ const DOORS: &[(&str, &[&str])] = &[
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
     ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),
-    ("spawn_blocking", &["cli/drive.rs", "driver/perform.rs", "gate/mod.rs", "tool/host.rs", "watch/mod.rs"]),
+    (
+        "spawn_blocking",
+        &["cli/drive.rs", "driver/perform.rs", "gate/mod.rs", "lane_runner/explain.rs", "tool/host.rs", "watch/mod.rs"],
+    ),
     ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
     ("SystemTime::now", &[]),
     ("Timestamp::now", &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),

@@ -59,6 +59,7 @@ enum Verb {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
+    crate::process::unblock_signals();
     let _as_well_as_it_can_be = block_on(async { signals::survive_limits() });
     crate::process::keep_private(); // its environment has keys, and tools run as the same user
     let arguments = match Arguments::try_parse() {

@@ -69,13 +69,20 @@ impl Environment {
         secret.map(|(_, value)| value.trim())
     }
 
-    /// Where fledge keeps its state: `FLEDGE_STATE_DIR` as it is written, else below `XDG_STATE_HOME` or `HOME`.
+    /// Where fledge keeps its state, an absolute path: `FLEDGE_STATE_DIR`, below the current folder where it is relative, else below
+    /// `XDG_STATE_HOME` or `HOME`.
     ///
     /// # Errors
-    /// [`ConfigFault::NoStateDir`] where none of the three is set.
+    /// [`ConfigFault::NoStateDir`] where none of the three is set, [`ConfigFault::Variable`] where there is no current folder.
     pub fn state_dir(&self) -> Result<PathBuf, ConfigFault> {
-        let own = self.get("FLEDGE_STATE_DIR").map(PathBuf::from);
-        own.or_else(|| self.below("XDG_STATE_HOME", ".local/state")).ok_or(ConfigFault::NoStateDir)
+        const OWN: &str = "FLEDGE_STATE_DIR";
+        match self.get(OWN) {
+            Some(own) => std::path::absolute(own).map_err(|error| ConfigFault::Variable {
+                name: OWN.into(),
+                why: format!("it is relative, and {error}"),
+            }),
+            None => self.below("XDG_STATE_HOME", ".local/state").ok_or(ConfigFault::NoStateDir),
+        }
     }
 
     /// The user's configuration file, whether or not it exists.

@@ -254,6 +254,8 @@ fn without_a_name_the_key_that_is_set_decides() {
 fn state_lives_where_the_operator_says_or_below_home() {
     let state = |vars: &[(&str, &str)]| environment(vars).state_dir().ok().map(|path| path.display().to_string());
     assert_eq!(state(&[("FLEDGE_STATE_DIR", "/s"), ("XDG_STATE_HOME", "/x"), ("HOME", "/h")]), Some("/s".into()));
+    let here = std::path::absolute("st").unwrap().display().to_string();
+    assert_eq!(state(&[("FLEDGE_STATE_DIR", "st")]), Some(here));
     assert_eq!(state(&[("XDG_STATE_HOME", "/x"), ("HOME", "/h")]), Some("/x/fledge".into()));
     assert_eq!(state(&[("XDG_STATE_HOME", "relative"), ("HOME", "/h")]), Some("/h/.local/state/fledge".into()));
     assert_eq!(state(&[]), None);

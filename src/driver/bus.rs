@@ -36,7 +36,7 @@ pub(super) struct Bus {
 
 impl Bus {
     pub(super) fn watch(&mut self, mut watcher: impl FnMut(&EventRecord) + Send + 'static) {
-        self.watchers.push(Watcher::new(move |record: Arc<EventRecord>, lost| {
+        self.watchers.push(Watcher::new(bytes, move |record: Arc<EventRecord>, lost| {
             if lost > 0 {
                 let event = AgentEvent::Warning(format!("{lost} pieces of text were left out: this watcher is slow"));
                 watcher(&EventRecord { event, ..(*record).clone() });
@@ -52,7 +52,7 @@ impl Bus {
     pub(super) fn tell(&self, record: EventRecord) {
         let record = Arc::new(record);
         for watcher in &self.watchers {
-            watcher.tell(record.clone(), is_piece(&record.event));
+            watcher.tell(record.clone(), piece(&record.event).is_some());
         }
     }
 
@@ -67,15 +67,21 @@ impl Bus {
     }
 }
 
-/// Pieces of text and output: a later whole event says the same.
-fn is_piece(event: &AgentEvent) -> bool {
-    matches!(
-        event,
-        AgentEvent::Text(_)
-            | AgentEvent::Thinking(_)
-            | AgentEvent::ToolOutput { .. }
-            | AgentEvent::LaneStep(StepProgress::Output { .. })
-    )
+/// About the memory that an event takes while it waits. Those with more than a piece of text are few.
+fn bytes(record: &Arc<EventRecord>) -> usize {
+    size_of::<EventRecord>() + piece(&record.event).map_or(0, str::len)
+}
+
+/// The piece of text or output that an event brings: a later whole event says the same.
+fn piece(event: &AgentEvent) -> Option<&str> {
+    let (AgentEvent::Text(text)
+    | AgentEvent::Thinking(text)
+    | AgentEvent::ToolOutput { text }
+    | AgentEvent::LaneStep(StepProgress::Output { line: text, .. })) = event
+    else {
+        return None;
+    };
+    Some(text)
 }
 
 #[cfg(test)]

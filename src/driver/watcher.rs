@@ -1,72 +1,74 @@
 //! Hands things to somebody who may be slow, stuck or panicking, without waiting: a thread and a queue of its own for each. Pieces,
 //! which a later whole thing repeats, are left out for one who is far behind; everything else is kept.
 
+use crate::process::Pace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Queued things beyond which pieces are left out.
-const PATIENCE: usize = 4096;
-
-/// Milliseconds that one who has stopped to hear is waited for, once.
-const CREDIT: u64 = 100;
+/// Bytes of waiting things beyond which pieces are left out.
+const MOST: usize = 4 * 1024 * 1024;
+/// Bytes of waiting things beyond which the pace is shut; it is opened again at half of them.
+const ENOUGH: usize = 512 * 1024;
 
 /// One who is told things, in their order.
 #[derive(Debug)]
 pub(crate) struct Watcher<T> {
-    queue: Option<Sender<T>>,
+    queue: Option<Sender<(T, usize)>>,
+    bytes: fn(&T) -> usize,
     state: Arc<State>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// Bytes.
     waiting: AtomicUsize,
     lost: AtomicU64,
-    /// Milliseconds that it is still waited for; all of them again whenever it hears something.
-    credit: AtomicU64,
+    pace: Pace,
     /// Told when nothing is waiting any more.
     idle: Notify,
 }
 
 impl<T: Send + 'static> Watcher<T> {
-    /// `hear` gets each thing with the number of pieces that were left out before it. One panic of it costs it one thing.
-    pub(crate) fn new(hear: impl FnMut(T, u64) + Send + 'static) -> Self {
+    /// `hear` gets each thing with the number of pieces that were left out before it. One panic of it costs it one thing. `bytes`
+    /// says what a thing takes of the memory while it waits.
+    pub(crate) fn new(bytes: fn(&T) -> usize, hear: impl FnMut(T, u64) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let state = Arc::<State>::default();
-        state.credit.store(CREDIT, Ordering::Relaxed);
         let listen = {
             let state = state.clone();
             move || listen(&receiver, hear, &state)
         };
         let thread = std::thread::Builder::new().name("fledge-watcher".into()).spawn(listen).ok();
-        Self { queue: Some(sender), state, thread }
+        Self { queue: Some(sender), bytes, state, thread }
     }
 
     /// Tells it something. Never waits.
     pub(crate) fn tell(&self, thing: T, is_piece: bool) {
-        if is_piece && self.state.waiting.load(Ordering::Relaxed) >= PATIENCE {
-            self.state.lost.fetch_add(1, Ordering::Relaxed);
+        let State { waiting, lost, pace, .. } = &*self.state;
+        if is_piece && waiting.load(Ordering::SeqCst) >= MOST {
+            lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.state.waiting.fetch_add(1, Ordering::Relaxed);
-        if self.queue.as_ref().is_none_or(|queue| queue.send(thing).is_err()) {
-            self.state.waiting.fetch_sub(1, Ordering::Relaxed);
+        let bytes = (self.bytes)(&thing).max(1);
+        let before = waiting.fetch_add(bytes, Ordering::SeqCst);
+        if self.queue.as_ref().is_none_or(|queue| queue.send((thing, bytes)).is_err()) {
+            waiting.fetch_sub(bytes, Ordering::SeqCst);
+        } else if before + bytes >= ENOUGH {
+            pace.shut();
+            if waiting.load(Ordering::SeqCst) <= ENOUGH / 2 {
+                pace.open(); // all of it was heard before it was shut
+            }
         }
     }
 
-    /// Tells it a piece, and waits for one who is behind as long as that one goes on hearing; briefly for one who does not.
-    pub(crate) fn tell_patiently(&self, thing: T) {
-        let is_full = || self.state.waiting.load(Ordering::Relaxed) >= PATIENCE;
-        while is_full() && self.state.credit.load(Ordering::Relaxed) > 0 {
-            self.state.credit.fetch_sub(1, Ordering::Relaxed);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self.tell(thing, true);
+    /// What is shut while it is behind: whoever brings pieces can wait for it, and none is left out then.
+    pub(crate) fn pace(&self) -> Pace {
+        self.state.pace.clone()
     }
 
     /// Waits until it has heard everything.
@@ -88,13 +90,17 @@ impl<T> Drop for Watcher<T> {
     }
 }
 
-fn listen<T>(queue: &Receiver<T>, mut hear: impl FnMut(T, u64), state: &State) {
-    while let Ok(thing) = queue.recv() {
+fn listen<T>(queue: &Receiver<(T, usize)>, mut hear: impl FnMut(T, u64), state: &State) {
+    while let Ok((thing, bytes)) = queue.recv() {
         let missing = state.lost.swap(0, Ordering::Relaxed);
         let _harmless = catch_unwind(AssertUnwindSafe(|| hear(thing, missing)));
-        state.credit.store(CREDIT, Ordering::Relaxed);
-        if state.waiting.fetch_sub(1, Ordering::Release) == 1 {
-            state.idle.notify_one();
+        match state.waiting.fetch_sub(bytes, Ordering::SeqCst) - bytes {
+            0 => {
+                state.pace.caught_up();
+                state.idle.notify_one();
+            }
+            rest if rest <= ENOUGH / 2 => state.pace.open(),
+            _ => {}
         }
     }
 }
@@ -105,42 +111,39 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     #[tokio::test]
-    async fn one_who_is_stuck_loses_pieces_and_is_told_how_many() {
+    async fn one_who_is_stuck_loses_pieces_beyond_some_megabytes_and_is_told_how_many() {
         let (say, heard) = channel();
         let (go, wait) = sync_channel::<()>(0);
-        let watcher = Watcher::new(move |thing: usize, lost| {
-            say.send((thing, lost)).unwrap();
-            if thing == 0 {
-                wait.recv().unwrap();
-            }
-        });
+        let watcher = Watcher::new(
+            |_| MOST / 4,
+            move |thing: usize, lost| {
+                say.send((thing, lost)).unwrap();
+                if thing == 0 {
+                    wait.recv().unwrap();
+                }
+            },
+        );
         watcher.tell(0, true);
         assert_eq!(heard.recv(), Ok((0, 0)));
-        (1..PATIENCE + 10).for_each(|number| watcher.tell(number, true));
+        (1..10).for_each(|number| watcher.tell(number, true));
         watcher.tell(usize::MAX, false);
         go.send(()).unwrap();
         watcher.settled().await;
-        let all: Vec<(usize, u64)> = heard.try_iter().collect();
         // The first still counted as waiting, and what was lost is said with the next thing.
-        assert_eq!((all.len(), all[0], all[PATIENCE - 1]), (PATIENCE, (1, 10), (usize::MAX, 0)));
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(1, 6), (2, 0), (3, 0), (usize::MAX, 0)]);
     }
 
     #[tokio::test]
-    async fn one_who_goes_on_hearing_loses_nothing_and_one_who_is_stuck_is_waited_for_once() {
-        let (say, heard) = channel();
-        let watcher = Watcher::new(move |thing: usize, lost| say.send((thing, lost)).unwrap());
-        (0..10 * PATIENCE).for_each(|number| watcher.tell_patiently(number));
-        watcher.settled().await;
-        assert_eq!(
-            heard.try_iter().collect::<Vec<_>>(),
-            (0..10 * PATIENCE).map(|number| (number, 0)).collect::<Vec<_>>()
-        );
+    async fn the_pace_is_shut_for_one_who_is_behind_until_it_is_not() {
         let (go, wait) = sync_channel::<()>(0);
-        let stuck = Watcher::new(move |_: usize, _| {
-            let _never = wait.recv();
-        });
-        (0..10 * PATIENCE).for_each(|number| stuck.tell_patiently(number));
-        assert_eq!(stuck.state.credit.load(Ordering::Relaxed), 0);
-        drop(go);
+        let watcher = Watcher::new(|_| ENOUGH / 4, move |_: usize, _| wait.recv().unwrap());
+        let is_shut = || watcher.pace().is_shut();
+        (0..3).for_each(|number| watcher.tell(number, true));
+        assert!(!is_shut());
+        watcher.tell(3, true);
+        assert!(is_shut());
+        (0..4).for_each(|_| go.send(()).unwrap());
+        watcher.settled().await;
+        assert!(!is_shut());
     }
 }

@@ -22,6 +22,15 @@ pub enum Order {
     Done(LaneRuling),
 }
 
+/// Whether a step that has ended is tried again; then an [`Order::Again`] says so, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It is.
+    Again,
+    /// It is not: what it came to is its last word.
+    Over,
+}
+
 /// What a lane said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -138,11 +147,11 @@ impl Course {
         self.go_on(orders)
     }
 
-    /// Takes in that a step has ended, with what it came to by itself. Gives that status as the lane sees it, and the next orders.
-    /// Steps that were not running are not listened to.
-    pub fn ended(&mut self, step: usize, status: StepStatus) -> (StepStatus, Vec<Order>) {
+    /// Takes in that a step has ended, with what it came to by itself. Gives that status as the lane sees it, whether the step is
+    /// over, and the next orders. Steps that were not running are not listened to.
+    pub fn ended(&mut self, step: usize, status: StepStatus) -> (StepStatus, Next, Vec<Order>) {
         let Some(plan) = self.steps.get_mut(step).filter(|plan| matches!(plan.at, At::Running | At::Stopping)) else {
-            return (status, Vec::new());
+            return (status, Next::Over, Vec::new());
         };
         plan.tries += 1;
         self.busy -= 1;
@@ -151,7 +160,7 @@ impl Course {
             plan.retries_left -= 1;
             self.busy += 1;
             let pause = plan.retry_delay;
-            return (status, vec![Order::Again(step, pause)]);
+            return (status, Next::Again, vec![Order::Again(step, pause)]);
         }
         let status = match status {
             StepStatus::Passed if plan.tries > 1 => StepStatus::Flaky,
@@ -165,7 +174,7 @@ impl Course {
         }
         let mut orders = Vec::new();
         self.settle(step, status, &mut orders);
-        (status, self.go_on(orders))
+        (status, Next::Over, self.go_on(orders))
     }
 
     /// Takes in that somebody wants it to stop.

@@ -19,8 +19,8 @@ fn of(lane: &Lane, jobs: usize) -> Course {
 }
 
 /// The orders without those that only say what is left out.
-fn orders(told: (StepStatus, Vec<Order>)) -> Vec<Order> {
-    told.1.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
+fn orders(told: (StepStatus, Next, Vec<Order>)) -> Vec<Order> {
+    told.2.into_iter().filter(|order| !matches!(order, Leave(..))).collect()
 }
 
 fn course_of(text: &str, jobs: usize) -> Course {
@@ -91,7 +91,7 @@ fn a_cancelled_lane_is_cancelled_even_if_its_last_step_passes() {
     assert_eq!(course.cancel()[0], Stop(0));
     assert_eq!(course.cancel(), []);
     assert_eq!(orders(course.ended(0, Passed)), [Done(LaneRuling::Cancelled)]);
-    assert_eq!((course.ended(0, Failed).1, course.cancel(), course.expire()), (vec![], vec![], vec![]));
+    assert_eq!((course.ended(0, Failed).2, course.cancel(), course.expire()), (vec![], vec![], vec![]));
 }
 
 #[test]
@@ -117,22 +117,22 @@ fn what_needs_a_step_that_failed_falls_with_it_and_the_rest_goes_on() {
     let mut course = course_of(text, 8);
     course.start();
     let fallen = |step, needed: &str| Leave(step, NotRun, format!("it needs `{needed}`, which did not pass"));
-    assert_eq!(course.ended(0, Failed).1, [fallen(1, "a"), fallen(2, "b"), Start(3)]);
+    assert_eq!(course.ended(0, Failed).2, [fallen(1, "a"), fallen(2, "b"), Start(3)]);
     assert_eq!(orders(course.ended(3, Passed)), [Done(LaneRuling::Failed)]);
 }
 
 #[test]
 fn a_failed_step_is_tried_again_after_its_pause_and_a_late_pass_is_flaky() {
     let text = "steps: [{name: a, run: x, retries: 2, retry_delay: 3s}]";
-    let again = || (Failed, vec![Again(0, Duration::from_secs(3))]);
+    let again = || (Failed, Next::Again, vec![Again(0, Duration::from_secs(3))]);
     let mut course = course_of(text, 1);
     course.start();
     assert_eq!(course.ended(0, Failed), again());
-    assert_eq!(course.ended(0, Passed), (Flaky, vec![Done(LaneRuling::Passed)]));
+    assert_eq!(course.ended(0, Passed), (Flaky, Next::Over, vec![Done(LaneRuling::Passed)]));
     let mut course = course_of(text, 1);
     course.start();
     assert_eq!((course.ended(0, Failed), course.ended(0, Failed)), (again(), again()));
-    assert_eq!(course.ended(0, Failed), (Failed, vec![Done(LaneRuling::Failed)]));
+    assert_eq!(course.ended(0, Failed), (Failed, Next::Over, vec![Done(LaneRuling::Failed)]));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn nothing_is_tried_again_once_the_lane_is_stopped() {
     let mut course = course_of("steps: [{name: a, run: x, retries: 2}]", 1);
     course.start();
     course.cancel();
-    assert_eq!(course.ended(0, Failed), (Failed, vec![Done(LaneRuling::Cancelled)]));
+    assert_eq!(course.ended(0, Failed), (Failed, Next::Over, vec![Done(LaneRuling::Cancelled)]));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_failure_that_is_allowed_is_said_and_changes_nothing() {
     let text = "steps: [{name: a, run: x, allow_failure: true}, {name: b, run: x, needs: [a]}]";
     let mut course = course_of(text, 1);
     course.start();
-    assert_eq!(course.ended(0, Failed), (AllowedFailure, vec![Start(1)]));
+    assert_eq!(course.ended(0, Failed), (AllowedFailure, Next::Over, vec![Start(1)]));
     assert_eq!(orders(course.ended(1, Passed)), [Done(LaneRuling::Passed)]);
 }
 
@@ -172,39 +172,101 @@ fn of_those_that_may_start_the_longest_starts_first() {
     assert_eq!(orders(course.ended(2, Passed)), [Start(0)]);
 }
 
+/// An item of a generated lane: a group of so many steps or, without one, a step; each with so many retries.
+#[derive(Debug, Clone)]
+struct Item {
+    group: usize,
+    retries: u32,
+    allow_failure: bool,
+    /// Of the steps before it those that it needs, as bits; all before it come first when absent.
+    needs: Option<u32>,
+    left_out: bool,
+}
+
+fn items() -> impl Strategy<Value = Vec<Item>> {
+    let item = (0usize..4, 0u32..3, any::<bool>(), proptest::option::of(any::<u32>()), proptest::bool::weighted(0.2));
+    let item = item.prop_map(|(group, retries, allow_failure, needs, left_out)| Item {
+        group,
+        retries,
+        allow_failure,
+        needs,
+        left_out,
+    });
+    proptest::collection::vec(item, 1..6)
+}
+
+/// The lane of these items, and why its steps are left out.
+fn generated(fail_fast: bool, items: &[Item]) -> (Lane, Vec<Option<String>>) {
+    let (mut text, mut left_out) = (format!("fail_fast: {fail_fast}\nsteps:\n"), Vec::new());
+    for item in items {
+        let step = |number: usize| {
+            format!("name: s{number}, run: x, retries: {}, allow_failure: {}", item.retries, item.allow_failure)
+        };
+        let begin = left_out.len();
+        let steps: Vec<String> =
+            (begin..begin + item.group.max(1)).map(|number| format!("{{ {} }}", step(number))).collect();
+        left_out.extend(steps.iter().map(|_| item.left_out.then(|| "why".to_owned())));
+        text += &match item.needs {
+            _ if item.group > 0 => format!("  - parallel: [{}]\n", steps.join(", ")),
+            Some(bits) => {
+                let needs: Vec<String> =
+                    (0..begin).filter(|number| bits >> number & 1 == 1).map(|number| format!("s{number}")).collect();
+                format!("  - {{ {}, needs: [{}] }}\n", step(begin), needs.join(", "))
+            }
+            None => format!("  - {{ {} }}\n", step(begin)),
+        };
+    }
+    (parse("verify", "lanes/verify.yaml", &text).unwrap(), left_out)
+}
+
 proptest! {
-    /// Whatever ends in whatever order: the limit holds, each step starts once at most, only running steps are stopped, and
-    /// it is done exactly once, when nothing runs any more.
+    /// Whatever ends in whatever order: the limit holds, each step is started or left once, and not before what it waits for has ended,
+    /// nor after what it needs has failed; only running steps are stopped or tried again; and it is done exactly once, when nothing
+    /// runs any more.
     #[test]
-    fn every_course_comes_to_its_end(fail_fast: bool, jobs in 0usize..4, choices in proptest::collection::vec((0usize..5, 0usize..8), 40)) {
-        let mut course = of(&lane(fail_fast), jobs);
-        let (mut running, mut started, mut done) = (Vec::new(), Vec::new(), false);
+    fn every_course_comes_to_its_end(fail_fast: bool, items in items(), jobs in 0usize..4, choices in proptest::collection::vec((0usize..5, 0usize..40), 0..40)) {
+        let (lane, left_out) = generated(fail_fast, &items);
+        let mut course = Course::new(&lane, jobs, &left_out, &[]);
+        let (mut running, mut given, mut is_done) = (Vec::new(), vec![0; lane.steps.len()], false);
+        let mut ended: Vec<Option<StepStatus>> = vec![None; lane.steps.len()];
+        let mut choices = choices.into_iter().chain(std::iter::repeat((0, 0)));
         let mut orders = course.start();
-        for (pick, event) in choices {
+        while !is_done {
             for order in orders {
-                prop_assert!(!done);
+                prop_assert!(!is_done);
                 match order {
                     Start(step) => {
-                        prop_assert!(!started.contains(&step));
-                        started.push(step);
+                        prop_assert!(lane.before(step).into_iter().all(|earlier| ended[earlier].is_some()));
+                        let failed = |needed: &usize| ended[*needed].is_none_or(|status| status.is_failure() || status == NotRun);
+                        prop_assert!(!lane.steps[step].needs.iter().any(failed));
+                        given[step] += 1;
                         running.push(step);
                     }
+                    Leave(step, status, _) => {
+                        given[step] += 1;
+                        ended[step] = Some(status);
+                    }
                     Stop(step) => prop_assert!(running.contains(&step)),
-                    Leave(step, ..) => prop_assert!(!started.contains(&step)),
                     Again(step, _) => running.push(step),
-                    Done(_) => done = true,
+                    Done(_) => is_done = true,
                 }
             }
-            prop_assert!(running.len() <= jobs.max(1) && (!done || running.is_empty()) && (done || !running.is_empty()));
-            orders = match event {
-                6 => course.expire(),
-                7 => course.cancel(),
-                _ if running.is_empty() => Vec::new(),
-                status => {
+            prop_assert!(running.len() <= jobs.max(1) && is_done == running.is_empty());
+            orders = match choices.next() {
+                Some((_, 38)) => course.expire(),
+                Some((_, 39)) => course.cancel(),
+                Some((pick, event)) if !is_done => {
                     let step = running.remove(pick % running.len());
-                    course.ended(step, [Passed, Passed, Passed, Failed, Errored, Cancelled][status]).1
+                    let status = [Passed, Passed, Passed, Failed, TimedOut, Errored, Cancelled][event % 7];
+                    let (status, next, orders) = course.ended(step, status);
+                    prop_assert_eq!(next == Next::Again, orders.iter().any(|order| matches!(order, Again(again, _) if *again == step)));
+                    ended[step] = (next == Next::Over).then_some(status);
+                    orders
                 }
+                Some(_) | None => Vec::new(),
             };
         }
+        prop_assert_eq!(given, vec![1; lane.steps.len()]);
+        prop_assert!(course.cancel().is_empty() && course.expire().is_empty() && orders.is_empty());
     }
 }

@@ -21,7 +21,7 @@ mod toml;
 
 pub use book::{Book, LaneFault, Remark};
 pub use condition::Condition;
-pub use course::{Course, LaneRuling, Order};
+pub use course::{Course, LaneRuling, Next, Order};
 pub use detect::{Detected, detect};
 pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;

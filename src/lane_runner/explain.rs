@@ -4,29 +4,43 @@
 use super::excerpt::{EXPLAINED, Excerpt};
 use super::lines::Lines;
 use crate::process::{Captured, Ended};
+use crate::verdict::StepStatus;
 use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// How much of a log is read at once, before others have their turn.
+/// How much of a log is read at once.
 const PIECE: usize = 64 * 1024;
+/// How much of a log is looked through at either end. Of what is between only the lines are counted: to look at each would take
+/// minutes where a log is as long as it may be.
+const LOOKED_AT: u64 = 4 * 1024 * 1024;
 
-/// The part of its output that explains why a step did not pass. What was left out of the log is missing here, too; and once it is
-/// to stop, only what is in memory is looked at.
-pub(super) async fn explain(ended: &Ended, log: &Path, stop: &CancellationToken) -> String {
+/// Whether the report of such a step shows what explains it.
+pub(super) fn is_explained(status: StepStatus) -> bool {
+    status.is_failure() || status == StepStatus::AllowedFailure
+}
+
+/// Whether its log has more to explain it than what is kept in memory.
+pub(super) fn is_worth_its_log(status: StepStatus, ended: &Ended) -> bool {
     let Captured { head, tail, total } = &ended.output;
-    let mut reading = Reading { lines: Lines::default(), excerpt: Excerpt::new(EXPLAINED) };
-    let is_whole = *total == (head.len() + tail.len()) as u64;
-    if is_whole || !ended.is_logged || reading.log(log, stop).await.is_none() {
-        reading = Reading { lines: Lines::default(), excerpt: Excerpt::new(EXPLAINED) };
-        reading.take(head);
-        reading.take(tail);
-    }
-    if let Some(line) = reading.lines.rest() {
-        reading.excerpt.line(&line);
-    }
-    reading.excerpt.finish()
+    is_explained(status) && ended.is_logged && *total > (head.len() + tail.len()) as u64
+}
+
+/// The part that explains a failure of what is kept in memory.
+pub(super) fn from_ends(Captured { head, tail, .. }: &Captured) -> String {
+    let mut reading = Reading::new();
+    reading.take(head);
+    reading.take(tail);
+    reading.finish()
+}
+
+/// The part of its log that explains why a step did not pass, with the step's number. What was left out of the log is missing here,
+/// too. `None` when the log cannot be read to its end, or when it is to stop before.
+pub(super) async fn from_log(number: usize, log: PathBuf, stop: &CancellationToken) -> (usize, Option<String>) {
+    let stop = stop.clone();
+    let read = tokio::task::spawn_blocking(move || Reading::new().log(&log, LOOKED_AT, &stop));
+    (number, read.await.ok().and_then(Result::ok).flatten())
 }
 
 struct Reading {
@@ -35,21 +49,65 @@ struct Reading {
 }
 
 impl Reading {
+    fn new() -> Self {
+        Self { lines: Lines::default(), excerpt: Excerpt::new(EXPLAINED) }
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         self.lines.push(bytes).iter().for_each(|line| self.excerpt.line(line));
     }
 
-    /// Reads the log. `None` when it cannot be read to its end.
-    async fn log(&mut self, path: &Path, stop: &CancellationToken) -> Option<()> {
-        let mut log = File::open(path).ok()?;
-        let mut piece = vec![0; PIECE];
+    fn skip(&mut self, bytes: &[u8]) {
+        self.end_line();
+        self.excerpt.skip(memchr::memchr_iter(b'\n', bytes).count() as u64);
+    }
+
+    fn finish(mut self) -> String {
+        self.end_line();
+        self.excerpt.finish()
+    }
+
+    fn end_line(&mut self) {
+        self.lines.rest().iter().for_each(|line| self.excerpt.line(line));
+    }
+
+    /// Reads a log, of which so many bytes at either end are looked at.
+    fn log(mut self, path: &Path, most: u64, stop: &CancellationToken) -> io::Result<Option<String>> {
+        let mut log = File::open(path)?;
+        let end = log.metadata()?.len().saturating_sub(most);
+        let (mut at, mut piece) = (0, vec![0; PIECE]);
         while !stop.is_cancelled() {
-            match log.read(&mut piece).ok()? {
-                0 => return Some(()),
-                count => self.take(&piece[..count]),
+            let count = log.read(&mut piece)?;
+            if count == 0 {
+                return Ok(Some(self.finish()));
             }
-            tokio::task::yield_now().await;
+            if at < most || at + count as u64 > end {
+                self.take(&piece[..count]);
+            } else {
+                self.skip(&piece[..count]);
+            }
+            at += count as u64;
         }
-        None
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_very_long_log_the_two_ends_are_looked_at_and_the_lines_between_counted() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let part = |name: &str| (0..20_000).map(|number| format!("{name} {number:>20}\n")).collect::<String>();
+        let text = format!("a.c:1:2: error: first\n{}a.c:1:2: error: unseen\n{}the end", part("early"), part("late"));
+        std::fs::write(log.path(), text).unwrap();
+        let read = |most, stop: &CancellationToken| Reading::new().log(log.path(), most, stop).unwrap();
+        let excerpt = read(100_000, &CancellationToken::new()).unwrap();
+        assert!(excerpt.starts_with("a.c:1:2: error: first\n[… 39"), "{excerpt}");
+        assert!(!excerpt.contains("unseen") && excerpt.ends_with(" 19999\nthe end"), "{excerpt}");
+        let stop = CancellationToken::new();
+        stop.cancel();
+        assert_eq!(read(100_000, &stop), None);
     }
 }

@@ -6,6 +6,7 @@ mod explain;
 mod junit;
 mod lines;
 mod listen;
+mod place;
 mod recall;
 mod report;
 mod test_report;
@@ -19,9 +20,9 @@ pub use test_report::{TestReportFault, forget_junit, read_junit};
 
 pub(crate) use excerpt::excerpt;
 
-use crate::lane::{Course, Lane, Order, Step};
-use crate::limits::{GRACE, LOG_LIMIT};
-use crate::process::{self, End, Ended, Invocation, Variables};
+use crate::lane::{Course, Lane, Next, Order, Step};
+use crate::limits::{GRACE, LINGER, LOG_LIMIT};
+use crate::process::{self, End, Ended, Invocation, Pace, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -49,12 +50,15 @@ pub struct Room {
     pub expected: Vec<Duration>,
     /// What is told of the output of steps while they run.
     pub listen: Listen,
+    /// Shut by a listener that is behind: steps are held up for a while by their full pipes then.
+    pub pace: Option<Pace>,
 }
 
 impl Room {
     /// A room in which every step runs, none is known to take longer than another, and every line is told.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
-        Self { root, env: env.into(), log_dir, jobs, left_out: Vec::new(), expected: Vec::new(), listen: Listen::Lines }
+        let (left_out, expected) = (Vec::new(), Vec::new());
+        Self { root, env: env.into(), log_dir, jobs, left_out, expected, listen: Listen::Lines, pace: None }
     }
 }
 
@@ -91,15 +95,15 @@ pub async fn run_lane(
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
     let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
-    let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get);
-    let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
-    let mut running = FuturesUnordered::new();
+    let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len());
+    let mut course = Course::new(lane, process::room_for(jobs), &room.left_out, &room.expected);
+    let (mut running, mut explaining) = (FuturesUnordered::new(), FuturesUnordered::new());
     let deadline = tokio::time::sleep(lane.timeout);
     tokio::pin!(deadline);
 
-    let (mut is_stopped, mut is_late) = (stop.is_cancelled(), false);
+    let (mut is_stopped, mut is_late, mut done) = (stop.is_cancelled(), false, None);
     let mut orders = if is_stopped { course.cancel() } else { course.start() };
-    let ruling = 'over: loop {
+    let (ruling, duration) = loop {
         for order in orders {
             match order {
                 Order::Start(number) => {
@@ -115,8 +119,13 @@ pub async fn run_lane(
                     (reports[number].status, reports[number].note) = (status, why);
                     on_event(StepProgress::Ended(reports[number].clone()));
                 }
-                Order::Done(ruling) => break 'over ruling,
+                Order::Done(ruling) => done = Some((ruling, watch.read())),
             }
+        }
+        if let Some(done) = done
+            && explaining.is_empty()
+        {
+            break done;
         }
         orders = tokio::select! {
             biased;
@@ -132,24 +141,26 @@ pub async fn run_lane(
                 if let Some(span) = &mut spans[number] {
                     span.end = watch.read();
                 }
-                let before = reports[number].duration_ms;
-                let mut report = match tried {
-                    Some(tried) => report::ended(lane, &lane.steps[number], tried, course.status_of_stopped()),
-                    None => report::not_tried_again(&reports[number]),
-                };
-                let (status, orders) = course.ended(number, report.status);
-                report.status = status;
-                if report.tries > reports[number].tries {
-                    report.duration_ms += before;
+                let report = report::ended(lane, number, tried.as_ref(), &reports[number], course.status_of_stopped());
+                let (status, next, orders) = course.ended(number, report.status);
+                reports[number] = StepReport { status, ..report };
+                let log = tried.filter(|tried| explain::is_worth_its_log(status, &tried.ended)).map(|tried| tried.log);
+                match (next, log) {
+                    (Next::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
+                    // Only now, and while others go on: what is to be stopped because of it does not wait for a long log.
+                    (Next::Over, Some(log)) => explaining.push(explain::from_log(number, log, stop)),
+                    (Next::Over, None) => on_event(StepProgress::Ended(reports[number].clone())),
                 }
-                reports[number] = report.clone();
-                let is_tried_again = orders.iter().any(|order| matches!(order, Order::Again(..)));
-                on_event(if is_tried_again { StepProgress::Retried(report) } else { StepProgress::Ended(report) });
                 orders
+            }
+            Some((number, excerpt)) = explaining.next() => {
+                excerpt.into_iter().for_each(|excerpt| reports[number].excerpt = excerpt);
+                on_event(StepProgress::Ended(reports[number].clone()));
+                Vec::new()
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, spans, duration: watch.read() }
+    LaneOutcome { ruling, steps: reports, spans, duration }
 }
 
 /// One try of a step, over.
@@ -157,8 +168,6 @@ struct Tried {
     tries: u32,
     ended: Ended,
     log: PathBuf,
-    /// The part of its output that explains a failure.
-    explained: String,
     /// Its own test report, where the step names one, or why there is none.
     tests: Option<Result<JunitReport, String>>,
     /// What it comes to, and why, where it or something in it could not be started.
@@ -189,19 +198,19 @@ async fn run_step(
     let again = if tries > 1 { format!("-try{tries}") } else { String::new() };
     let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));
     let log = room.log_dir.join(log);
-    let report = step.junit.as_ref().map(|junit| (junit, test_report::place(&room.root, step.dir.as_deref(), junit)));
+    let report = step.junit.as_ref().map(|junit| (junit, place::of_report(room, step, junit)));
     let forgotten =
         report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
     let invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
     let on_output = |bytes: &[u8]| teller.take(bytes);
-    let ended = if unrun::leads_out(room, step) {
+    let ended = if place::leads_out(room, step.dir.as_deref().unwrap_or(".")) {
         let why = format!("the directory `{}` leads out of the project", invocation.dir.display());
         Ended::at_once(End::NotStarted(why), Duration::ZERO)
     } else {
         tokio::select! {
             biased;
-            ended = process::run(invocation, stop, &on_output) => ended,
+            ended = process::run_at(room.pace.as_ref(), invocation, stop, &on_output) => ended,
             never = teller.run() => match never {},
         }
     };
@@ -212,9 +221,7 @@ async fn run_step(
             .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
         forgotten.and_then(|()| read_junit(&place)).map_err(|fault| fault.to_string())
     });
-    let has_passed = ended.end == End::Exited(0) && !matches!(tests, Some(Err(_)));
-    let explained = if has_passed { String::new() } else { explain::explain(&ended, &log, stop).await };
-    (number, Some(Tried { tries, ended, log, explained, tests, unrun }))
+    (number, Some(Tried { tries, ended, log, tests, unrun }))
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
@@ -226,6 +233,7 @@ fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
         env: room.env.with(lane.env.iter().chain(&step.env)),
         timeout: step.timeout,
         grace: GRACE,
+        linger: LINGER,
         log: Some(log.to_owned()),
         log_limit: LOG_LIMIT,
     }

@@ -1,6 +1,6 @@
 //! What came of a step, in the words of a verdict. Pure.
 
-use super::Tried;
+use super::{Tried, explain};
 use crate::duration::show_duration;
 use crate::lane::{Lane, Step};
 use crate::process::End;
@@ -27,14 +27,23 @@ pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     }
 }
 
-/// The report of a step that failed and was to be tried again when it was stopped.
-pub(super) fn not_tried_again(before: &StepReport) -> StepReport {
-    StepReport { note: also(&before.note, "not tried again, since it was stopped before"), ..before.clone() }
-}
-
-/// The report of a step that is over. `stopped` is what one is that was ended by an order to stop.
-pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus) -> StepReport {
-    let Tried { tries, ended, log, explained, tests, unrun, .. } = tried;
+/// The report of a step that is over, or that was stopped before another try and was not `tried` again. `before` is its report so far,
+/// `stopped` what one is that was ended by an order to stop.
+pub(super) fn ended(
+    lane: &Lane,
+    number: usize,
+    tried: Option<&Tried>,
+    before: &StepReport,
+    stopped: StepStatus,
+) -> StepReport {
+    let step = &lane.steps[number];
+    let Some(Tried { tries, ended, log, tests, unrun }) = tried else {
+        return StepReport {
+            note: also(&before.note, "not tried again, since it was stopped before"),
+            ..before.clone()
+        };
+    };
+    let unrun = unrun.clone();
     let (status, mut note) = match &ended.end {
         End::Exited(0) => (StepStatus::Passed, String::new()),
         End::Exited(137) => {
@@ -66,7 +75,7 @@ pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus)
             (if against.is_some() { StepStatus::Failed } else { status }, Some(Box::new(report.summary())))
         }
         Some(Err(why)) => {
-            note = also(&note, &why);
+            note = also(&note, why);
             (if status == StepStatus::Passed { StepStatus::Failed } else { status }, None)
         }
         None => (status, None),
@@ -74,18 +83,14 @@ pub(super) fn ended(lane: &Lane, step: &Step, tried: Tried, stopped: StepStatus)
     let was_started = !matches!(ended.end, End::NotStarted(_));
     StepReport {
         status,
-        tries,
+        tries: *tries,
         exit_code: if let End::Exited(code) = ended.end { Some(code) } else { None },
         signal: if let End::Signalled(signal) = ended.end { Some(signal) } else { None },
-        duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
+        duration_ms: before.duration_ms.saturating_add(u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX)),
         log: was_started.then(|| log.to_string_lossy().into_owned()),
-        excerpt: match status {
-            StepStatus::Failed | StepStatus::AllowedFailure | StepStatus::TimedOut | StepStatus::Errored => explained,
-            StepStatus::Passed
-            | StepStatus::Flaky
-            | StepStatus::Cancelled
-            | StepStatus::Skipped
-            | StepStatus::NotRun => ended.output.text(BRIEF).trim_end().to_owned(),
+        excerpt: match explain::is_explained(status) {
+            true => explain::from_ends(&ended.output),
+            false => ended.output.text(BRIEF).trim_end().to_owned(),
         },
         note,
         tests,

@@ -50,14 +50,6 @@ pub enum TestReportFault {
     },
 }
 
-/// The place of a step's report below the project's root; `None` when links lead its folder out of there. A folder that does not exist
-/// yet is as good as one that does: nothing is in it.
-pub(super) fn place(root: &Path, dir: Option<&str>, junit: &str) -> Option<PathBuf> {
-    let place = root.join(dir.unwrap_or(".")).join(junit);
-    let folder = place.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok())?;
-    folder.starts_with(root.canonicalize().ok()?).then_some(place)
-}
-
 /// Removes a report that is already there, so that the next one is known to be new.
 ///
 /// # Errors

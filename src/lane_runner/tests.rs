@@ -114,6 +114,22 @@ async fn a_failure_ends_running_siblings_and_skips_the_rest() {
 }
 
 #[tokio::test]
+async fn a_failure_ends_its_siblings_before_its_long_log_is_looked_through() {
+    let (place, ended) = (place(), Mutex::new(Vec::new()));
+    // `slow` is running when `bad` fails.
+    let text = "steps: [{parallel: [{name: slow, run: 'touch here; exec sleep 60'}, {name: bad, run: 'until [ -e here ]; do sleep 0.01; done; seq 400000; exit 1'}]}]";
+    let lane = parse("verify", "verify.yaml", text).unwrap();
+    let on_event = |event: StepProgress| {
+        if let StepProgress::Ended(report) = event {
+            ended.lock().unwrap().push((report.step, report.status));
+        }
+    };
+    let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
+    assert_eq!(*ended.lock().unwrap(), [("slow".to_owned(), Cancelled), ("bad".to_owned(), Failed)]);
+    assert!(outcome.steps[1].excerpt.ends_with("\n399999\n400000"), "{}", outcome.steps[1].excerpt);
+}
+
+#[tokio::test]
 async fn without_fail_fast_all_failures_are_found() {
     let text = "fail_fast: false\nsteps: [{run: exit 1}, {parallel: [{run: exit 2}, {run: 'true'}]}, {run: exit 3}]";
     let outcome = run(&place(), text).await;
@@ -167,6 +183,7 @@ async fn a_step_is_errored_only_where_what_it_lacks_is_not_of_the_project() {
         ("exit 126", "", Failed, "126 is also what a shell ends with when it may not run a program"),
         ("'true'", "dir: sub", Failed, &format!("the directory `{missing}` does not exist")),
         ("'true'", "dir: out", Failed, &format!("the directory `{}` leads out of the project", out.display())),
+        ("'true'", "dir: out/new", Failed, &format!("the directory `{}/new` leads out of the project", out.display())),
         ("'true'", "shell: ./gone -c", Failed, "there is no program `./gone`"),
         ("'true'", "shell: no-such-shell -c", Errored, "there is no program `no-such-shell`"),
         (&too_long(), "", Errored, "the arguments and environment of `/bin/sh` are longer than the system takes"),

@@ -2,6 +2,7 @@
 //! what is missing lies outside of the project: nothing that a step prints, and nothing that is done to the project, brings that about.
 
 use super::Room;
+use super::place::leads_out;
 use crate::lane::Step;
 use crate::process::{End, Ended, Variables};
 use crate::verdict::StepStatus;
@@ -50,18 +51,11 @@ pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &End
     }
 }
 
-/// Whether links lead a step's folder out of the project.
-pub(super) fn leads_out(room: &Room, step: &Step) -> bool {
-    let inside =
-        |dir: &String| Some(room.root.join(dir).canonicalize().ok()?.starts_with(room.root.canonicalize().ok()?));
-    step.dir.as_ref().and_then(inside) == Some(false)
-}
-
 /// Whether what a step lacks may be its folder, or its shell is a file of the project: those who work on it can lose these.
 fn lacks_its_own(room: &Room, step: &Step) -> bool {
     let dir = room.root.join(step.dir.as_deref().unwrap_or("."));
     let shell = step.shell.first().filter(|shell| shell.contains('/')).map(|shell| dir.join(shell));
-    leads_out(room, step)
+    leads_out(room, step.dir.as_deref().unwrap_or("."))
         || room.root.is_dir() && !dir.is_dir()
         || shell.is_some_and(|shell| shell.starts_with(&room.root))
 }

@@ -2,7 +2,8 @@
 //! however much is written and however long its lines are.
 
 use super::log::Log;
-use super::text;
+use super::pace::Pace;
+use super::{Stopwatch, text};
 use std::future::Future;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
@@ -62,13 +63,19 @@ pub(super) struct Output<'a> {
     buffer: Vec<u8>,
     kept: Captured,
     log: Option<Log>,
+    pace: Option<&'a Pace>,
     listener: &'a (dyn Fn(&[u8]) + Send + Sync),
 }
 
 impl<'a> Output<'a> {
-    pub(super) fn new(pipe: Receiver, log: Option<Log>, listener: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Self {
+    pub(super) fn new(
+        pipe: Receiver,
+        log: Option<Log>,
+        pace: Option<&'a Pace>,
+        listener: &'a (dyn Fn(&[u8]) + Send + Sync),
+    ) -> Self {
         let buffer = Vec::with_capacity(FIRST);
-        Self { pipe: Some(pipe), is_wide: false, buffer, kept: Captured::default(), log, listener }
+        Self { pipe: Some(pipe), is_wide: false, buffer, kept: Captured::default(), log, pace, listener }
     }
 
     /// Takes output in until `until` is done. What `until` waits for is looked at before each read, so a flood delays nothing.
@@ -78,19 +85,23 @@ impl<'a> Output<'a> {
             tokio::select! {
                 biased;
                 done = &mut until => return done,
-                () = self.take(), if self.is_open() => {}
+                () = self.take_in_time(), if self.is_open() => {}
             }
         }
     }
 
-    /// Takes what is left, for `limit` at most. True when the output has ended.
+    /// Takes what is left. True when the output has ended before it was waited for longer than `limit` in all.
     pub(super) async fn drain(&mut self, limit: Duration) -> bool {
-        let rest = async {
-            while self.is_open() {
-                self.take().await;
+        let mut left = limit;
+        while self.is_open() {
+            self.ready().await;
+            let clock = Stopwatch::start();
+            if tokio::time::timeout(left, self.take()).await.is_err() {
+                return false;
             }
-        };
-        tokio::time::timeout(limit, rest).await.is_ok()
+            left = left.saturating_sub(clock.read());
+        }
+        true
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -105,6 +116,17 @@ impl<'a> Output<'a> {
         }
         self.kept.trim();
         (self.kept, matches!(logged, Some(Ok(()))))
+    }
+
+    async fn ready(&self) {
+        if let Some(pace) = self.pace {
+            pace.ready().await;
+        }
+    }
+
+    async fn take_in_time(&mut self) {
+        self.ready().await;
+        self.take().await;
     }
 
     /// Takes one piece. Nothing is lost when this is dropped while it waits.
@@ -124,7 +146,7 @@ impl<'a> Output<'a> {
                     tracing::warn!(%error, "cannot write a step's log; the rest of it will be missing");
                     self.log = None;
                 }
-                if count == self.buffer.capacity() && count < KEPT {
+                if count == self.buffer.capacity() && count < KEPT && self.pace.is_none() {
                     self.buffer = Vec::with_capacity(KEPT);
                 }
             }

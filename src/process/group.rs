@@ -5,6 +5,7 @@
 use super::census::{self, Process};
 use super::guard::Guard;
 use super::mark;
+use super::open_files;
 use super::start::Program;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
 use std::collections::BTreeMap;
@@ -78,6 +79,7 @@ impl Group {
         forest.guard.post();
         let start = || program.start(number, *HAS_TERMINAL);
         let leader = mark::start(number, start, |started| started.as_ref().ok().copied())?;
+        open_files::give_back(leader);
         forest.guard.add(leader);
         let known = BTreeMap::new();
         forest.trees.push(Tree { number, variable, leader, leading: Leading::Runs, known, felled: false, bare: false });

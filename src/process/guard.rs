@@ -113,7 +113,8 @@ impl Sentry {
         let (reader, line) = io::pipe()?;
         let list = list()?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "fledge-guard", &mark::FAMILY.to_string()]);
+        // Its name is not ours, so that who kills all that has ours in its command line spares it.
+        command.args(["-c", SCRIPT, "step-guard", &mark::FAMILY.to_string()]);
         command.env_clear().env("PATH", PATH).current_dir("/");
         // A group of its own: neither a key of the terminal nor the end of ours reaches it.
         // It reads from what is its standard output: of all that it is given, only the three streams can be.
@@ -139,7 +140,7 @@ impl Sentry {
 /// An empty file without a name.
 fn list() -> io::Result<File> {
     #[cfg(target_os = "linux")]
-    if let Ok(file) = rustix::fs::memfd_create("fledge-guard", rustix::fs::MemfdFlags::CLOEXEC) {
+    if let Ok(file) = rustix::fs::memfd_create("step-guard", rustix::fs::MemfdFlags::CLOEXEC) {
         return Ok(file.into());
     }
     tempfile::tempfile()

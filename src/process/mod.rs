@@ -10,14 +10,20 @@ mod group;
 mod guard;
 mod log;
 mod mark;
+mod open_files;
+mod pace;
 mod private;
+mod signals;
 mod start;
 mod text;
 mod variables;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};
+pub use open_files::room_for;
+pub use pace::Pace;
 pub use private::keep_private;
+pub use signals::unblock_signals;
 pub use text::{clean, shorten};
 pub use variables::Variables;
 
@@ -38,8 +44,6 @@ use tokio_util::sync::CancellationToken;
 pub const FILE_TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
 /// How often a running step's processes are counted and its dead orphans reaped.
 const TENDING: Duration = Duration::from_secs(1);
-/// What a process that outlives its leader has to finish what it is doing.
-const LINGER: Duration = Duration::from_millis(200);
 /// The longest wait for killed processes to be gone.
 const CLEARING: Duration = Duration::from_secs(2);
 /// The longest wait for output that is already in the pipe.
@@ -60,6 +64,8 @@ pub struct Invocation {
     pub timeout: Option<Duration>,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
+    /// What a process that outlives the program has to finish what it is doing.
+    pub linger: Duration,
     /// The file for its whole output, replaced when it exists.
     pub log: Option<PathBuf>,
     /// The most bytes that file may have; above that its middle is dropped.
@@ -97,14 +103,24 @@ pub enum End {
 }
 
 /// Runs a program in a group of its own, and where there is a terminal in a session, with closed standard input; hands its output on
-/// as it comes. Needs a tokio runtime
-/// with I/O and time. When it returns, or is dropped, no descendant of the program is left.
+/// as it comes. Needs a tokio runtime with I/O and time. When it returns, or is dropped, no descendant of the program is left.
 pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(dyn Fn(&[u8]) + Send + Sync)) -> Ended {
+    run_at(None, invocation, stop, on_output).await
+}
+
+/// The same for one who may be behind in hearing the output: it comes in pieces of 4 KiB at most, none of them while the pace is
+/// shut, but for a second in all.
+pub async fn run_at(
+    pace: Option<&Pace>,
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> Ended {
     let begun = Instant::now();
     if stop.is_cancelled() {
         return Ended::at_once(End::Stopped, Duration::ZERO);
     }
-    let (mut leader, group, mut output) = match start(&invocation, on_output) {
+    let (mut leader, group, mut output) = match start(&invocation, pace, on_output) {
         Ok(started) => started,
         Err(why) => return Ended::at_once(End::NotStarted(why), begun.elapsed()),
     };
@@ -113,7 +129,7 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
     let mut leaked = false;
     match cause {
         Cause::Ended => {
-            let lingering = output.pump(tokio::time::timeout(LINGER, group.empty()));
+            let lingering = output.pump(tokio::time::timeout(invocation.linger, group.empty()));
             leaked = tokio::select! { over = lingering => over.is_err(), () = stop.cancelled() => group.alive() > 0 };
         }
         Cause::Stopped => output.pump(part(&mut leader, &group, invocation.grace.min(CANCEL_GRACE))).await,
@@ -223,7 +239,11 @@ fn how(status: Option<WaitStatus>) -> End {
 
 type Started<'a> = (Leader, Group, Output<'a>);
 
-fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Sync)) -> Result<Started<'a>, String> {
+fn start<'a>(
+    invocation: &Invocation,
+    pace: Option<&'a Pace>,
+    on_output: &'a (dyn Fn(&[u8]) + Send + Sync),
+) -> Result<Started<'a>, String> {
     let Invocation { program, args, dir, env, log, log_limit, .. } = invocation;
     if !dir.is_dir() {
         return Err(format!("the directory `{}` does not exist", dir.display()));
@@ -241,7 +261,7 @@ fn start<'a>(invocation: &Invocation, on_output: &'a (dyn Fn(&[u8]) + Send + Syn
     let group = Group::start(Program { path: program, args, dir, variables: env, output })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
-    Ok((leader, group, Output::new(reader, log, on_output)))
+    Ok((leader, group, Output::new(reader, log, pace, on_output)))
 }
 
 fn why_not(program: &str, error: &io::Error) -> String {

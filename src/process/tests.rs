@@ -1,7 +1,7 @@
 //! Real small programs: what is captured, how they are ended, and that nothing of them is left.
 
 use super::*;
-use crate::limits::LOG_LIMIT;
+use crate::limits::{LINGER, LOG_LIMIT};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +30,7 @@ fn shell(script: &str) -> Invocation {
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into(),
         timeout: Some(Duration::from_secs(20)),
         grace: Duration::from_millis(100),
+        linger: LINGER,
         log: None,
         log_limit: LOG_LIMIT,
     }
@@ -99,7 +100,8 @@ async fn a_daemon_that_holds_the_output_open_is_killed_and_not_waited_for() {
 
 #[tokio::test]
 async fn a_process_that_is_just_finishing_its_output_may_do_so() {
-    let ended = finish(shell("(:; :; echo last words) & exit 0")).await;
+    let linger = Duration::from_secs(20);
+    let ended = finish(Invocation { linger, ..shell("(:; :; echo last words) & exit 0") }).await;
     assert_eq!((ended.output.text(99), ended.leaked), ("last words\n".to_owned(), false));
 }
 
@@ -201,10 +203,13 @@ async fn children_that_this_process_has_for_other_reasons_live_on() {
 
 #[tokio::test]
 async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
-    let zombies = "ps -e -o stat= -o ppid= | grep -c \"^Z.* $PPID$\"";
-    let script =
-        format!("for i in 1 2 3 4 5 6 7 8; do (true &); done; while [ $({zombies}) -ge 8 ]; do sleep 0.1; done");
-    assert_eq!(finish(shell(&script)).await.end, End::Exited(0));
+    let folder = tempfile::tempdir().unwrap();
+    // One that has ended can be asked for its number until it is reaped.
+    let script = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'echo $$ >> numbers' &); done
+        until [ $(cat numbers | wc -l) = 8 ]; do sleep 0.01; done
+        for number in $(cat numbers); do while kill -0 $number; do sleep 0.05; done; done";
+    let ended = finish(Invocation { dir: folder.path().into(), ..shell(script) }).await;
+    assert_eq!(ended.end, End::Exited(0), "{}", ended.output.text(999));
 }
 
 #[tokio::test]

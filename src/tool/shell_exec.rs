@@ -54,6 +54,7 @@ async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<T
         env: bench.env.clone().into(),
         timeout: Some(timeout),
         grace: limits::GRACE,
+        linger: limits::LINGER,
         log: Some(bench.output_file(call.id)?),
         log_limit: MAX_FILE / 2,
     };

@@ -1,42 +1,69 @@
 //! Whose work a change is that came while a lane ran: somebody's, and the lane is to start over, or the lane's own. Nothing
-//! tells who wrote a file, so it is told by what recurs.
+//! tells who wrote a file, so it is told by what recurs: in runs in a row, and also in those that nobody cut short.
 
 use super::{Change, Changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A file that is altered in this many runs in a row is taken for the lane's own work.
-const HABIT: u32 = 3;
+/// What was altered in so many runs in a row does not cut the next one short: a lane must come to its end to be judged.
+const CUTS: u32 = 2;
+/// What is altered in so many runs in a row is taken for the lane's own work, if it was in [`WHOLE`] that came to their end.
+const HABIT: u32 = 4;
+const WHOLE: u32 = 2;
+/// After so many runs in a row in which somebody altered anything, one comes to its end and is the last, whoever it was.
+const RESTLESS: u32 = 8;
 
 /// What was altered while lanes ran.
 #[derive(Debug, Default)]
 pub struct Authors {
     /// The number of the run under way or just over.
     run: u64,
-    altered: BTreeMap<PathBuf, Streak>,
+    /// What has been altered in it.
+    altered: BTreeSet<PathBuf>,
+    traces: BTreeSet<Trace>,
+    streaks: BTreeMap<Trace, Streak>,
+    /// Files whose names were new in a run, with the folder that they came into.
+    came: BTreeMap<PathBuf, PathBuf>,
+    /// The number of runs in a row in which somebody altered something.
+    restless: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What recurs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Trace {
+    /// This file is altered.
+    File(PathBuf),
+    /// Files with new names come into this folder.
+    Names(PathBuf),
+}
+
+/// The runs in a row in which something recurred.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Streak {
     latest: u64,
     runs: u32,
+    /// How many of them came to their end.
+    whole: u32,
 }
 
-/// Who is taken to have made some changes.
+/// Who is taken to have made the changes during a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Blame {
-    /// What somebody else may have altered: what ran saw the files as they are no more.
+    /// What somebody else may have altered: another run must see it.
     pub others: BTreeSet<PathBuf>,
-    /// What is taken for the lane's own work from now on.
+    /// What is taken for the lane's own work. The run has not seen it as it is either.
     pub own: BTreeSet<PathBuf>,
 }
 
-impl Blame {
-    /// With what was found later in the same run.
-    pub fn add(&mut self, later: Self) {
-        self.others.extend(later.others);
-        self.own.extend(later.own);
-    }
+/// What changes mean for the run under way; the largest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Nothing: they are the lane's own work, or none.
+    Never,
+    /// It comes to its end, which shows whose they are.
+    Later,
+    /// It is to be cut short.
+    Now,
 }
 
 impl Authors {
@@ -47,36 +74,80 @@ impl Authors {
 
     /// These changed while nothing ran, so not by the lane: what it was blamed for there is forgotten.
     pub fn idle(&mut self, changes: &Changes) {
-        self.altered.retain(|path, _| !changes.contains_key(path));
+        self.restless = 0;
+        for path in changes.keys() {
+            self.came.remove(path);
+            self.streaks.remove(&Trace::File(path.clone()));
+        }
     }
 
     /// These changed while the lane ran. A file that was written with the content that it had is nobody's concern.
-    pub fn during(&mut self, changes: &Changes) -> Blame {
-        let mut blame = Blame::default();
-        for path in changes.iter().filter(|(_, change)| **change == Change::Altered).map(|(path, _)| path) {
-            let before = self.altered.get(path).map_or(0, |streak| streak.runs);
-            let runs = self.count(path);
-            if runs < HABIT {
-                blame.others.insert(path.clone());
-            } else if before < HABIT {
-                blame.own.insert(path.clone());
+    pub fn during(&mut self, changes: &Changes) -> Urgency {
+        let mut most = Urgency::Never;
+        for (path, change) in changes {
+            match change {
+                Change::Rewritten => continue,
+                Change::Came(folder) if !self.is_known(path) => {
+                    self.came.insert(path.clone(), folder.clone());
+                    self.traces.insert(Trace::Names(folder.clone()));
+                }
+                Change::Came(_) | Change::Altered => {}
             }
+            self.traces.insert(Trace::File(path.clone()));
+            self.altered.insert(path.clone());
+            most = most.max(self.urgency(path));
         }
-        blame
+        most
     }
 
-    /// In how many runs in a row it has been altered, with this one. What has become a habit remains one.
-    fn count(&mut self, path: &Path) -> u32 {
+    /// The run is over; `is_whole` when it came to its end by itself.
+    pub fn ended(&mut self, is_whole: bool) -> Blame {
+        for trace in std::mem::take(&mut self.traces) {
+            let Streak { runs, whole, .. } = self.streak(&trace);
+            let (runs, whole) = (runs.saturating_add(1), whole.saturating_add(u32::from(is_whole)));
+            self.streaks.insert(trace, Streak { latest: self.run, runs, whole });
+        }
         let run = self.run;
-        let streak = self.altered.entry(path.to_owned()).or_insert(Streak { latest: run, runs: 1 });
-        let is_next = streak.latest + 1 == run;
-        streak.runs = match streak.runs {
-            runs if streak.latest == run || runs >= HABIT => runs,
-            runs if is_next => runs + 1,
-            _ => 1,
+        self.streaks.retain(|_, streak| streak.latest == run || streak.is_habit());
+        let altered = std::mem::take(&mut self.altered).into_iter();
+        let (mut own, mut others): (BTreeSet<_>, BTreeSet<_>) =
+            altered.partition(|path| self.traces_of(path).any(|trace| self.streak(&trace).is_habit()));
+        self.restless = if others.is_empty() { 0 } else { self.restless + 1 };
+        if self.restless > RESTLESS && is_whole {
+            own.append(&mut others);
+        }
+        Blame { others, own }
+    }
+
+    fn urgency(&self, path: &Path) -> Urgency {
+        let of = |streak: Streak| match streak.runs {
+            _ if streak.is_habit() => Urgency::Never,
+            CUTS.. => Urgency::Later,
+            _ if self.restless >= RESTLESS => Urgency::Later,
+            _ => Urgency::Now,
         };
-        streak.latest = run;
-        streak.runs
+        self.traces_of(path).map(|trace| of(self.streak(&trace))).min().unwrap_or(Urgency::Now)
+    }
+
+    fn is_known(&self, path: &Path) -> bool {
+        self.came.contains_key(path) || self.streaks.contains_key(&Trace::File(path.to_owned()))
+    }
+
+    fn traces_of(&self, path: &Path) -> impl Iterator<Item = Trace> {
+        let names = self.came.get(path).cloned().map(Trace::Names);
+        [Trace::File(path.to_owned())].into_iter().chain(names)
+    }
+
+    /// The streak that this run may go on with. What has become a habit remains one.
+    fn streak(&self, trace: &Trace) -> Streak {
+        let streak = self.streaks.get(trace).copied().unwrap_or_default();
+        if streak.is_habit() || streak.latest + 1 >= self.run { streak } else { Streak::default() }
+    }
+}
+
+impl Streak {
+    fn is_habit(&self) -> bool {
+        self.runs >= HABIT && self.whole >= WHOLE
     }
 }
 
@@ -88,59 +159,121 @@ mod tests {
         paths.iter().map(|path| (PathBuf::from(path), Change::Altered)).collect()
     }
 
-    fn others(paths: &[&str]) -> Blame {
-        Blame { others: paths.iter().map(PathBuf::from).collect(), own: BTreeSet::new() }
+    fn came(path: &str, folder: &str) -> Changes {
+        [(path.into(), Change::Came(folder.into()))].into()
     }
 
-    /// A run that alters these.
-    fn run(authors: &mut Authors, paths: &[&str]) -> Blame {
+    fn blame(others: &[&str], own: &[&str]) -> Blame {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+        Blame { others: paths(others), own: paths(own) }
+    }
+
+    /// A run with these changes, which comes to its end if they do not cut it short. Whether it did, and who is blamed.
+    fn run(authors: &mut Authors, changes: &Changes) -> (bool, Blame) {
         authors.begin();
-        authors.during(&altered(paths))
+        let is_whole = authors.during(changes) < Urgency::Now;
+        (is_whole, authors.ended(is_whole))
     }
 
     #[test]
-    fn a_change_during_a_run_is_taken_for_somebodys_until_it_is_a_habit() {
+    fn a_file_altered_in_four_runs_in_a_row_two_of_them_whole_is_the_lanes_own() {
         let mut authors = Authors::default();
-        assert_eq!(run(&mut authors, &["log"]), others(&["log"]));
-        assert_eq!(run(&mut authors, &["log", "a.rs"]), others(&["log", "a.rs"]));
-        let blame = run(&mut authors, &["log", "a.rs"]);
-        assert_eq!(blame, Blame { own: ["log".into()].into(), ..others(&["a.rs"]) });
-        assert_eq!(authors.during(&altered(&["log"])), Blame::default());
-        run(&mut authors, &[]);
-        assert_eq!(run(&mut authors, &["log"]), Blame::default(), "a habit remains one");
+        let log = altered(&["log"]);
+        assert_eq!(run(&mut authors, &log), (false, blame(&["log"], &[])));
+        assert_eq!(run(&mut authors, &log), (false, blame(&["log"], &[])));
+        assert_eq!(
+            run(&mut authors, &log),
+            (true, blame(&["log"], &[])),
+            "one must come to its end, and another follows"
+        );
+        assert_eq!(run(&mut authors, &log), (true, blame(&[], &["log"])));
+        assert_eq!(run(&mut authors, &altered(&["a.rs"])), (false, blame(&["a.rs"], &[])));
+        assert_eq!(run(&mut authors, &log), (true, blame(&[], &["log"])), "a habit remains one");
+    }
+
+    #[test]
+    fn a_file_that_somebody_alters_besides_cuts_short_what_the_lanes_own_work_does_not() {
+        let mut authors = Authors::default();
+        for _ in 0..4 {
+            run(&mut authors, &altered(&["log"]));
+        }
+        assert_eq!(run(&mut authors, &altered(&["a.rs", "log"])), (false, blame(&["a.rs"], &["log"])));
+    }
+
+    #[test]
+    fn runs_that_were_all_cut_short_prove_nothing() {
+        let mut authors = Authors::default();
+        for _ in 0..6 {
+            authors.begin();
+            authors.during(&altered(&["a.rs"]));
+            assert_eq!(authors.ended(false), blame(&["a.rs"], &[]));
+        }
     }
 
     #[test]
     fn a_run_that_leaves_a_file_alone_breaks_the_habit() {
         let mut authors = Authors::default();
-        for paths in [&["a.rs"][..], &["a.rs"], &[], &["a.rs"], &["a.rs"]] {
-            assert_eq!(run(&mut authors, paths), others(paths));
+        for _ in 0..3 {
+            run(&mut authors, &altered(&["a.rs"]));
         }
+        run(&mut authors, &Changes::new());
+        assert_eq!(run(&mut authors, &altered(&["a.rs"])), (false, blame(&["a.rs"], &[])));
     }
 
     #[test]
     fn what_changes_while_nothing_runs_is_not_the_lanes_work() {
         let mut authors = Authors::default();
-        for _ in 0..3 {
-            run(&mut authors, &["log"]);
+        for _ in 0..4 {
+            run(&mut authors, &altered(&["log"]));
         }
         authors.idle(&altered(&["log"]));
-        assert_eq!(run(&mut authors, &["log"]), others(&["log"]));
+        assert_eq!(run(&mut authors, &altered(&["log"])), (false, blame(&["log"], &[])));
+    }
+
+    #[test]
+    fn files_with_new_names_are_told_by_the_folder_they_come_into() {
+        let mut authors = Authors::default();
+        let names = ["out/1", "out/2", "out/3", "out/4"];
+        let blames = names.map(|name| run(&mut authors, &came(name, "out")));
+        let others = |whole, name| (whole, blame(&[name], &[]));
+        let own = (true, blame(&[], &["out/4"]));
+        assert_eq!(blames, [others(false, "out/1"), others(false, "out/2"), others(true, "out/3"), own]);
+        assert_eq!(run(&mut authors, &altered(&["out/2"])), (true, blame(&[], &["out/2"])), "it was made by a run");
+        assert_eq!(run(&mut authors, &altered(&["out/a.rs"])), (false, blame(&["out/a.rs"], &[])), "it was not");
+    }
+
+    #[test]
+    fn a_file_that_is_made_anew_each_time_says_nothing_of_its_folder() {
+        let mut authors = Authors::default();
+        for _ in 0..4 {
+            run(&mut authors, &came("report", ""));
+        }
+        assert_eq!(run(&mut authors, &came("report", "")), (true, blame(&[], &["report"])));
+        assert_eq!(run(&mut authors, &came("a.rs", "")), (false, blame(&["a.rs"], &[])));
+    }
+
+    #[test]
+    fn whatever_a_lane_alters_it_comes_to_a_rest() {
+        let mut authors = Authors::default();
+        for number in 0..RESTLESS {
+            let name = format!("{number}");
+            assert_eq!(run(&mut authors, &altered(&[&name])), (false, blame(&[&name], &[])));
+        }
+        assert_eq!(run(&mut authors, &altered(&["last"])), (true, blame(&[], &["last"])));
+        authors.idle(&altered(&["a"]));
+        assert_eq!(run(&mut authors, &altered(&["last"])), (false, blame(&["last"], &[])));
     }
 
     #[test]
     fn many_changes_in_one_run_count_once() {
         let mut authors = Authors::default();
         authors.begin();
-        for _ in 0..5 {
-            assert_eq!(authors.during(&altered(&["a.rs"])), others(&["a.rs"]));
-        }
+        assert_eq!([(); 5].map(|()| authors.during(&altered(&["a.rs"]))), [Urgency::Now; 5]);
     }
 
     #[test]
     fn a_file_written_as_it_was_is_nobodys_concern() {
         let mut authors = Authors::default();
-        authors.begin();
-        assert_eq!(authors.during(&[("a.rs".into(), Change::Rewritten)].into()), Blame::default());
+        assert_eq!(run(&mut authors, &[("a.rs".into(), Change::Rewritten)].into()), (true, Blame::default()));
     }
 }

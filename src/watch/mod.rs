@@ -7,7 +7,7 @@ mod lull;
 mod rules;
 mod tree;
 
-pub use authors::{Authors, Blame};
+pub use authors::{Authors, Blame, Urgency};
 
 use crate::process::Stopwatch;
 use ears::Hints;
@@ -28,10 +28,12 @@ const POLL_SHARE: u32 = 20;
 pub type Changes = BTreeMap<PathBuf, Change>;
 
 /// How a file changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Its content, mode or kind is another than before or was not known before; it is new, or gone.
+    /// Its content, mode or kind is another than before or was not known before, or it is gone.
     Altered,
+    /// It is new. The nearest folder around it that was there before is this one, relative to the root.
+    Came(PathBuf),
     /// It was written, and has the content that it was known to have.
     Rewritten,
 }

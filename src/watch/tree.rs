@@ -137,8 +137,11 @@ impl Tree {
             return Err(WatchFault::Gone(self.root.clone()));
         }
         if !is_first {
-            let places: BTreeSet<PathBuf> = old.keys().cloned().chain(entered).collect();
-            places.iter().for_each(|place| self.compare(place, old.get(place)));
+            let new: BTreeSet<PathBuf> = entered.into_iter().filter(|place| !old.contains_key(place)).collect();
+            for place in old.keys().chain(&new) {
+                let home = place.ancestors().find(|folder| !new.contains(*folder)).unwrap_or(Path::new(""));
+                self.compare(place, old.get(place), home);
+            }
         }
         Ok(())
     }
@@ -220,8 +223,8 @@ impl Tree {
         Some(folder)
     }
 
-    /// Takes note of the files of a folder that are not as they were.
-    fn compare(&mut self, place: &Path, before: Option<&Folder>) {
+    /// Takes note of the files of a folder that are not as they were. New ones have come into `home`.
+    fn compare(&mut self, place: &Path, before: Option<&Folder>, home: &Path) {
         let none = Folder::default();
         let (before, now) = (before.unwrap_or(&none), self.folders.get(place).unwrap_or(&none));
         let names: BTreeSet<&OsString> = before.files.keys().chain(now.files.keys()).collect();
@@ -243,11 +246,14 @@ impl Tree {
             };
             let has_same_mode = was.map(|stamp| stamp.mode) == is.map(|stamp| stamp.mode);
             let is_same = has_same_mode && digest.is_some() && digest == known;
+            let change = match was {
+                _ if is_same => Change::Rewritten,
+                None => Change::Came(home.to_owned()),
+                Some(_) => Change::Altered,
+            };
             match self.changes.get(&path) {
-                Some(Change::Altered) => {}
-                None | Some(Change::Rewritten) => {
-                    self.changes.insert(path, if is_same { Change::Rewritten } else { Change::Altered });
-                }
+                Some(Change::Altered | Change::Came(_)) => {}
+                None | Some(Change::Rewritten) => drop(self.changes.insert(path, change)),
             }
         }
     }

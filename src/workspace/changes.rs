@@ -52,6 +52,7 @@ fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
         env: env.to_vec().into(),
         timeout: Some(PATIENCE),
         grace: Duration::ZERO,
+        linger: Duration::ZERO,
         log: None,
         log_limit: 0,
     }

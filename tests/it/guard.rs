@@ -29,12 +29,12 @@ fn wait_for_sleepers(run: &Running, number: &str) {
     wait(run, || (sleepers(number).len() > WAYS).then_some(()));
 }
 
-/// The number and the command line of a run's guard, from `fledge-guard` on.
+/// The number and the command line of a run's guard, from `step-guard` on.
 #[track_caller]
 fn guard(run: &Running) -> (i32, String) {
     wait(run, || {
-        let (pid, line) = run.children_with("fledge-guard ").pop()?;
-        Some((pid, line[line.find("fledge-guard ")?..].to_owned()))
+        let (pid, line) = run.children_with("step-guard ").pop()?;
+        Some((pid, line[line.find("step-guard ")?..].to_owned()))
     })
 }
 
@@ -85,8 +85,22 @@ fn a_guard_that_was_killed_is_replaced() {
     let run = fledge.start();
     let (guard, _) = guard(&run);
     kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+    // One that has not got round to dying is one that the next step can rely on.
+    wait(&run, || (!run.children_with("step-guard ").iter().any(|(pid, _)| *pid == guard)).then_some(()));
     std::fs::write(go, "").unwrap();
     wait_for_sleepers(&run, &number);
+    run.signal(Signal::KILL);
+    must_be_gone(&number);
+}
+
+#[test]
+fn who_kills_all_that_has_the_name_of_the_program_in_its_command_line_spares_the_guard() {
+    let number = unique();
+    let run = fled(Fledge::new(), &number);
+    guard(&run);
+    for (pid, _) in run.children_with("fledge") {
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
     run.signal(Signal::KILL);
     must_be_gone(&number);
 }

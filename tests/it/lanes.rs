@@ -67,13 +67,10 @@ fn a_lane_that_fails_ends_with_1_and_shows_why_and_what_was_not_run() {
 
 #[test]
 fn steps_of_a_parallel_group_run_at_the_same_time() {
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return; // as many steps at once as there are cores
-    }
     // Each waits for the other: one after the other they would never end.
     let wait = |mine: &str, other: &str| format!("mkfifo {mine} 2>/dev/null; echo > {mine} & cat {other} > /dev/null");
     let lane = format!(
-        "timeout: 20s\nsteps:\n  - run: mkfifo one two\n  - parallel:\n    - run: {}\n    - run: {}\n",
+        "timeout: 20s\njobs: 2\nsteps:\n  - run: mkfifo one two\n  - parallel:\n    - run: {}\n    - run: {}\n",
         wait("one", "two"),
         wait("two", "one")
     );
@@ -273,7 +270,7 @@ fn warnings_are_errors_when_strict() {
 
 #[test]
 fn of_several_steps_the_one_that_took_longest_before_is_started_first() {
-    let lane = "jobs: 1\nenv: { TO: order }\nsteps: [{ parallel: [{ run: echo a >> $TO }, { run: 'echo b >> $TO; sleep 0.2' }] }]";
+    let lane = "jobs: 1\nenv: { TO: order }\nsteps: [{ parallel: [{ run: echo a >> $TO }, { run: 'echo b >> $TO; [ $(wc -l < $TO) -gt 2 ] || sleep 2' }] }]";
     let first = Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify"]).run();
     assert_eq!(first.file("order").as_deref(), Some("a\nb\n"));
     let second = first.again(&["lanes", "run", "verify"]).run();

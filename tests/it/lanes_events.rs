@@ -1,7 +1,7 @@
 //! `fledge lanes run --json=events`: what happens, as lines, while the lane runs.
 
-use crate::support::{Fledge, must_be_gone, unique, words};
-use rustix::process::Signal;
+use crate::support::{Fledge, must_be_gone, running_with, unique, words};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -73,16 +73,44 @@ fn a_reader_that_takes_nothing_holds_up_no_lane() {
     let fledge = lane(&yaml, &["--json=events", "--output=all"]).unread();
     let marked = fledge.workspace().join("marked");
     let run = fledge.start();
-    let late = Instant::now() + Duration::from_secs(30);
-    while !marked.exists() {
-        assert!(Instant::now() < late, "the lane hangs");
-        std::thread::yield_now();
-    }
+    run.until(|| marked.exists());
     let asked = run.signal(Signal::TERM);
     let ended = run.end();
     ended.must_exit(143);
     assert!(ended.at - asked < Duration::from_secs(4), "took {:?}", ended.at - asked);
     must_be_gone(&number);
+}
+
+/// Floods of short lines and of empty ones, to a reader that takes 4 KiB every 20 ms.
+#[test]
+fn a_reader_that_is_slow_and_goes_on_keeps_no_step_from_its_time_and_no_signal_from_being_heard() {
+    let number = unique();
+    let yaml = format!(
+        "fail_fast: false\nsteps:\n  - {{ name: flood, run: \"yes '' | head -c 300000; touch marked\" }}\n  \
+         - {{ name: late, run: 'yes', timeout: 1s }}\n  - {{ name: stays, run: sleep {number} }}\n"
+    );
+    let slowly =
+        "\"$@\" | while dd bs=4096 count=1 2>/dev/null | grep -q .; do sleep 0.02; done; exit ${PIPESTATUS[0]}";
+    let fledge = lane(&yaml, &["--json=events"]).under(&["bash", "-c", slowly, "bash"]);
+    let run = fledge.start();
+    run.until(|| !running_with(&format!("sleep {number}")).is_empty());
+    let children = run.children_with("--json=events");
+    let fledge = children.iter().find(|(_, line)| !line.starts_with("bash")).unwrap().0;
+    let asked = Instant::now();
+    kill_process(Pid::from_raw(fledge).unwrap(), Signal::TERM).unwrap();
+    let ended = run.end();
+    ended.must_exit(143);
+    assert!(ended.at - asked < Duration::from_secs(20), "took {:?}", ended.at - asked);
+    must_be_gone(&number);
+}
+
+#[test]
+fn a_reader_that_is_late_once_loses_no_line() {
+    let fledge = lane("steps: [{ name: flood, run: \"yes '' | head -c 8000\" }]", &["--json=events"]);
+    let run = fledge.under(&["bash", "-c", "\"$@\" | (sleep 0.3; cat)", "bash"]).run();
+    let events = run.events();
+    let lines = events.iter().filter(|event| event["event"] == "output").count();
+    assert_eq!((lines, events.iter().any(|event| event["event"] == "output_dropped")), (8000, false));
 }
 
 #[test]

@@ -2,13 +2,14 @@
 #![cfg(target_os = "linux")]
 
 use crate::support::{Fledge, must_be_gone, unique};
+use fledge::limits::CANCEL_GRACE;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WIDTH: u16 = 48;
 const HINT: &str = "stopping; Ctrl-C again kills at once";
@@ -178,12 +179,15 @@ fn asked_twice_it_ends_at_once_and_leaves_a_clean_screen() {
     let mut terminal = Terminal::run(Fledge::new().lane("verify", lane), &[], &[]);
     terminal.wait_until(|screen| screen.ends_with("deaf  deaf now"));
     let pid = Pid::from_child(&terminal.child);
+    let asked = Instant::now();
     kill_process(pid, Signal::INT).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let (code, screen) = terminal.end();
     assert!(matches!(code, Some(130 | 143)), "{code:?}");
-    assert!(!screen.contains("deaf now"), "{screen}");
+    // On a machine so busy that the first wish is fulfilled meanwhile, there may be last words.
+    let is_late = asked.elapsed() >= CANCEL_GRACE;
+    assert!(!screen.contains("deaf now") && (is_late || !screen.contains("lane verify")), "{screen}");
 }
 
 #[test]

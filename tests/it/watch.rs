@@ -5,7 +5,7 @@ use crate::support::{Ended, Fledge, Running, must_be_gone, running_with, unique}
 use rustix::process::Signal;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 const WAITS: &str = "waiting for changes (Ctrl-C to end)";
@@ -75,12 +75,6 @@ fn counting() -> Fledge {
     watching(COUNTS)
 }
 
-fn wait_for_file(path: &Path) {
-    while !path.exists() {
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn a_change_starts_another_run() {
     let watched = Watched::counting();
@@ -146,7 +140,7 @@ fn a_change_during_a_run_cancels_it_with_all_its_processes_and_starts_over_every
     );
     let mut watched = Watched::start(watching(&lane).file("out/x", ""));
     for (run, file) in [(1, "src/a"), (2, "src/a"), (3, "src/done")] {
-        wait_for_file(&watched.root.join("out/begun"));
+        watched.run.until(|| watched.root.join("out/begun").exists());
         fs::remove_file(watched.root.join("out/begun")).unwrap();
         assert_eq!(
             running_with(&format!("sleep {number}{}", run - 1)),
@@ -179,7 +173,47 @@ fn a_lane_that_writes_something_else_each_time_is_found_out() {
     watched.put("src/a", "22");
     let watched = watched.runs_for("src/a");
     watched.put("src/a", "333");
-    watched.runs_for("src/a").must_have_run(5);
+    watched.runs_for("src/a").must_have_run(6);
+}
+
+#[test]
+fn a_lane_that_writes_files_with_new_names_is_found_out() {
+    // The first two runs only end when they are cut short.
+    let lane = "steps: [{ name: dump, run: 'echo run >> count; n=$(wc -l < count); echo > dump-$n; [ $n -gt 2 ] || sleep 60' }]";
+    let mut watched = Watched::start(watching(lane));
+    watched.run.wait_for("this lane changes dump-4 itself");
+    let mut watched = watched.waits();
+    watched.put("src/a", "22");
+    watched.run.wait_for("── src/a changed ──");
+    watched.run.wait_for("this lane changes dump-5 itself");
+    watched.waits().must_have_run(5);
+}
+
+#[test]
+fn who_saves_a_file_in_every_run_is_not_told_that_the_lane_passed_for_what_it_has_not_seen() {
+    let lane = "steps: [{ name: good, run: 'echo run >> count; cp src/a out/seen; echo > out/begun; \
+                until test -e out/go; do sleep 0.01; done; ! grep bad out/seen' }]";
+    let mut watched = Watched::start(watching(lane).file("out/x", ""));
+    for (content, said) in
+        [("good", "── src/a changed ──"), ("better", "── src/a changed ──"), ("bad", "src/a changed again")]
+    {
+        watched.run.until(|| watched.root.join("out/begun").exists());
+        fs::remove_file(watched.root.join("out/begun")).unwrap();
+        watched.put("src/a", content);
+        watched.run.wait_for(said);
+    }
+    watched.put("out/go", "");
+    watched.run.wait_for("lane verify passed");
+    watched.run.wait_for("── src/a changed ──");
+    watched.run.wait_for("lane verify failed");
+    watched.waits().must_have_run(4);
+}
+
+#[test]
+fn its_state_may_be_in_the_project() {
+    let watched = Watched::start(counting().env("FLEDGE_STATE_DIR", "src/../st")).waits();
+    watched.put("src/a", "22");
+    watched.runs_for("src/a").must_have_run(2);
 }
 
 #[test]
@@ -218,9 +252,7 @@ fn a_signal_ends_it_while_it_waits_and_while_it_runs() {
         let number = unique();
         let running =
             Watched::start(watching(&format!("steps: [{{ name: slow, run: sleep {number} }}]")).arg("--json"));
-        while running_with(&number).is_empty() {
-            std::thread::yield_now();
-        }
+        running.run.until(|| !running_with(&number).is_empty());
         running.run.signal(signal);
         let ended = running.run.end();
         ended.must_exit(code);

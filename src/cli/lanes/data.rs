@@ -1,12 +1,13 @@
 //! What `fledge lanes run` says to programs: on standard output one object at the end, or events as lines while the lane runs; and
-//! files. It has a thread of its own: a reader that is slow, stuck or gone holds up no lane.
+//! files. It has a thread of its own: a reader that is stuck or gone holds up no lane. One that is slow holds up the output of steps,
+//! for a second until it has caught up, and loses lines then.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
 use super::files::Place;
 use crate::driver::Watcher;
-use crate::process::Stopwatch;
+use crate::process::{Pace, Stopwatch};
 use crate::report::lane::StepCounts;
 use crate::store::write_shared;
 use crate::verdict::{StepProgress, StepReport};
@@ -63,13 +64,18 @@ impl Data {
                 keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
             }
         };
-        let printer = (form.is_some() || is_wanted).then(|| Watcher::new(print));
+        let printer = (form.is_some() || is_wanted).then(|| Watcher::new(bytes, print));
         Self { form, printer, begun: Stopwatch::start(), failed }
     }
 
     /// Whether it tells lines of output.
     pub(super) fn tells_lines(&self) -> bool {
         self.form == Some(JsonForm::Events)
+    }
+
+    /// What is shut while the reader is behind, where lines are told.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        self.printer.as_ref().filter(|_| self.tells_lines()).map(Watcher::pace)
     }
 
     /// The lane starts with these steps.
@@ -80,13 +86,8 @@ impl Data {
     /// Something happened to a step.
     pub(super) fn step(&self, progress: &StepProgress) {
         if let (Some(JsonForm::Events), Some(printer)) = (self.form, &self.printer) {
-            let told = Told::Step(self.now(), progress.clone());
-            match progress {
-                StepProgress::Output { .. } => printer.tell_patiently(told),
-                StepProgress::Started { .. } | StepProgress::Retried(_) | StepProgress::Ended(_) => {
-                    printer.tell(told, false);
-                }
-            }
+            let is_piece = matches!(progress, StepProgress::Output { .. });
+            printer.tell(Told::Step(self.now(), progress.clone()), is_piece);
         }
     }
 
@@ -136,6 +137,15 @@ impl Data {
     fn now(&self) -> u64 {
         u64::try_from(self.begun.read().as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// The memory that a line takes while it waits to be printed. Other things are few.
+fn bytes(told: &Told) -> usize {
+    let text = match told {
+        Told::Step(_, StepProgress::Output { lane, step, line }) => lane.len() + step.len() + line.len(),
+        Told::Step(..) | Told::Event(..) | Told::Object(_) | Told::Text(..) => 0,
+    };
+    size_of::<Told>() + text
 }
 
 fn write(place: &Place, text: &str) -> Result<(), Failure> {

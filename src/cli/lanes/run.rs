@@ -99,6 +99,7 @@ async fn once(
     let room = Room {
         left_out,
         listen: voice.listens(),
+        pace: voice.pace(),
         expected: recall(&lane, &store::durations(&project)),
         ..Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs)
     };

@@ -11,6 +11,7 @@ use crate::driver::{Stop, Watcher};
 use crate::duration::parse_duration;
 use crate::lane::Lane;
 use crate::lane_runner::{LaneOutcome, LaneRuling, Listen};
+use crate::process::Pace;
 use crate::report::lane::{LaneResult, github};
 use crate::verdict::{Reason, StepProgress, StepReport, StopCause};
 use clap::Args;
@@ -98,7 +99,7 @@ impl Voice {
             silence: wanted.silence,
         };
         let (live, mut screen) = (look.live, Screen::new(look));
-        let screen = Watcher::new(move |news, _| screen.show(news));
+        let screen = Watcher::new(|_| size_of::<News>(), move |news, _| screen.show(news));
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
         Ok(Self { lane, live, screen, data, files, retried, in_folds, silence: wanted.silence })
@@ -107,6 +108,11 @@ impl Voice {
     /// Which lines it has a use for: programs that read events get all, live lines show the newest.
     pub(super) fn listens(&self) -> Listen {
         if self.data.tells_lines() { Listen::Lines } else { Listen::LastLine }
+    }
+
+    /// What holds up the output of steps while the reader of their lines is behind.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        self.data.pace()
     }
 
     /// Something happened to a step.

@@ -1,12 +1,13 @@
-//! `fledge lanes run --watch`: the lane again and again, whenever files have changed. Each run sees files that nobody has
-//! changed since it began, or is cancelled and starts over.
+//! `fledge lanes run --watch`: the lane again and again, whenever files have changed. It waits only when the latest run has seen
+//! all files as they are, but for those that it is taken to write itself, which are named each time.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
+use super::files::in_place;
 use super::say;
 use crate::driver::Stop;
 use crate::verdict::Reason;
-use crate::watch::{Authors, Blame, Watch};
+use crate::watch::{Authors, Urgency, Watch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -22,13 +23,14 @@ pub(super) async fn watch(
     once: impl AsyncFn(&Stop) -> Result<u8, Failure>,
 ) -> Result<u8, Failure> {
     let (mut authors, mut is_first) = (Authors::default(), true);
+    let apart = apart.iter().map(|path| in_place(path)).collect();
     let mut watch = tokio::select! {
         () = stop.token().cancelled() => return Ok(cancelled(stop)),
         watch = Watch::start(root, apart) => watch.map_err(Failure::input)?,
     };
     loop {
         say(watch.note().as_ref());
-        let (done, mut blame) = run_until_changed(&mut watch, &mut authors, stop, &once).await?;
+        let (done, is_whole) = run_until_changed(&mut watch, &mut authors, stop, &once).await?;
         if let Err(failure) = done {
             if is_first {
                 return Err(failure);
@@ -42,12 +44,19 @@ pub(super) async fn watch(
         tokio::select! {
             biased;
             () = stop.token().cancelled() => return Ok(cancelled(stop)),
-            late = watch.settled() => blame.add(authors.during(&late.map_err(Failure::input)?)),
+            late = watch.settled() => {
+                authors.during(&late.map_err(Failure::input)?);
+            }
         }
-        if !blame.own.is_empty() {
-            say([&format!("this lane changes {} itself: that starts no other run", first_of(&blame.own))]);
-        }
+        let blame = authors.ended(is_whole);
         let mut changed = blame.others;
+        if changed.is_empty() && !blame.own.is_empty() {
+            say([&format!(
+                "this lane changes {} itself, it seems: that starts no other run, and the result is of what was there before \
+                 (if it was you, save again)",
+                first_of(&blame.own)
+            )]);
+        }
         if changed.is_empty() {
             paint::line(&[(Tone::Faint, "waiting for changes (Ctrl-C to end)")]);
             let changes = tokio::select! {
@@ -61,33 +70,40 @@ pub(super) async fn watch(
     }
 }
 
-/// One run, to its end or until somebody changes a file. Nothing of it is left when this returns.
+/// One run, to its end or until somebody changes a file; and whether it came to its end. Nothing of it is left when this returns.
 async fn run_until_changed(
     watch: &mut Watch,
     authors: &mut Authors,
     stop: &Stop,
     once: &impl AsyncFn(&Stop) -> Result<u8, Failure>,
-) -> Result<(Result<u8, Failure>, Blame), Failure> {
+) -> Result<(Result<u8, Failure>, bool), Failure> {
     authors.begin();
     let part = stop.part();
     let mut run = Box::pin(once(&part));
-    let mut blame = Blame::default();
-    while blame.others.is_empty() {
-        tokio::select! {
+    let mut has_said = false;
+    loop {
+        let changes = tokio::select! {
             biased;
-            done = &mut run => return Ok((done, blame)),
-            changes = watch.changed() => match changes {
-                Ok(changes) => blame.add(authors.during(&changes)),
-                Err(fault) => {
-                    part.token().cancel();
-                    let _nobody_waits_for_it = run.await;
-                    return Err(Failure::input(fault));
+            done = &mut run => return Ok((done, true)),
+            changes = watch.changed() => changes,
+        };
+        if let Ok(changes) = &changes {
+            match authors.during(changes) {
+                Urgency::Now => {}
+                Urgency::Later if has_said => continue,
+                Urgency::Later => {
+                    has_said = true;
+                    let what = first_of(&changes.keys().cloned().collect());
+                    paint::line(&[(Tone::Faint, &format!("{what} changed again: this run comes to its end first"))]);
+                    continue;
                 }
-            },
+                Urgency::Never => continue,
+            }
         }
+        part.token().cancel();
+        let done = run.await;
+        return changes.map(|_| (done, false)).map_err(Failure::input);
     }
-    part.token().cancel();
-    Ok((run.await, blame))
 }
 
 fn cancelled(stop: &Stop) -> u8 {

@@ -48,6 +48,14 @@ impl Excerpt {
         }
     }
 
+    /// Takes lines that nobody looks at, by their number, from a long output.
+    pub(crate) fn skip(&mut self, lines: u64) {
+        match &mut self.state {
+            State::Whole(_) => {}
+            State::Read(reader) => reader.skip(lines),
+        }
+    }
+
     /// The whole output if it is short enough. Else the lines that explain its end best, in their order, with a mark for each cut.
     pub(crate) fn finish(self) -> String {
         match self.state {

@@ -240,6 +240,19 @@ impl Running {
         panic!("never said {text:?}:\n{}", self.story());
     }
 
+    /// Waits until this holds; ends the run when it never does.
+    #[track_caller]
+    pub(crate) fn until(&self, holds: impl Fn() -> bool) {
+        let late = Instant::now() + PATIENCE;
+        while !holds() {
+            if Instant::now() > late {
+                self.signal(Signal::TERM);
+                panic!("waited in vain");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Sends it a signal, and says when.
     pub(crate) fn signal(&self, signal: Signal) -> Instant {
         let at = Instant::now();

@@ -1,0 +1,20 @@
+//! Where a step's folder and files are, and whether links lead there out of the project.
+
+use super::Room;
+use crate::lane::Step;
+use std::path::{Path, PathBuf};
+
+/// Whether links lead this path below the project's root out of it. What does not exist yet is where the folder that it will be in is.
+pub(super) fn leads_out(room: &Room, path: impl AsRef<Path>) -> bool {
+    let place = room.root.join(path);
+    let nearest = place.ancestors().find_map(|place| place.canonicalize().ok());
+    let root = room.root.canonicalize().ok();
+    nearest.zip(root).is_some_and(|(nearest, root)| !nearest.starts_with(root))
+}
+
+/// Where the step's own test report is to be; `None` when links lead its folder out of the project.
+pub(super) fn of_report(room: &Room, step: &Step, junit: &str) -> Option<PathBuf> {
+    let place = Path::new(step.dir.as_deref().unwrap_or(".")).join(junit);
+    let is_out = place.parent().is_some_and(|folder| leads_out(room, folder));
+    (!is_out).then(|| room.root.join(place))
+}

@@ -1,0 +1,106 @@
+//! How fast output is taken: as fast as it comes, or later, when whoever hears it is behind. Only the program that writes it is held
+//! up then, as by any full pipe: its time runs, and stops are heard.
+
+use super::Stopwatch;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long one who is behind is waited for in all, until it has caught up.
+const CREDIT: Duration = Duration::from_secs(1);
+
+/// Shut by one who hears output and is behind. The default is one that nobody shuts.
+#[derive(Debug, Clone, Default)]
+pub struct Pace {
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    is_shut: AtomicBool,
+    /// Microseconds that were waited since it had caught up.
+    waited: AtomicU64,
+    opened: Notify,
+}
+
+impl Pace {
+    /// It is behind.
+    pub fn shut(&self) {
+        self.gate.is_shut.store(true, Ordering::SeqCst);
+    }
+
+    /// It is not behind any more.
+    pub fn open(&self) {
+        if self.gate.is_shut.swap(false, Ordering::SeqCst) {
+            self.gate.opened.notify_waiters();
+        }
+    }
+
+    /// It has heard everything.
+    pub fn caught_up(&self) {
+        self.gate.waited.store(0, Ordering::Relaxed);
+        self.open();
+    }
+
+    /// Whether somebody is behind.
+    pub fn is_shut(&self) -> bool {
+        self.gate.is_shut.load(Ordering::SeqCst)
+    }
+
+    /// Waits until output may be taken: for one second in all, until everything has been heard.
+    pub(super) async fn ready(&self) {
+        loop {
+            let opened = self.gate.opened.notified(); // from here on
+            let left = CREDIT.saturating_sub(Duration::from_micros(self.gate.waited.load(Ordering::Relaxed)));
+            if left.is_zero() || !self.is_shut() {
+                return;
+            }
+            let clock = Stopwatch::start();
+            let _either = tokio::time::timeout(left, opened).await;
+            let waited = u64::try_from(clock.read().as_micros()).unwrap_or(u64::MAX);
+            self.gate.waited.fetch_add(waited, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Two are the same when whoever shuts one shuts the other.
+impl PartialEq for Pace {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.gate, &other.gate)
+    }
+}
+
+impl Eq for Pace {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_who_is_behind_is_waited_for_until_it_is_not() {
+        let pace = Pace::default();
+        pace.ready().await;
+        pace.shut();
+        tokio::join!(pace.ready(), async { pace.open() });
+        assert!(Duration::from_micros(pace.gate.waited.load(Ordering::Relaxed)) < CREDIT);
+    }
+
+    #[tokio::test]
+    async fn one_who_is_stuck_is_waited_for_once_until_it_has_caught_up() {
+        let pace = Pace::default();
+        let waited = async || {
+            let clock = Stopwatch::start();
+            pace.ready().await;
+            clock.read() >= CREDIT
+        };
+        pace.shut();
+        assert_eq!((waited().await, waited().await), (true, false));
+        pace.open();
+        pace.shut();
+        assert!(!waited().await, "it has heard something, and not everything");
+        pace.caught_up();
+        pace.shut();
+        assert!(waited().await);
+    }
+}
