@@ -3,7 +3,7 @@
 
 use crate::judge::{Loss, Promises};
 use crate::power::{is_proof, skip};
-use crate::story::{STORIES, WORKSPACE, begin, tell, writer};
+use crate::story::{STORIES, WORKSPACE, begin, can_trace, tell, writer};
 use fledge::store::{Filter, Store};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -24,16 +24,16 @@ fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on()
         ("mkdir", 1..9),
         ("rename", 1..3),
     ];
+    if !can_trace() {
+        return skip("there is no strace, or it may not trace");
+    }
     for (call, times) in calls {
         for when in times.step_by(if is_whole { 1 } else { 9 }) {
             let complaint = COMPLAINTS[when % COMPLAINTS.len()];
             let home = tempfile::tempdir().unwrap();
             let (calls, inject) = (format!("trace={call}"), format!("inject={call}:error={complaint}:when={when}"));
-            let Ok(ended) =
-                writer(&["strace", "-f", "-o", "/dev/null", "-e", &calls, "-e", &inject], LARGE, 0, home.path())
-            else {
-                return skip("there is no strace");
-            };
+            let starter = ["strace", "-f", "-o", "/dev/null", "-e", &calls, "-e", &inject];
+            let ended = writer(&starter, LARGE, 0, home.path()).unwrap();
             failed += u32::from(has_failed(&ended, home.path(), &format!("{complaint} at {call} {when}")));
         }
     }

@@ -2,7 +2,7 @@
 //! states in which the files could be found afterwards, by the thousand, each from one seed. Every one must open, and hold a prefix of
 //! what was written with all that was acknowledged.
 //!
-//! `FLEDGE_DISK_STATES=10000 cargo test --release --test disk` looks at more, and insists on strace;
+//! `FLEDGE_DISK_STATES=10000 cargo test --release --test disk` looks at more, where strace may trace;
 //! `FLEDGE_DISK_SEED=… cargo test --test disk` looks at one again.
 #![expect(
     clippy::disallowed_methods,
