@@ -7,7 +7,7 @@ use crate::process::Stopwatch;
 use crate::report::seconds;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 use unicode_width::UnicodeWidthChar;
 
@@ -117,12 +117,25 @@ pub(super) fn above(text: &str) {
 
 /// Takes the lines away for good, from wherever the end comes: also in a panic, and with a terminal that takes nothing.
 pub(super) fn give_up() {
-    if let Ok(mut work) = WORK.try_lock() {
+    if let Some(mut work) = soon(&WORK) {
         work.all.clear();
     }
-    if let Ok(mut screen) = SCREEN.try_lock() {
+    if let Some(mut screen) = soon(&SCREEN) {
         put(&screen.erase());
     }
+}
+
+/// Waits a moment for who is drawing, and no longer: that one may be stuck, or be the one that panics.
+fn soon<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    const TRIES: u32 = 50;
+    for _ in 0..TRIES {
+        match lock.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(guard)) => return Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    None
 }
 
 /// A panic says what it has to say on a clean line.
