@@ -7,10 +7,10 @@ use super::outlet::has_place;
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, paint, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{PlanFault, Settings, prepare};
+use crate::driver::{PlanFault, Settings, prepare, terms};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
-use crate::store::{self, RunRow, RunState};
+use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, GateChoice, ParamValues, Task};
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -67,11 +67,21 @@ pub(super) struct RunArguments {
     #[arg(long)]
     resume_or_start: bool,
     /// A name for the run, by which it is found again; a run that ended unverified gives it up to the next
-    #[arg(long, value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "KEY", value_parser = run_key)]
     run_key: Option<String>,
     /// The folder that the agent works in
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
+}
+
+/// A name that is no other one's by its form.
+fn run_key(key: &str) -> Result<String, &'static str> {
+    match key {
+        "" => Err("it is empty"),
+        "last" | "last-failed" => Err("this name means the newest run: use another one"),
+        key if key.contains('#') => Err("`#` stands before the number of a later run of a key: leave it out"),
+        key => Ok(key.to_owned()),
+    }
 }
 
 /// Runs the verb; gives the exit code.
@@ -112,9 +122,16 @@ fn start_or_resume(
     if arguments.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
+        // A result counts for what was asked then: the same text under another gate is another task.
+        let same = |store: &Store, row: &RunRow| {
+            terms(store, &row.head.id).is_ok_and(|(_, then)| {
+                Task { source: then.task.source.clone(), ..task.clone() } == then.task
+                    && place.set.protect == then.protect
+            })
+        };
         let found = match &key {
             Some(name) => keyed(&store, name).map_err(Failure::own)?,
-            None => Found { newest: interrupted(&store, &digest).map_err(Failure::own)?, free: String::new() },
+            None => Found { newest: interrupted(&store, &digest, same).map_err(Failure::own)?, free: String::new() },
         };
         if let Some(row) = found.newest.filter(must_count) {
             let run = &row.head.id;
@@ -122,8 +139,10 @@ fn start_or_resume(
                 let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
                 return Err(Failure::input(error).hint("go on with that run by --resume-or-start, or use another key"));
             }
-            if row.head.task_digest != digest {
-                return Err(Failure::input(anyhow!("run {run} has another task: use another run key")));
+            if !same(&store, &row) {
+                let error = anyhow!("run {run} was begun with another task, gate or options");
+                let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
+                return Err(Failure::input(error).hint(hint));
             }
             return resume(run, environment, &place, voice);
         }

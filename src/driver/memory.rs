@@ -58,10 +58,15 @@ pub(super) fn recalled(task: &Task, settings: &Settings, notes: &mut Vec<String>
 
 /// Keeps what a run came to. The same run is kept once, as it was reported last.
 pub(super) fn keep(result: &TaskResult, task: &Task, settings: &Settings) {
-    let (Some(shelf), Some(summary)) = (shelf(settings, Some(result.run.clone())), summary(result, &task.prompt))
-    else {
-        return;
+    let Some(shelf) = shelf(settings, Some(result.run.clone())) else { return };
+    // Masked before anything is cut: half a secret is known by nobody.
+    let result = TaskResult {
+        title: shelf.fit(&result.title),
+        message: shelf.fit(&result.message),
+        summary: shelf.fit(&result.summary),
+        ..result.clone()
     };
+    let Some(summary) = summary(&result, &shelf.fit(&task.prompt)) else { return };
     if let Err(error) = shelf.keep_of_run(&result.run, &summary) {
         tracing::warn!(error = chain(&error), "what the run came to is not remembered");
     }

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The kind of record that says that another process has taken the run up. It is for people, and no event.
-pub(super) const RESUMED: &str = "Resumed";
+pub const RESUMED: &str = "Resumed";
 
 /// What a run was begun with, beside the workspace and the keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -23,10 +23,11 @@ pub(super) fn save(
     run_dir: &RunDir,
     copies: &[PathBuf],
 ) -> Result<(), StoreError> {
-    memory::keep(result, task, settings);
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes())?;
-    copies.iter().try_for_each(|path| write_whole(path, text.as_bytes()))
+    copies.iter().try_for_each(|path| write_whole(path, text.as_bytes()))?;
+    memory::keep(result, task, settings); // only what is known to be reported
+    Ok(())
 }
 
 /// Writes it wherever that goes. From where it does not, an older report of the same run is removed.

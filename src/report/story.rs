@@ -25,6 +25,8 @@ pub struct Story {
     attempts: u32,
     gates: u32,
     succeeded: bool,
+    /// The run before its report could not be written, as long as that is the newest thing: who takes it up goes back to it.
+    unreported: Option<Box<Run>>,
 }
 
 /// Something that happened.
@@ -74,6 +76,8 @@ pub enum What {
     Stopped { cause: StopCause, said: String },
     /// Memories of earlier runs went into the first message.
     Recalled { ids: Vec<String> },
+    /// Another process has taken the run up.
+    Resumed,
     /// Something was not as it should be.
     Warning { message: String },
     /// The run is over.
@@ -162,11 +166,22 @@ impl Story {
         if event.call().is_none_or(|call| self.run.awaited().contains(&call)) {
             self.happened(&event, ms);
         }
+        self.unreported = matches!(event, Event::ReportFailed { .. }).then(|| Box::new(self.run.clone()));
         for action in self.run.handle(at, event) {
             if let Action::Emit { event } = action {
                 self.was_told(event);
             }
         }
+    }
+
+    /// Notes that another process has taken the run up.
+    pub fn resumed(&mut self, at: Moment) {
+        self.at = at.max(self.at);
+        if let Some(run) = self.unreported.take() {
+            self.run = *run;
+            self.scenes.retain(|scene| !matches!(scene.what, What::Ended { .. }));
+        }
+        self.scenes.push(Scene { at_ms: self.at.0, what: What::Resumed });
     }
 
     /// How long it has been, in milliseconds.

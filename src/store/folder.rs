@@ -1,7 +1,7 @@
 //! Where things of one project and of one run are.
 
 use super::StoreError;
-use super::files::{make_private, sha256};
+use super::files::{make_private, make_safely, sha256};
 use crate::id::RunId;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,8 @@ impl RunDir {
     }
 
     pub(super) fn make(&self) -> Result<(), StoreError> {
-        [&self.path, &self.logs(), &self.outputs()].into_iter().try_for_each(|folder| make_private(folder))
+        make_safely(&self.path)?; // the frozen gate is in it
+        [&self.logs(), &self.outputs()].into_iter().try_for_each(|folder| make_private(folder))
     }
 
     /// The folder itself.

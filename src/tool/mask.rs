@@ -11,7 +11,7 @@ const LEAST: usize = 6;
 
 /// Forms of keys, as those who give them out document them; the last ones are passwords in URLs and values of what is called a secret.
 const FORMS: &[(&str, &str)] = &[
-    (r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?", MASKED),
+    (r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----.*?(-----END [A-Z ]*PRIVATE KEY( BLOCK)?-----|\z)", MASKED),
     (r"(?-u:\b)(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}", MASKED),
     (r"(?-u:\b)(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})", MASKED),
     (r"(?-u:\b)(xox[a-z]-[A-Za-z0-9-]{10,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}|AIza[A-Za-z0-9_-]{30,})", MASKED),

@@ -41,7 +41,8 @@ impl Shelf {
 
     /// A text as it would be kept.
     pub fn fit(&self, text: &str) -> String {
-        self.mask.masked(notes::visible(text).trim())
+        // Before and after: what is made visible may be a secret only then, or no longer.
+        self.mask.masked(notes::visible(&self.mask.masked(text)).trim())
     }
 
     /// Keeps a text, and gives the start of its id.

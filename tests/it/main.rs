@@ -27,6 +27,7 @@ mod processes;
 mod providers;
 mod replay;
 mod resume;
+mod resumed;
 mod runs;
 mod specs;
 mod support;

@@ -47,7 +47,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     if text.trim().is_empty() {
         return Err(Failure::input(anyhow!("there is nothing to do: say what, in quotes, after the run")));
     }
-    let (store, row) = shelf.find(&arguments.run)?;
+    let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
     let workspace = workspace_of(&row)?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;

@@ -27,7 +27,7 @@ pub(in crate::cli) struct ListArguments {
     /// Only runs that ended with another exit code than 0
     #[arg(long)]
     failed: bool,
-    /// Only runs that ended with exit code 0
+    /// Only runs whose work was verified
     #[arg(long)]
     verified: bool,
     /// Only runs that did not end and that nobody drives

@@ -17,14 +17,16 @@ pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;
 use crate::config::Environment;
-use crate::driver::JOURNAL_SCHEMA_VERSION;
+use crate::driver::{JOURNAL_SCHEMA_VERSION, RESUMED};
 use crate::moment::Moment;
 use crate::report::story::Story;
-use crate::store::{Filter, RunRow, Store, StoreError};
+use crate::store::{Filter, RunHead, RunRow, Store, StoreError};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+/// Characters of an id by which a run of another project is found.
+const SHORTEST: usize = 8;
 /// Runs that are named when there is none of the name that was given.
 const NAMED: u32 = 5;
 
@@ -134,8 +136,22 @@ impl Shelf {
         Err(Failure::input(anyhow!("{error}:\n  {named}")).hint("name more of it; `fledge runs list` shows them all"))
     }
 
+    /// The same for who goes on with it: a run of another project goes by its whole id alone.
+    fn find_to_go_on(&self, name: &str) -> Result<(Store, RunRow), Failure> {
+        let (store, row) = self.find(name)?;
+        let RunHead { id, workspace, .. } = &row.head;
+        if id.as_str() != name && *workspace != self.workspace.display().to_string() {
+            let error = anyhow!("there is no run `{name}` here, and run {id} works in {workspace}");
+            return Err(Failure::input(error).hint("give its whole id, or that folder with -C"));
+        }
+        Ok((store, row))
+    }
+
     /// The run of another project that goes by the start of an id: no project is asked for its last run, or by a key.
     fn elsewhere(&self, name: &str) -> Result<Option<(Store, RunRow)>, Failure> {
+        if name.len() < SHORTEST {
+            return Ok(None);
+        }
         let stores = Store::all(&self.state).map_err(failed)?.into_iter().flatten();
         let found = |store: Store| {
             let row = store.find(name).and_then(|run| store.run(&run)).ok()?;
@@ -165,6 +181,10 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
         }
         for record in store.events(&row.head.id, 0).map_err(failed)? {
             let record = record.map_err(failed)?;
+            if record.kind == RESUMED {
+                story.resumed(Moment(record.at_ms));
+                continue;
+            }
             let event = serde_json::from_str(&record.data);
             let event = event.with_context(|| format!("record {} of the journal is no event", record.seq));
             story.take(Moment(record.at_ms), event.map_err(Failure::own)?);

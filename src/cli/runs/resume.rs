@@ -10,7 +10,7 @@ use crate::config::{self, Environment};
 use crate::driver::{ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
 use crate::provider::Provider;
-use crate::store::{Filter, RunHead, RunRow, RunState, Store, StoreError};
+use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError};
 use anyhow::Context;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Place<'_> {
 
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
-    let (_, row) = shelf.find(&arguments.run)?;
+    let (_, row) = shelf.find_to_go_on(&arguments.run)?;
     let workspace = workspace_of(&row)?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
@@ -141,8 +141,13 @@ pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreErro
     Ok(Found { newest, free: key.to_owned() })
 }
 
-/// The newest run of a task's text that did not end and that nobody drives.
-pub(in crate::cli) fn interrupted(store: &Store, task_digest: &str) -> Result<Option<RunRow>, StoreError> {
-    let mut rows = store.runs(&Filter { limit: 1000, ..Filter::default() })?.into_iter();
-    Ok(rows.find(|row| row.state == RunState::Interrupted && row.head.task_digest == task_digest))
+/// The newest run of a task's text that did not end and that nobody drives, and that is the `same` in all else.
+pub(in crate::cli) fn interrupted(
+    store: &Store,
+    task_digest: &str,
+    same: impl Fn(&Store, &RunRow) -> bool,
+) -> Result<Option<RunRow>, StoreError> {
+    let filter = Filter { limit: 1000, only: Some(Only::Interrupted), ..Filter::default() };
+    let mut rows = store.runs(&filter)?.into_iter();
+    Ok(rows.find(|row| row.head.task_digest == task_digest && same(store, row)))
 }

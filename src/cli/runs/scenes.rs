@@ -87,6 +87,7 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
             lines.extend(quoted(said.trim(), scale));
             lines
         }
+        What::Resumed => vec![heading(Tone::Plain, "taken up again", at)],
         What::Warning { message } => note(message, scale),
         What::Ended { .. } => Vec::new(), // the result says more
     }
