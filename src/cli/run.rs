@@ -144,7 +144,7 @@ fn start_or_resume(
                 let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
                 return Err(Failure::input(error).hint(hint));
             }
-            return resume(run, environment, &place, voice);
+            return resume(run, &reports(arguments), environment, &place, voice);
         }
         key = key.map(|_| found.free);
     }
@@ -261,17 +261,17 @@ fn settings(
         models,
         env: environment.child_env().into_iter().collect(),
         protect: set.protect.clone(),
-        // Whole paths: the run may be taken up again from another folder.
-        reports: arguments
-            .report
-            .iter()
-            .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()))
-            .collect(),
+        reports: reports(arguments),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         earlier: None,
         memory: (!arguments.no_memory).then(|| memory_terms(set)),
         secrets: secrets(environment, set),
     }
+}
+
+/// Where the report is written too, as whole paths: the run may be taken up again from another folder.
+fn reports(arguments: &RunArguments) -> Vec<PathBuf> {
+    arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
 }
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.

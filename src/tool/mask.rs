@@ -79,6 +79,8 @@ mod tests {
             ("Authorization: Bearer abcdefghijklmnop1234==", "Authorization: Bearer ***"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nrest", "***\nrest"),
             ("-----BEGIN PRIVATE KEY-----\nMIIE", "***"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----", "***"),
+            ("a -----BEGIN PGP PRIVATE KEY BLOCK-----\nlQ\n-----END PGP PRIVATE KEY BLOCK----- b", "a *** b"),
             (
                 "the task-skipping parser; tokens are words; src/a.rs:10",
                 "the task-skipping parser; tokens are words; src/a.rs:10",

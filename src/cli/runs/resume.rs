@@ -10,11 +10,14 @@ use crate::config::{self, Environment};
 use crate::driver::{ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
 use crate::provider::Provider;
-use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError};
+use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text, write_whole};
 use anyhow::Context;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The largest report that is written once more, in bytes.
+const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// Arguments of `fledge runs resume`.
 #[derive(Debug, Args)]
@@ -55,7 +58,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Envi
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, &set, environment);
-    resume(&row.head.id, environment, &place, voice)
+    resume(&row.head.id, &[], environment, &place, voice)
 }
 
 pub(super) fn failed(fault: ResumeFault) -> Failure {
@@ -69,14 +72,21 @@ pub(super) fn workspace_of(row: &RunRow) -> Result<PathBuf, Failure> {
     canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(Failure::input)
 }
 
-/// Goes on with a run, with the terms that it was begun with and the keys of today.
+/// Goes on with a run, with the terms that it was begun with and the keys of today. Where its report is to be written today, if
+/// anywhere, takes the place of where it was to be.
 pub(in crate::cli) fn resume(
     run: &RunId,
+    reports: &[PathBuf],
     environment: &Environment,
     place: &Place<'_>,
     voice: Voice,
 ) -> Result<u8, Failure> {
-    let (row, terms) = terms(&place.store()?, run).map_err(failed)?;
+    let store = place.store()?;
+    let (row, mut terms) = terms(&store, run).map_err(failed)?;
+    let is_over = matches!(row.state, RunState::Ended(_));
+    if !is_over && !reports.is_empty() {
+        terms.reports = reports.to_vec();
+    }
     let models = match row.state {
         RunState::Ended(_) => Vec::new(), // nothing is asked any more, so that no key is needed
         RunState::Interrupted | RunState::Running { .. } => {
@@ -84,7 +94,12 @@ pub(in crate::cli) fn resume(
         }
     };
     let settings = settings(place, environment, models, terms);
-    block_on(drive(Work::Resume(run.clone()), settings, voice))?
+    let code = block_on(drive(Work::Resume(run.clone()), settings, voice))??;
+    if is_over {
+        let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(Failure::own)?.unwrap_or_default();
+        reports.iter().try_for_each(|path| write_whole(path, report.as_bytes())).map_err(Failure::own)?;
+    }
+    Ok(code)
 }
 
 /// The models of a run, by the names that were asked for where they were.
