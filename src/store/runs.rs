@@ -224,6 +224,27 @@ impl Store {
         }
     }
 
+    /// The runs that were given a key, the newest first, each with its number: the first one has the key itself, the next ones `#2`, `#3`
+    /// behind it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn keyed(&self, key: &str) -> Result<Vec<(u64, RunRow)>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM runs WHERE run_key = ?1 OR substr(run_key, 1, length(?1) + 1) = ?1 || '#' ORDER BY no DESC"
+        );
+        let read = || -> rusqlite::Result<Vec<RunRow>> {
+            let mut statement = self.db.prepare(&sql)?;
+            statement.query_map([key], |row| self.row(row))?.collect()
+        };
+        let number = |row: &RunRow| match row.head.run_key.as_deref()?.strip_prefix(key)? {
+            "" => Some(1),
+            rest => rest.strip_prefix('#')?.parse().ok(),
+        };
+        let rows = read().map_err(self.fault("read"))?;
+        Ok(rows.into_iter().filter_map(|row| Some((number(&row)?, row))).collect())
+    }
+
     /// The start of a run's id that no other one has: 8 characters, or as many more as it takes.
     ///
     /// # Errors

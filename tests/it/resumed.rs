@@ -69,3 +69,18 @@ fn names_that_mean_something_else_are_no_run_keys() {
         assert!(run.stderr.contains("--run-key"), "{}", run.story());
     }
 }
+
+#[test]
+fn a_key_leads_to_its_newest_run_also_when_the_first_ones_are_gone() {
+    let model = Model::new([say("It is done."), write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).args(&["run", "task.md", "--run-key=k", "--max-retries=0"]).run();
+    ended.must_be(1, "gate_failed");
+    let again = ["run", "task.md", "--run-key=k", "--max-retries=0", "--resume-or-start"];
+    let ended = ended.again(&again).anthropic(&model).run();
+    ended.must_exit(0);
+    let ended = ended.again(&["runs", "prune", "--keep=1"]).run();
+    ended.must_exit(0);
+    let ended = ended.again(&again).anthropic(&model).run();
+    ended.must_exit(0);
+    assert_eq!((ended.runs().len(), model.count()), (1, 3));
+}

@@ -140,20 +140,10 @@ pub(in crate::cli) struct Found {
 
 /// The newest run of a key. A key stays with its run, which is tied to its journal, so later ones have a number behind it.
 pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreError> {
-    let mut newest = None;
-    for number in 1_u32.. {
-        let name = if number == 1 { key.to_owned() } else { format!("{key}#{number}") };
-        let row = match store.find(&name) {
-            Ok(run) => store.run(&run)?,
-            Err(StoreError::Unknown { .. } | StoreError::Ambiguous { .. }) => return Ok(Found { newest, free: name }),
-            Err(error) => return Err(error),
-        };
-        if row.head.run_key.as_ref() != Some(&name) {
-            return Ok(Found { newest, free: name }); // found by its id
-        }
-        newest = Some(row);
-    }
-    Ok(Found { newest, free: key.to_owned() })
+    let rows = store.keyed(key)?;
+    let highest = rows.iter().map(|(number, _)| *number).max();
+    let free = highest.map_or_else(|| key.to_owned(), |number| format!("{key}#{}", number.saturating_add(1)));
+    Ok(Found { newest: rows.into_iter().next().map(|(_, row)| row), free })
 }
 
 /// The newest run of a task's text that did not end and that nobody drives, and that is the `same` in all else.
