@@ -1,0 +1,397 @@
+//! One gate run, from the workspace as the agent left it to a verdict that names a tree.
+//!
+//! First what defines the gate is looked at, then the tree is taken and compared with the base, then the lanes run in rooms made of that
+//! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
+
+use super::base::{self, Base};
+use super::canary::{self, Plant};
+use super::clean::{CleanRoom, Wanted};
+use super::evidence::Evidence;
+use super::seal::{Difference, Seal, Stamps};
+use super::{Gate, Site, feedback};
+use crate::id::TreeId;
+use crate::lane::{Facts, Flaky, Lane, RoomKind, Selection};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
+use crate::limits::FEEDBACK_LIMIT;
+use crate::process::{self, Stopwatch};
+use crate::task::OnTamper;
+use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
+use crate::workspace::trees::TreeChange;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The largest manifest that is compared by section, in bytes.
+const MANIFEST: u64 = 1024 * 1024;
+
+/// What one gate run goes by.
+pub(super) struct Sitting<'a> {
+    pub(super) gate: &'a Gate,
+    pub(super) site: &'a Site,
+    pub(super) attempt: u32,
+    pub(super) stop: &'a CancellationToken,
+    pub(super) on_step: &'a (dyn Fn(StepProgress) + Send + Sync),
+    pub(super) started: Stopwatch,
+}
+
+/// How far a gate run has come.
+#[derive(Debug, Default)]
+struct Record {
+    steps: Vec<StepReport>,
+    evidence: Evidence,
+    notes: Vec<String>,
+}
+
+/// What ends a gate run early.
+enum Early {
+    /// The lanes have spoken.
+    Said(Box<Verdict>),
+    /// It cannot be judged, for this reason.
+    Broken(String),
+}
+
+impl<E: Error> From<E> for Early {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        Self::Broken(text)
+    }
+}
+
+impl Sitting<'_> {
+    /// Judges the workspace.
+    pub(super) async fn judge(&self) -> Verdict {
+        let mut record = Record::default();
+        match self.sit(&mut record).await {
+            Ok(verdict) => verdict,
+            Err(Early::Said(verdict)) => *verdict,
+            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
+            Err(Early::Broken(why)) => self.errored(record, why),
+        }
+    }
+
+    async fn sit(&self, record: &mut Record) -> Result<Verdict, Early> {
+        let restore = self.site.on_tamper == OnTamper::Restore;
+        let (difference, before) = self.look(move |seal| (seal.inspect(restore), seal.stamps())).await?;
+        if !difference.findings.is_empty() {
+            return Ok(self.tampered(difference));
+        }
+        let mut tree = self.candidate(record).await?;
+        for lane in &self.gate.lanes {
+            tree = self.lane(lane, tree, record).await?;
+        }
+        self.evidence(record).await?;
+        for lane in &self.gate.lanes {
+            self.canary(lane, &tree, record).await?;
+        }
+        self.held_out(&tree, record).await?;
+        let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
+        let (touched, left) = self.look(look).await?;
+        let proof = Proof {
+            base: self.gate.base.clone(),
+            tree,
+            lanes: self.gate.digest.clone(),
+            room: self.room_word().into(),
+            sandbox: self.site.wall.kind().name().into(),
+            tests: record.evidence.ran(),
+            canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
+            held_out: self.gate.held_out.len() as u64,
+        };
+        let passed = Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) };
+        Ok(written_meanwhile(passed, touched, left))
+    }
+
+    /// Takes the tree that is judged, when nothing in it is against the rules.
+    async fn candidate(&self, record: &mut Record) -> Result<TreeId, Early> {
+        let (trees, base, stop) = (&self.site.trees, &self.gate.base, self.stop);
+        let taken = trees.take(stop).await?;
+        let changes = trees.changes(base, &taken.tree, stop).await?;
+        let mut contents = BTreeMap::new();
+        for change in changes.iter().filter(|change| self.gate.policy.wants_content(&change.path)) {
+            let was = trees.read(base, &change.path, MANIFEST, stop).await?;
+            let is = trees.read(&taken.tree, &change.path, MANIFEST, stop).await?;
+            contents.insert(change.path.clone(), (was, is));
+        }
+        let mut findings = self.gate.policy.findings(&changes, &contents);
+        findings.extend(taken.oddities.iter().map(odd));
+        findings.extend(self.in_caches(&changes));
+        findings.sort();
+        findings.dedup();
+        record.notes.extend(self.gate.policy.opened(&changes));
+        if findings.is_empty() {
+            return Ok(taken.tree);
+        }
+        let mut left = Vec::new();
+        if self.site.on_tamper == OnTamper::Restore {
+            let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
+            if let Err(fault) = trees.put_back(base, Some(&paths), stop).await {
+                left.push(format!("cannot put back what was changed: {fault}"));
+            }
+        }
+        Err(Early::Said(Box::new(self.tampered(Difference { findings, left }))))
+    }
+
+    /// What was put where only caches of the base belong.
+    fn in_caches(&self, changes: &[TreeChange]) -> Vec<Finding> {
+        let caches: Vec<&str> = self.gate.lanes.iter().flat_map(|lane| &lane.cache).map(String::as_str).collect();
+        let is_in = |path: &str| {
+            caches.iter().any(|cache| path.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        };
+        let within = changes.iter().filter(|change| is_in(&change.path));
+        let finding = |change: &TreeChange| Finding {
+            path: change.path.clone(),
+            change: "changed".into(),
+            rule: "it is in a cache of the gate, which only the base fills".into(),
+        };
+        within.map(finding).collect()
+    }
+
+    /// Runs a lane on a tree; gives the tree that passed, which differs where the lane may write.
+    async fn lane(&self, lane: &Lane, tree: TreeId, record: &mut Record) -> Result<TreeId, Early> {
+        let mut tree = tree;
+        for again in 0..=u8::from(lane.writes) {
+            let name = if again == 0 { lane.name.clone() } else { format!("{}-again", lane.name) };
+            let (outcome, after) = self.run(lane, &name, &tree, None, self.on_step).await?;
+            self.hear(lane, outcome, record).await?;
+            match after {
+                Some(after) if after != tree => tree = after,
+                Some(_) | None => return Ok(tree),
+            }
+            if !lane.writes {
+                return Err(Early::Said(Box::new(self.wrote(lane, &tree, record).await)));
+            }
+        }
+        Err(Early::Broken(format!("lane `{}` does not settle: it changes what it has just changed", lane.name)))
+    }
+
+    /// Runs a lane in a room; gives what came of it, and the tree that it left, unless it ran in the workspace itself.
+    async fn run(
+        &self,
+        lane: &Lane,
+        name: &str,
+        tree: &TreeId,
+        plant: Option<&Plant>,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+    ) -> Result<(LaneOutcome, Option<TreeId>), Early> {
+        let logs = self.site.logs.join(format!("attempt-{}", self.attempt)).join(name);
+        if lane.room == RoomKind::InPlace {
+            let room = self.site.in_place(logs);
+            return Ok((self.run_in(lane, room, on_step).await, None));
+        }
+        let known = match base::Caches::are_wanted(lane) {
+            true => Some(self.base().await?),
+            false => None,
+        };
+        let caches = known.as_deref().and_then(|base| base.caches(lane));
+        let kept = &self.gate.kept;
+        let wanted = Wanted { lane, tree, base: &self.gate.base, caches: caches.as_ref(), kept };
+        let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
+        if let Some(Plant { path, text, .. }) = plant {
+            let place = room.files().join(path);
+            place.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&place, text))?;
+        }
+        let outcome = self.run_in(lane, room.room(self.site, logs), on_step).await;
+        let after = match plant {
+            Some(_) => None,
+            None => Some(self.site.trees.retake(tree, &room.files(), &lane.cache, self.stop).await?),
+        };
+        room.close().await;
+        Ok((outcome, after))
+    }
+
+    async fn run_in(&self, lane: &Lane, mut room: Room, on_step: &(dyn Fn(StepProgress) + Send + Sync)) -> LaneOutcome {
+        // Not what has changed: what git says of that is the agent's to decide, so here every step that asks for it runs.
+        let variables = self.site.env.iter().cloned().collect();
+        room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
+        room.expected = recall(lane, &self.site.durations);
+        let outcome = run_lane(lane, &room, self.stop, on_step).await;
+        remember(lane, &outcome, &self.site.durations);
+        outcome
+    }
+
+    /// Takes down what a lane said; anything but a pass ends the gate run.
+    async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut Record) -> Result<(), Early> {
+        base::show(&outcome, &mut record.evidence);
+        let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
+        record.steps.retain(|step| step.lane != lane.name);
+        record.steps.extend(outcome.steps);
+        match outcome.ruling {
+            LaneRuling::Passed if is_flaky && lane.flaky == Flaky::Fail => {
+                let why = format!("lane `{}` passed, but not at the first try, and it says `flaky: fail`", lane.name);
+                Err(self.fell_short(record, why).await)
+            }
+            LaneRuling::Passed => Ok(()),
+            LaneRuling::Failed => Err(self.failed(record).await),
+            LaneRuling::Errored => Err(Early::Broken(feedback::could_not_run(&record.steps))),
+            LaneRuling::Cancelled => Err(Early::Broken("the gate was stopped".into())),
+            LaneRuling::NothingRan => Err(Early::Broken(nothing_ran(lane))),
+        }
+    }
+
+    /// Whether as many tests ran as on the base, where that is known.
+    async fn evidence(&self, record: &Record) -> Result<(), Early> {
+        let Some(base) = self.gate.judged.get() else { return Ok(()) };
+        let shortfalls = record.evidence.shortfalls(&base.evidence);
+        match shortfalls.is_empty() {
+            true => Ok(()),
+            false => Err(self.fell_short(record, shortfalls.join("\n")).await),
+        }
+    }
+
+    /// Runs a lane once more with a planted failure, which it must see.
+    async fn canary(&self, lane: &Lane, tree: &TreeId, record: &Record) -> Result<(), Early> {
+        let Some(plant) = self.plant(lane).await? else { return Ok(()) };
+        match self.sees(lane, tree, &plant).await? {
+            true => Ok(()),
+            false => {
+                let why = format!("lane `{}` did not see a failing test that was planted: its tests are silenced", lane.name);
+                Err(self.fell_short(record, why).await)
+            }
+        }
+    }
+
+    async fn plant(&self, lane: &Lane) -> Result<Option<Plant>, Early> {
+        let Some(canary) = &lane.canary else { return Ok(None) };
+        let (trees, base) = (&self.site.trees, &self.gate.base);
+        let paths: Vec<String> = trees.entries(base, self.stop).await?.into_iter().map(|entry| entry.path).collect();
+        let mut texts = BTreeMap::new();
+        for path in paths.iter().filter(|path| canary::may_read(path)) {
+            let bytes = trees.read(base, path, MANIFEST, self.stop).await.ok().flatten().unwrap_or_default();
+            texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
+        }
+        let mark = format!("{:016x}", process::chance());
+        let plant = canary::plant(canary, &paths, &mark, |path| texts.get(path).cloned());
+        plant.map(Some).map_err(|why| Early::Broken(format!("no canary for lane `{}`: {why}", lane.name)))
+    }
+
+    async fn sees(&self, lane: &Lane, tree: &TreeId, plant: &Plant) -> Result<bool, Early> {
+        let all = Lane { fail_fast: false, ..lane.clone() };
+        let (outcome, _) = self.run(&all, &format!("{}-canary", lane.name), tree, Some(plant), &|_| {}).await?;
+        if outcome.ruling == LaneRuling::Cancelled {
+            return Err(Early::Broken("the gate was stopped".into()));
+        }
+        let says = |step: &StepReport| step.log.as_deref().is_some_and(|log| base::says(Path::new(log), &plant.mark));
+        Ok(outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, says(step))))
+    }
+
+    /// Runs the lanes that only the gate knows. Of what they say nothing is told but that one of them failed.
+    async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+        for lane in &self.gate.held_out {
+            let name = format!("held-out-{}", lane.name);
+            let (outcome, _) = self.run(lane, &name, tree, None, &|_| {}).await?;
+            match outcome.ruling {
+                LaneRuling::Passed => {}
+                LaneRuling::Failed => {
+                    let verdict = Verdict {
+                        feedback: "every check of the project passed, but a hold-out check failed: the work is not right in general".into(),
+                        signature: "hold-out".into(),
+                        ..self.verdict(Ruling::Failed, record)
+                    };
+                    return Err(Early::Said(Box::new(verdict)));
+                }
+                LaneRuling::Errored => {
+                    return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
+                }
+                LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
+                LaneRuling::NothingRan => return Err(Early::Broken(format!("hold-out: {}", nothing_ran(lane)))),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the gate said of the base: judged now, if it was not.
+    async fn base(&self) -> Result<Arc<Base>, Early> {
+        let judged = self.gate.judged.get_or_try_init(|| async {
+            base::judge(self.gate, self.site, &self.gate.base, self.stop, &|_| {}).await.map(Arc::new)
+        });
+        Ok(judged.await.cloned()?)
+    }
+
+    /// The lanes failed. What failed on the base too is labelled so, for which the base is judged now if it was not.
+    async fn failed(&self, record: &Record) -> Early {
+        let mut limit = FEEDBACK_LIMIT;
+        let mut known = String::new();
+        if self.site.baseline && self.gate.lanes.iter().all(|lane| lane.room == RoomKind::Clean) {
+            match self.base().await {
+                Ok(base) => {
+                    let knew = base.knew(&record.steps);
+                    if !knew.is_empty() {
+                        known = format!("failed before any change, too: {}\n", knew.join(", "));
+                        known.truncate(known.floor_char_boundary(FEEDBACK_LIMIT / 8));
+                    }
+                }
+                Err(Early::Broken(why)) if self.stop.is_cancelled() => return Early::Broken(why),
+                // The failure is real; only the label is missing.
+                Err(_) => {}
+            }
+        }
+        limit -= known.len();
+        let feedback = feedback::of(&record.steps, limit) + &known;
+        let signature = feedback::signature(&record.steps);
+        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
+    }
+
+    /// Every step passed, and what that rests on does not hold.
+    async fn fell_short(&self, record: &Record, why: String) -> Early {
+        let signature = format!("evidence: {why}");
+        let feedback = format!("every step passed, but that is not enough:\n{why}\n");
+        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
+    }
+
+    /// A lane changed files of the tree and does not say that it may.
+    async fn wrote(&self, lane: &Lane, after: &TreeId, record: &Record) -> Verdict {
+        let changes = self.site.trees.changes(&self.gate.base, after, self.stop).await.unwrap_or_default();
+        let _ = changes;
+        let why = format!(
+            "lane `{}` changed files that it judges; commit what it writes, or say `writes: true` in the lane",
+            lane.name
+        );
+        let signature = format!("writes: {}", lane.name);
+        Verdict { feedback: why, signature, ..self.verdict(Ruling::Failed, record) }
+    }
+
+    fn room_word(&self) -> &'static str {
+        let is_clean = self.gate.lanes.iter().all(|lane| lane.room == RoomKind::Clean);
+        if is_clean { RoomKind::Clean.word() } else { RoomKind::InPlace.word() }
+    }
+
+    fn verdict(&self, ruling: Ruling, record: &Record) -> Verdict {
+        Verdict {
+            ruling,
+            steps: record.steps.clone(),
+            findings: Vec::new(),
+            duration_ms: crate::duration::millis(self.started.read()),
+            feedback: String::new(),
+            signature: String::new(),
+            notes: record.notes.clone(),
+            proof: None,
+        }
+    }
+
+    fn errored(&self, record: Record, why: String) -> Verdict {
+        Verdict { feedback: why, ..self.verdict(Ruling::Errored, &record) }
+    }
+
+    fn tampered(&self, difference: Difference) -> Verdict {
+        let Difference { findings, left } = difference;
+        Verdict { findings, notes: left, ..self.verdict(Ruling::Tampered, &Record::default()) }
+    }
+
+    /// Looks at protected files on a thread that may block.
+    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, Early> {
+        let seal = Arc::clone(&self.gate.seal);
+        let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
+        looked.map_err(|_| Early::Broken("looking at protected files panicked".into()))
+    }
+}
+
+/// That a lane in which nothing ran proves nothing.
+pub(super) fn nothing_ran(lane: &Lane) -> String {
+    format!("nothing ran in lane `{}`: that proves nothing", lane.name)
+}
