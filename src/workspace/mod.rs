@@ -4,6 +4,7 @@ mod changes;
 pub mod jail;
 pub mod pattern;
 mod protection;
+pub mod trees;
 
 pub use changes::{changed_paths, diff_of};
 pub use protection::{ProtectedRule, Protection};
