@@ -17,6 +17,7 @@ mod signals;
 mod start;
 mod text;
 mod variables;
+pub mod wall;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};

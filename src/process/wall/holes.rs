@@ -1,0 +1,165 @@
+//! What a wall lets through, as rules for paths. Of two rules the one for the deeper path holds, so that a read-only folder may lie in a
+//! writable one, and that in a hidden one.
+
+use super::homes;
+use crate::process::Variables;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What a program behind a wall may see and do. What is not named can be read and not written, but for devices, other processes, temporary
+/// folders and `/run`, which are its own and empty, and homes, which it does not see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holes {
+    /// Folders that it may write.
+    pub writable: Vec<PathBuf>,
+    /// What stays as it is inside of those. A path that is missing cannot be made either.
+    pub read_only: Vec<PathBuf>,
+    /// Folders and files that it does not see.
+    pub hidden: Vec<PathBuf>,
+    /// Folders that it finds elsewhere than they are.
+    pub mounts: Vec<Mount>,
+    /// Whether it reaches the network.
+    pub network: bool,
+    /// The user's home: empty inside and private, but for toolchains, which can be read without the credentials in them.
+    pub home: Option<PathBuf>,
+    /// What it may use up.
+    pub limits: WallLimits,
+}
+
+/// A folder that is found elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Where it is.
+    pub from: PathBuf,
+    /// Where it is found.
+    pub at: PathBuf,
+    /// Whether it may be written.
+    pub writable: bool,
+}
+
+/// What programs behind a wall may use up; `None` is without a bound of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WallLimits {
+    /// Processes and threads behind this wall. The kernel does not count those of root.
+    pub processes: Option<u64>,
+    /// Bytes of address space, each process. Some runtimes reserve much more than they use.
+    pub memory: Option<u64>,
+    /// Bytes of one file.
+    pub file_size: Option<u64>,
+}
+
+impl Default for WallLimits {
+    fn default() -> Self {
+        Self { processes: Some(4096), memory: None, file_size: Some(16 << 30) }
+    }
+}
+
+/// How a path is found inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sight {
+    /// An empty folder that is private and can be written.
+    Empty,
+    /// An empty folder or file that stays so.
+    Masked,
+    ReadOnly,
+    Writable,
+}
+
+/// A rule for a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    pub(super) at: PathBuf,
+    pub(super) sight: Sight,
+    /// What stands there, where it is something else than is there anyway.
+    pub(super) from: Option<PathBuf>,
+}
+
+/// What everybody has for themselves inside.
+const PRIVATE: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/var/run", "/home"];
+/// What only the operator has business with.
+const SECRET: [&str; 18] = [
+    "/root",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/kubernetes",
+    "/etc/krb5.keytab",
+    "/etc/docker",
+    "/var/lib/docker",
+    "/var/lib/containerd",
+    "/var/lib/kubelet",
+    "/var/lib/cloud",
+];
+/// What names and programs are looked up by, below `/run`.
+const NEEDED: [&str; 5] = [
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/resolvconf/resolv.conf",
+];
+
+impl Holes {
+    /// All rules, those for outer paths first. The folders of the search path can be read, those of toolchains, and `helper`.
+    pub(super) fn rules(&self, env: &Variables, helper: &Path) -> Vec<Rule> {
+        let mut rules: Vec<Rule> = Vec::new();
+        let mut add = |at: &Path, sight| rules.push(Rule { at: at.into(), sight, from: None });
+        PRIVATE.iter().for_each(|at| add(Path::new(at), Sight::Empty));
+        SECRET.iter().for_each(|at| add(Path::new(at), Sight::Masked));
+        NEEDED.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
+        let programs = std::env::split_paths(env.get("PATH").unwrap_or_default());
+        programs.for_each(|folder| add(&folder, Sight::ReadOnly));
+        let led_to = homes::LED_TO.iter().filter_map(|(variable, _)| env.get(variable));
+        led_to.for_each(|folder| add(Path::new(folder), Sight::ReadOnly));
+        if let Some(home) = &self.home {
+            add(home, Sight::Empty);
+            homes::TOOLCHAINS.iter().for_each(|at| add(&home.join(at), Sight::ReadOnly));
+            homes::CREDENTIALS.iter().for_each(|at| add(&home.join(at), Sight::Masked));
+        }
+        self.hidden.iter().for_each(|at| add(at, Sight::Masked));
+        add(helper, Sight::ReadOnly);
+        self.writable.iter().for_each(|at| add(at, Sight::Writable));
+        self.read_only.iter().for_each(|at| add(at, Sight::ReadOnly));
+        for Mount { from, at, writable } in &self.mounts {
+            let sight = if *writable { Sight::Writable } else { Sight::ReadOnly };
+            rules.push(Rule { at: at.clone(), sight, from: Some(from.clone()) });
+        }
+        rules.retain(|rule| rule.at.is_absolute() && rule.at != Path::new("/"));
+        rules.iter_mut().for_each(|rule| rule.at = whole(&rule.at));
+        // What is granted to toolchains takes nothing away from what may be written.
+        let own: Vec<&Path> =
+            self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at)).map(PathBuf::as_path).collect();
+        let is_granted =
+            |rule: &Rule| rule.sight == Sight::ReadOnly && !self.read_only.contains(&rule.at) && rule.from.is_none();
+        rules.retain(|rule| !is_granted(rule) || !own.iter().any(|own| rule.at.starts_with(own)));
+        // Where two speak of one path the later one holds: what the caller says comes last.
+        rules.sort_by_key(|rule| rule.at.components().count());
+        let last: Vec<bool> =
+            (0..rules.len()).map(|at| rules[at + 1..].iter().all(|later| later.at != rules[at].at)).collect();
+        let mut last = last.into_iter();
+        rules.retain(|_| last.next().unwrap_or(true));
+        rules
+    }
+}
+
+/// The path without links on the way to it, and itself none where it exists.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => parent.canonicalize().map_or_else(|_| path.into(), |parent| parent.join(name)),
+        _ => path.into(),
+    })
+}
+
+/// The rule that holds for a path.
+pub(super) fn over<'r>(rules: &'r [Rule], path: &Path) -> Option<&'r Rule> {
+    rules.iter().rfind(|rule| path.starts_with(&rule.at))
+}
