@@ -272,6 +272,7 @@ fn could_not_judge(why: &str) -> Verdict {
         feedback: why.into(),
         signature: String::new(),
         notes: Vec::new(),
+        proof: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
+use super::planted::{self, CanaryFault};
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
@@ -57,6 +58,12 @@ pub enum BaseFault {
         /// Why.
         source: io::Error,
     },
+    /// A planted failure cannot be looked for.
+    #[error(transparent)]
+    Canary(#[from] CanaryFault),
+    /// A planted failure is not seen on the base, so it would never be.
+    #[error("lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for")]
+    Unseen(String),
     /// Somebody asked for a stop.
     #[error("stopped while the base was judged")]
     Stopped,
@@ -138,10 +145,10 @@ impl Caches {
 pub(super) async fn judge(
     gate: &Gate,
     site: &Site,
-    tree: &TreeId,
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Base, BaseFault> {
+    let tree = gate.base();
     let key = format!("{VERSION} {} {tree} {}", gate.digest, site.wall.kind().name());
     let folder = site.caches.join(&store::sha256(key.as_bytes())[..32]);
     if let Some(base) = known(&folder) {
@@ -153,6 +160,12 @@ pub(super) async fn judge(
     let mut base = Base { version: VERSION, ruling: Ruling::Passed, failing: BTreeSet::new(), evidence: Evidence::default(), folder: making.clone() };
     for lane in &gate.lanes {
         judge_lane(lane, site, tree, &mut base, stop, on_step).await?;
+    }
+    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
+        let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
+        if !planted::is_seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
+            return Err(BaseFault::Unseen(lane.name.clone()));
+        }
     }
     let text = serde_json::to_vec(&base).unwrap_or_default();
     store::make_private(&making)?;

@@ -3,23 +3,22 @@
 //! First what defines the gate is looked at, then the tree is taken and compared with the base, then the lanes run in rooms made of that
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
-use super::base::{self, Base};
-use super::canary::{self, Plant};
+use super::base::{self, Base, Caches};
 use super::clean::{CleanRoom, Wanted};
 use super::evidence::Evidence;
-use super::seal::{Difference, Seal, Stamps};
-use super::{Gate, Site, feedback};
+use super::seal::{Difference, Seal};
+use super::{Gate, Site, feedback, planted};
 use crate::id::TreeId;
 use crate::lane::{Facts, Flaky, Lane, RoomKind, Selection};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
 use crate::limits::FEEDBACK_LIMIT;
-use crate::process::{self, Stopwatch};
+use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
-use crate::workspace::trees::TreeChange;
+use crate::workspace::trees::{Oddity, TreeChange};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +85,7 @@ impl Sitting<'_> {
         for lane in &self.gate.lanes {
             tree = self.lane(lane, tree, record).await?;
         }
-        self.evidence(record).await?;
+        self.evidence(record)?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
@@ -94,7 +93,7 @@ impl Sitting<'_> {
         let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
         let (touched, left) = self.look(look).await?;
         let proof = Proof {
-            base: self.gate.base.clone(),
+            base: self.gate.base().clone(),
             tree,
             lanes: self.gate.digest.clone(),
             room: self.room_word().into(),
@@ -109,7 +108,7 @@ impl Sitting<'_> {
 
     /// Takes the tree that is judged, when nothing in it is against the rules.
     async fn candidate(&self, record: &mut Record) -> Result<TreeId, Early> {
-        let (trees, base, stop) = (&self.site.trees, &self.gate.base, self.stop);
+        let (trees, base, stop) = (&self.site.trees, self.gate.base(), self.stop);
         let taken = trees.take(stop).await?;
         let changes = trees.changes(base, &taken.tree, stop).await?;
         let mut contents = BTreeMap::new();
@@ -157,14 +156,15 @@ impl Sitting<'_> {
         let mut tree = tree;
         for again in 0..=u8::from(lane.writes) {
             let name = if again == 0 { lane.name.clone() } else { format!("{}-again", lane.name) };
-            let (outcome, after) = self.run(lane, &name, &tree, None, self.on_step).await?;
+            let (outcome, after) = self.run(lane, &name, &tree, self.on_step).await?;
             self.hear(lane, outcome, record).await?;
+            let before = tree.clone();
             match after {
                 Some(after) if after != tree => tree = after,
                 Some(_) | None => return Ok(tree),
             }
             if !lane.writes {
-                return Err(Early::Said(Box::new(self.wrote(lane, &tree, record).await)));
+                return Err(self.wrote(lane, &before, &tree, record).await);
             }
         }
         Err(Early::Broken(format!("lane `{}` does not settle: it changes what it has just changed", lane.name)))
@@ -176,33 +176,30 @@ impl Sitting<'_> {
         lane: &Lane,
         name: &str,
         tree: &TreeId,
-        plant: Option<&Plant>,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Result<(LaneOutcome, Option<TreeId>), Early> {
-        let logs = self.site.logs.join(format!("attempt-{}", self.attempt)).join(name);
+        let logs = self.logs(name);
         if lane.room == RoomKind::InPlace {
-            let room = self.site.in_place(logs);
-            return Ok((self.run_in(lane, room, on_step).await, None));
+            return Ok((self.run_in(lane, self.site.in_place(logs), on_step).await, None));
         }
-        let known = match base::Caches::are_wanted(lane) {
-            true => Some(self.base().await?),
-            false => None,
-        };
-        let caches = known.as_deref().and_then(|base| base.caches(lane));
-        let kept = &self.gate.kept;
-        let wanted = Wanted { lane, tree, base: &self.gate.base, caches: caches.as_ref(), kept };
+        let caches = self.caches(lane).await?;
+        let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: self.gate.policy.kept() };
         let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
-        if let Some(Plant { path, text, .. }) = plant {
-            let place = room.files().join(path);
-            place.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&place, text))?;
-        }
         let outcome = self.run_in(lane, room.room(self.site, logs), on_step).await;
-        let after = match plant {
-            Some(_) => None,
-            None => Some(self.site.trees.retake(tree, &room.files(), &lane.cache, self.stop).await?),
-        };
+        let after = self.site.trees.retake(tree, &room.files(), lane.writes, &lane.cache, self.stop).await?;
         room.close().await;
-        Ok((outcome, after))
+        Ok((outcome, Some(after)))
+    }
+
+    fn logs(&self, name: &str) -> PathBuf {
+        self.site.logs.join(format!("attempt-{}", self.attempt)).join(name)
+    }
+
+    async fn caches(&self, lane: &Lane) -> Result<Option<Caches>, Early> {
+        if !Caches::are_wanted(lane) {
+            return Ok(None);
+        }
+        Ok(self.base().await?.caches(lane))
     }
 
     async fn run_in(&self, lane: &Lane, mut room: Room, on_step: &(dyn Fn(StepProgress) + Send + Sync)) -> LaneOutcome {
@@ -224,7 +221,7 @@ impl Sitting<'_> {
         match outcome.ruling {
             LaneRuling::Passed if is_flaky && lane.flaky == Flaky::Fail => {
                 let why = format!("lane `{}` passed, but not at the first try, and it says `flaky: fail`", lane.name);
-                Err(self.fell_short(record, why).await)
+                Err(self.fell_short(record, &why))
             }
             LaneRuling::Passed => Ok(()),
             LaneRuling::Failed => Err(self.failed(record).await),
@@ -235,56 +232,31 @@ impl Sitting<'_> {
     }
 
     /// Whether as many tests ran as on the base, where that is known.
-    async fn evidence(&self, record: &Record) -> Result<(), Early> {
+    fn evidence(&self, record: &Record) -> Result<(), Early> {
         let Some(base) = self.gate.judged.get() else { return Ok(()) };
         let shortfalls = record.evidence.shortfalls(&base.evidence);
         match shortfalls.is_empty() {
             true => Ok(()),
-            false => Err(self.fell_short(record, shortfalls.join("\n")).await),
+            false => Err(self.fell_short(record, &shortfalls.join("\n"))),
         }
     }
 
     /// Runs a lane once more with a planted failure, which it must see.
     async fn canary(&self, lane: &Lane, tree: &TreeId, record: &Record) -> Result<(), Early> {
-        let Some(plant) = self.plant(lane).await? else { return Ok(()) };
-        match self.sees(lane, tree, &plant).await? {
-            true => Ok(()),
-            false => {
-                let why = format!("lane `{}` did not see a failing test that was planted: its tests are silenced", lane.name);
-                Err(self.fell_short(record, why).await)
-            }
+        let caches = self.caches(lane).await?;
+        let logs = self.logs(&format!("{}-canary", lane.name));
+        if planted::is_seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await? {
+            return Ok(());
         }
-    }
-
-    async fn plant(&self, lane: &Lane) -> Result<Option<Plant>, Early> {
-        let Some(canary) = &lane.canary else { return Ok(None) };
-        let (trees, base) = (&self.site.trees, &self.gate.base);
-        let paths: Vec<String> = trees.entries(base, self.stop).await?.into_iter().map(|entry| entry.path).collect();
-        let mut texts = BTreeMap::new();
-        for path in paths.iter().filter(|path| canary::may_read(path)) {
-            let bytes = trees.read(base, path, MANIFEST, self.stop).await.ok().flatten().unwrap_or_default();
-            texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
-        }
-        let mark = format!("{:016x}", process::chance());
-        let plant = canary::plant(canary, &paths, &mark, |path| texts.get(path).cloned());
-        plant.map(Some).map_err(|why| Early::Broken(format!("no canary for lane `{}`: {why}", lane.name)))
-    }
-
-    async fn sees(&self, lane: &Lane, tree: &TreeId, plant: &Plant) -> Result<bool, Early> {
-        let all = Lane { fail_fast: false, ..lane.clone() };
-        let (outcome, _) = self.run(&all, &format!("{}-canary", lane.name), tree, Some(plant), &|_| {}).await?;
-        if outcome.ruling == LaneRuling::Cancelled {
-            return Err(Early::Broken("the gate was stopped".into()));
-        }
-        let says = |step: &StepReport| step.log.as_deref().is_some_and(|log| base::says(Path::new(log), &plant.mark));
-        Ok(outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, says(step))))
+        let why = format!("lane `{}` did not see a failing test that was planted: its tests are silenced", lane.name);
+        Err(self.fell_short(record, &why))
     }
 
     /// Runs the lanes that only the gate knows. Of what they say nothing is told but that one of them failed.
     async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
         for lane in &self.gate.held_out {
             let name = format!("held-out-{}", lane.name);
-            let (outcome, _) = self.run(lane, &name, tree, None, &|_| {}).await?;
+            let (outcome, _) = self.run(lane, &name, tree, &|_| {}).await?;
             match outcome.ruling {
                 LaneRuling::Passed => {}
                 LaneRuling::Failed => {
@@ -307,9 +279,8 @@ impl Sitting<'_> {
 
     /// What the gate said of the base: judged now, if it was not.
     async fn base(&self) -> Result<Arc<Base>, Early> {
-        let judged = self.gate.judged.get_or_try_init(|| async {
-            base::judge(self.gate, self.site, &self.gate.base, self.stop, &|_| {}).await.map(Arc::new)
-        });
+        let judge = || async { base::judge(self.gate, self.site, self.stop, &|_| {}).await.map(Arc::new) };
+        let judged = self.gate.judged.get_or_try_init(judge);
         Ok(judged.await.cloned()?)
     }
 
@@ -317,7 +288,7 @@ impl Sitting<'_> {
     async fn failed(&self, record: &Record) -> Early {
         let mut limit = FEEDBACK_LIMIT;
         let mut known = String::new();
-        if self.site.baseline && self.gate.lanes.iter().all(|lane| lane.room == RoomKind::Clean) {
+        if self.site.may_judge_base && self.gate.lanes.iter().all(|lane| lane.room == RoomKind::Clean) {
             match self.base().await {
                 Ok(base) => {
                     let knew = base.knew(&record.steps);
@@ -338,22 +309,25 @@ impl Sitting<'_> {
     }
 
     /// Every step passed, and what that rests on does not hold.
-    async fn fell_short(&self, record: &Record, why: String) -> Early {
+    fn fell_short(&self, record: &Record, why: &str) -> Early {
         let signature = format!("evidence: {why}");
         let feedback = format!("every step passed, but that is not enough:\n{why}\n");
         Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
     }
 
     /// A lane changed files of the tree and does not say that it may.
-    async fn wrote(&self, lane: &Lane, after: &TreeId, record: &Record) -> Verdict {
-        let changes = self.site.trees.changes(&self.gate.base, after, self.stop).await.unwrap_or_default();
-        let _ = changes;
+    async fn wrote(&self, lane: &Lane, before: &TreeId, after: &TreeId, record: &Record) -> Early {
+        let changes = match self.site.trees.changes(before, after, self.stop).await {
+            Ok(changes) => changes,
+            Err(fault) => return fault.into(),
+        };
+        let names: Vec<&str> = changes.iter().take(10).map(|change| change.path.as_str()).collect();
         let why = format!(
-            "lane `{}` changed files that it judges; commit what it writes, or say `writes: true` in the lane",
-            lane.name
+            "lane `{}` changed files that it judges ({}): what it writes there belongs into the work, or the lane says `writes: true`",
+            lane.name,
+            names.join(", ")
         );
-        let signature = format!("writes: {}", lane.name);
-        Verdict { feedback: why, signature, ..self.verdict(Ruling::Failed, record) }
+        self.fell_short(record, &why)
     }
 
     fn room_word(&self) -> &'static str {
@@ -366,7 +340,7 @@ impl Sitting<'_> {
             ruling,
             steps: record.steps.clone(),
             findings: Vec::new(),
-            duration_ms: crate::duration::millis(self.started.read()),
+            duration_ms: u64::try_from(self.started.read().as_millis()).unwrap_or(u64::MAX),
             feedback: String::new(),
             signature: String::new(),
             notes: record.notes.clone(),
@@ -389,6 +363,29 @@ impl Sitting<'_> {
         let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
         looked.map_err(|_| Early::Broken("looking at protected files panicked".into()))
     }
+}
+
+/// What a gate run comes to when protected files were written while it ran: a pass counts for nothing, whoever wrote them.
+fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<String>) -> Verdict {
+    if touched.is_empty() {
+        return verdict;
+    }
+    let names: Vec<&str> = touched.iter().map(|finding| finding.path.as_str()).collect();
+    let note = format!("written while the gate ran, although protected: {}", names.join(", "));
+    if verdict.passed() {
+        verdict.ruling = Ruling::Errored;
+        verdict.feedback = format!("{note}; if a step is meant to write there, open it with `allow_edit`");
+        verdict.findings = touched;
+        verdict.proof = None;
+    }
+    verdict.notes.push(note);
+    verdict.notes.extend(left);
+    verdict
+}
+
+/// A thing in the tree that no change of files explains.
+fn odd(oddity: &Oddity) -> Finding {
+    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.to_string() }
 }
 
 /// That a lane in which nothing ran proves nothing.
