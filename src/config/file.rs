@@ -4,7 +4,7 @@
 use super::model::{ModelSettings, ProviderKind, Secret};
 use super::url::{is_loopback, url_fault};
 use super::{ConfigFault, Sourced};
-use crate::task::check_glob;
+use crate::task::{Baseline, check_glob};
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, parse as parse_yaml};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +24,7 @@ pub(super) struct Layer {
     pub(super) default_model: Option<Sourced>,
     pub(super) models: BTreeMap<String, ModelSettings>,
     pub(super) protect: Vec<String>,
+    pub(super) baseline: Option<Baseline>,
     pub(super) ephemeral_ttl: Option<Duration>,
 }
 
@@ -65,6 +66,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     let sourced = |value: &str| Sourced { value: value.into(), origin: name.into() };
     layer.default_model = table.text("default_model", &mut problems).map(sourced);
     layer.protect = table.texts_where("protect", check_glob, &mut problems).unwrap_or_default();
+    layer.baseline = table.one_of("baseline", &Baseline::WORDS, &mut problems);
     if let Some(node) = table.take("models") {
         layer.models = models(node, name, owner, &mut problems);
     }

@@ -11,6 +11,7 @@ pub use layers::Environment;
 pub use model::{ModelChoice, ModelSettings, ProviderKind, Secret, auto_model, resolve_model};
 
 use crate::limits::MAX_SOURCE;
+use crate::task::Baseline;
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub struct Settings {
     pub models: BTreeMap<String, ModelSettings>,
     /// More protected paths, as globs: those of all layers.
     pub protect: Vec<String>,
+    /// Whether the gate judges the base first, for tasks that do not say.
+    pub baseline: Option<Baseline>,
     /// How long what runs leave in memory lives.
     pub ephemeral_ttl: Option<Duration>,
     /// Whether nobody is there to be asked.
@@ -120,6 +123,7 @@ fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Re
     settings.default_model = layer.default_model.or(settings.default_model.take());
     settings.models.extend(layer.models);
     settings.protect.extend(layer.protect);
+    settings.baseline = layer.baseline.or(settings.baseline);
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     Ok(())
 }

@@ -28,6 +28,14 @@ pub fn listed(lane: &Lane, is_detected: bool) -> Value {
         "env": lane.env,
         "commands": (0..lane.steps.len()).map(|number| command(lane, number)).collect::<Vec<_>>(),
         "joints": joints(lane),
+        "room": lane.room,
+        "setup": lane.setup.iter().map(|step| step.run.as_str()).collect::<Vec<_>>(),
+        "cache": lane.cache,
+        "network": lane.network,
+        "writes": lane.writes,
+        "canary": lane.canary,
+        "flaky": lane.flaky,
+        "include_ignored": lane.include_ignored,
     })
 }
 
