@@ -57,6 +57,11 @@ impl TreeId {
         if is_id { Ok(Self(text.to_owned())) } else { Err(NoTreeId(text.chars().take(64).collect())) }
     }
 
+    /// The tree without any file.
+    pub fn empty() -> Self {
+        Self("4b825dc642cb6eb9a060e54bf8d69288fbee4904".into())
+    }
+
     /// The digits.
     pub fn as_str(&self) -> &str {
         &self.0

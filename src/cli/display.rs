@@ -237,7 +237,7 @@ pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
         text.push_str(&format!("- {}: {}\n", tool.name, tool.description));
     }
     text.push_str("\n## Gate\n\n");
-    for lane in briefing.gate.iter().flat_map(|gate| &gate.lanes) {
+    for lane in &briefing.gate.lanes {
         for step in &lane.steps {
             text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
         }

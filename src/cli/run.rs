@@ -8,6 +8,7 @@ use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, paint, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{PlanFault, Settings, prepare, terms};
+use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::store::{self, RunRow, RunState, Store};
@@ -57,6 +58,9 @@ pub(super) struct RunArguments {
     /// Never prompt and never draw live lines
     #[arg(long)]
     ni: bool,
+    /// A folder with lanes that only the gate knows, outside of the workspace
+    #[arg(long, value_name = "DIR")]
+    holdout: Option<PathBuf>,
     /// Recall nothing of earlier runs, and leave nothing for later ones
     #[arg(long)]
     no_memory: bool,
@@ -266,6 +270,11 @@ fn settings(
         earlier: None,
         memory: (!arguments.no_memory).then(|| memory_terms(set)),
         secrets: secrets(environment, set),
+        holdout: arguments.holdout.clone(),
+        baseline: set.baseline.unwrap_or_default(),
+        wall: crate::process::wall::WallChoice::Auto,
+        network: false,
+        helper: std::env::current_exe().ok(),
     }
 }
 
@@ -276,9 +285,9 @@ fn reports(arguments: &RunArguments) -> Vec<PathBuf> {
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
 fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let briefing = prepare(task, &settings).map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
+    let briefing = prepare(task, &settings, &TreeId::empty(), &[]).map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
     let defaults = Limits::default();
-    let lanes = briefing.gate.as_ref().map(|gate| gate.lanes.as_slice()).unwrap_or_default();
+    let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({
         "schema_version": 1,
         "title": task.title,

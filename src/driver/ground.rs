@@ -73,14 +73,20 @@ impl Ground {
             durations: run.durations(),
             jobs: settings.jobs,
             on_tamper: task.on_tamper,
-            may_judge_base: task.baseline != Baseline::Never,
+            may_judge_base: baseline(settings, task) != Baseline::Never,
         }
     }
 }
 
-/// What nothing behind a wall sees.
+/// When the base of a task is judged.
+pub(super) fn baseline(settings: &Settings, task: &Task) -> Baseline {
+    task.baseline.unwrap_or(settings.baseline)
+}
+
+/// What no agent sees, and no lane that it knows.
 pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
-    vec![settings.state_dir.clone()]
+    let holdout = settings.holdout.iter().filter_map(|folder| folder.canonicalize().ok());
+    [settings.state_dir.clone()].into_iter().chain(holdout).collect()
 }
 
 fn no_wall(fault: NoWall) -> PlanFault {

@@ -12,10 +12,12 @@ mod drive;
 mod earlier;
 mod failure;
 mod fold;
+mod ground;
 mod inbox;
 mod interrupted;
 mod memory;
 mod perform;
+mod planning;
 mod record;
 mod replay;
 mod report;
@@ -40,7 +42,8 @@ use crate::limits::Limits;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;
-use crate::task::{GateChoice, Task};
+use crate::process::wall::WallChoice;
+use crate::task::{Baseline, GateChoice, Task};
 use crate::tool::Mask;
 use bus::Bus;
 use drive::{Beginning, Drive};
@@ -81,6 +84,16 @@ pub struct Settings {
     pub memory: Option<MemoryTerms>,
     /// What no memory has in it.
     pub secrets: Mask,
+    /// The folder with the lanes that only the gate knows.
+    pub holdout: Option<PathBuf>,
+    /// When the base is judged, where the task does not say.
+    pub baseline: Baseline,
+    /// Which wall stands around what runs start.
+    pub wall: WallChoice,
+    /// Whether agents reach the network.
+    pub network: bool,
+    /// The fledge program itself, which a wall needs.
+    pub helper: Option<PathBuf>,
 }
 
 /// Runs tasks, one at a time.

@@ -271,7 +271,7 @@ pub(super) fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
 /// What is counted in a log. A log that cannot be read counts nothing.
 fn counted(log: &Path) -> Printed {
     let mut printed = Printed::default();
-    each_line(log, |line| printed.take(&crate::process::clean(line)));
+    each_line(log, |line| printed.take(&crate::process::clean(line.as_bytes())));
     printed
 }
 

@@ -3,6 +3,7 @@
 
 use super::Site;
 use super::base::Caches;
+use super::freeze::HOLDOUT;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
@@ -129,7 +130,9 @@ impl CleanRoom {
         let home = self.env.get("HOME").map(PathBuf::from);
         let holes = &mut self.behind.holes;
         holes.network = wanted.lane.network;
-        holes.hidden = site.hidden.clone();
+        let held_out = wanted.lane.env.get(HOLDOUT).map(PathBuf::from);
+        holes.hidden = site.hidden.iter().filter(|path| Some(*path) != held_out.as_ref()).cloned().collect();
+        holes.read_only.extend(held_out);
         holes.home = home.clone();
         if site.wall.kind() == WallKind::Bubblewrap {
             holes.mounts.push(Mount { from: files.clone(), at: at.clone(), writable: true });

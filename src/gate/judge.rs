@@ -385,7 +385,7 @@ fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<Stri
 
 /// A thing in the tree that no change of files explains.
 fn odd(oddity: &Oddity) -> Finding {
-    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.to_string() }
+    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
 }
 
 /// That a lane in which nothing ran proves nothing.

@@ -2,7 +2,9 @@
 //! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
 
 use super::Gate;
+use super::policy::Policy;
 use super::seal::{Seal, Sealed};
+use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::workspace::pattern::PatternError;
 use crate::workspace::{ProtectedRule, Protection};
@@ -11,8 +13,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What is kept of a gate cannot be made a gate again.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +23,9 @@ pub enum ThawFault {
     /// Its first line is not what it should be.
     #[error("its head cannot be read")]
     Head(#[source] serde_json::Error),
-    /// It was written by a newer fledge.
+    /// It was written by another fledge.
     #[error("it has version {0}, and this fledge knows version {VERSION}")]
-    Newer(u32),
+    Other(u32),
     /// It ends too early, or too late.
     #[error("its contents are not as long as its head says")]
     Length,
@@ -31,10 +34,17 @@ pub enum ThawFault {
     Pattern(#[from] PatternError),
 }
 
+#[derive(Debug, Deserialize)]
+struct Version {
+    schema_version: u32,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     schema_version: u32,
     lanes: Vec<Lane>,
+    held_out: Vec<Lane>,
+    base: TreeId,
     digest: String,
     notes: Vec<String>,
     rules: Vec<ProtectedRule>,
@@ -80,6 +90,8 @@ impl Gate {
         let head = Head {
             schema_version: VERSION,
             lanes: self.lanes.clone(),
+            held_out: self.held_out.clone(),
+            base: self.base.clone(),
             digest: self.digest.clone(),
             notes: self.notes.clone(),
             rules: self.seal.protection().rules().cloned().collect(),
@@ -97,10 +109,11 @@ impl Gate {
     /// When the bytes are not what [`Gate::keep`] gave.
     pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawFault> {
         let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawFault::Length)?;
-        let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
-        if head.schema_version != VERSION {
-            return Err(ThawFault::Newer(head.schema_version));
+        let Version { schema_version } = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
+        if schema_version != VERSION {
+            return Err(ThawFault::Other(schema_version));
         }
+        let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
         let mut rest = &kept[end + 1..];
         let mut files = BTreeMap::new();
         for File { path, what } in head.files {
@@ -120,8 +133,9 @@ impl Gate {
             return Err(ThawFault::Length);
         }
         let protection = Protection::new(head.rules, allow_edit)?;
-        let seal = Arc::new(Seal { root: root.to_owned(), protection, files });
-        Ok(Self { lanes: head.lanes, digest: head.digest, notes: head.notes, seal })
+        let seal = Arc::new(Seal { root: root.to_owned(), protection: protection.clone(), files });
+        let Head { lanes, held_out, base, digest, notes, .. } = head;
+        Ok(Self { lanes, held_out, digest, notes, seal, policy: Policy { protection }, base, judged: OnceCell::new() })
     }
 }
 

@@ -98,7 +98,7 @@ async fn plant(
         let bytes = trees.read(base, path, READ, stop).await?.unwrap_or_default();
         texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
     }
-    let mark = format!("{:016x}", process::chance());
+    let mark = process::unforeseen();
     let plant = canary::plant(canary, &paths, &mark, |path| texts.get(path).cloned());
     plant.map(Some).map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
 }

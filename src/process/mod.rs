@@ -21,6 +21,7 @@ pub mod wall;
 
 pub use capture::Captured;
 pub use group::{close, kill_everything};
+pub use mark::unforeseen;
 pub use open_files::room_for;
 pub use pace::Pace;
 pub use private::keep_private;

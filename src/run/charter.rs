@@ -77,6 +77,9 @@ pub struct Plan {
     /// The ids of what was recalled of earlier runs into the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,
+    /// Whether the gate passes on the base, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_passes: Option<bool>,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

@@ -126,6 +126,11 @@ pub(super) fn settings(
         earlier,
         memory,
         secrets: secrets(environment, place.set),
+        holdout: None, // its lanes are in the frozen gate
+        baseline: place.set.baseline.unwrap_or_default(),
+        wall: crate::process::wall::WallChoice::Auto,
+        network: false,
+        helper: std::env::current_exe().ok(),
     }
 }
 

@@ -38,6 +38,10 @@ impl Planning {
                 }
                 Some(Next::Begin)
             }
+            Event::GateProgress { progress, .. } => {
+                cx.tell(AgentEvent::LaneStep(progress)); // of the base
+                None
+            }
             Event::PlanFailed { reason, message, .. } => {
                 Some(Next::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message))
             }
@@ -53,7 +57,6 @@ impl Planning {
             | Event::HooksFinished { .. }
             | Event::QueryAnswered { .. }
             | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
             | Event::GateFinished { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
