@@ -207,6 +207,7 @@ impl Agent {
         let seed = run.as_str().bytes().fold(0_u64, |seed, byte| seed.rotate_left(7) ^ u64::from(byte));
         Charter {
             verify: task.gate != GateChoice::Skip,
+            is_fix: task.is_fix,
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             models: self.settings.models.iter().map(|model| model.name()).collect(),

@@ -6,7 +6,7 @@ use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready};
 use super::{Settings, memory};
-use crate::chat::FileChange;
+use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate};
 use crate::id::CallId;
 use crate::lane::Lane;
@@ -109,8 +109,8 @@ impl Planner {
         };
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
-            Baseline::Auto => self.task.expect.is_some() || gate.lanes.iter().any(rests_on_it),
-            Baseline::Never => false,
+            Baseline::Auto => self.task.is_fix || self.task.expect.is_some() || gate.lanes.iter().any(rests_on_it),
+            Baseline::Never => self.task.is_fix,
         };
         if !is_wanted {
             return Ok(());
@@ -121,7 +121,7 @@ impl Planner {
             let event = Event::GateProgress { call: self.call, progress };
             if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
         };
-        let ruling = gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
+        let (ruling, feedback) = gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet = |wish: &str| PlanFault {
             reason: Reason::BadInput,
@@ -130,8 +130,13 @@ impl Planner {
         match (self.task.expect, ruling) {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
             (Some(Expect::Passing), Ruling::Failed) => Err(unmet("passing")),
-            _ => {
+            (wish, _) => {
                 plan.base_passes = Some(ruling == Ruling::Passed);
+                if (self.task.is_fix || wish == Some(Expect::Failing))
+                    && let Some(Block::Text { text }) = plan.messages.last_mut().and_then(|last| last.content.last_mut())
+                {
+                    text.push_str(&format!("\n\nWhat the checks say of it now:\n{feedback}"));
+                }
                 Ok(())
             }
         }

@@ -4,10 +4,11 @@
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
 use super::planted::{self, CanaryFault};
-use super::{Gate, Site};
+use super::{Gate, Site, feedback};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, run_lane};
+use crate::limits::FEEDBACK_LIMIT;
 use crate::store::{self, StoreError};
 use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,8 @@ pub(super) struct Base {
     version: u32,
     /// Passed or failed.
     pub(super) ruling: Ruling,
+    /// What the failing steps said, as a model is told.
+    pub(super) feedback: String,
     /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
     pub(super) failing: BTreeSet<String>,
     pub(super) evidence: Evidence,
@@ -157,9 +160,20 @@ pub(super) async fn judge(
     }
     let making = site.caches.join(format!("making-{}", store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()));
     clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
-    let mut base = Base { version: VERSION, ruling: Ruling::Passed, failing: BTreeSet::new(), evidence: Evidence::default(), folder: making.clone() };
+    let mut base = Base {
+        version: VERSION,
+        ruling: Ruling::Passed,
+        feedback: String::new(),
+        failing: BTreeSet::new(),
+        evidence: Evidence::default(),
+        folder: making.clone(),
+    };
+    let mut steps = Vec::new();
     for lane in &gate.lanes {
-        judge_lane(lane, site, tree, &mut base, stop, on_step).await?;
+        steps.extend(judge_lane(lane, site, tree, &mut base, stop, on_step).await?);
+    }
+    if base.ruling == Ruling::Failed {
+        base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
@@ -194,7 +208,7 @@ async fn judge_lane(
     base: &mut Base,
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
-) -> Result<(), BaseFault> {
+) -> Result<Vec<StepReport>, BaseFault> {
     let caches = Caches { folder: base.folder.join(&lane.name), is_open: true };
     let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &[] };
     let name = format!("base-{}", lane.name);
@@ -222,7 +236,7 @@ async fn judge_lane(
         LaneRuling::Passed => {}
         LaneRuling::Failed => base.ruling = Ruling::Failed,
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
-        LaneRuling::Errored => return Err(BaseFault::CannotRun(super::feedback::could_not_run(&outcome.steps))),
+        LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
         LaneRuling::NothingRan => return Err(BaseFault::CannotRun(super::judge::nothing_ran(lane))),
     }
     base.failing.extend(failing(&outcome.steps));
@@ -231,7 +245,7 @@ async fn judge_lane(
         caches.fill(&room, lane)?;
         room.close().await;
     }
-    Ok(())
+    Ok(outcome.steps)
 }
 
 fn not_ready(lane: &Lane, outcome: &LaneOutcome) -> BaseFault {

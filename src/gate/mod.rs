@@ -105,7 +105,8 @@ impl Gate {
         &self.base
     }
 
-    /// Judges the base, before any agent: whether its checks pass. What is needed of it later is kept.
+    /// Judges the base, before any agent: whether its checks pass, and if not what a model is told of that. What is needed of it later is
+    /// kept.
     ///
     /// # Errors
     /// [`BaseFault`] when the gate could never judge anything here.
@@ -114,9 +115,10 @@ impl Gate {
         site: &Site,
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
-    ) -> Result<Ruling, BaseFault> {
+    ) -> Result<(Ruling, String), BaseFault> {
         let judged = self.judged.get_or_try_init(|| async { base::judge(self, site, stop, on_step).await.map(Arc::new) });
-        Ok(judged.await?.ruling)
+        let judged = judged.await?;
+        Ok((judged.ruling, judged.feedback.clone()))
     }
 
     /// Judges what the agent has left: first what was tampered with, then the lanes in rooms of their own, then what a pass rests on.

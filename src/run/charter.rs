@@ -17,6 +17,9 @@ pub struct Charter {
     pub prompt: String,
     /// Whether there is a gate.
     pub verify: bool,
+    /// Whether a gate that passes on the base ends the run, verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fix: bool,
     /// Further attempts after the first one.
     pub max_retries: u32,
     /// Attempts with the same failure that end the run early; `None`: only the retries bound it.
@@ -45,6 +48,7 @@ impl Charter {
             title: title.into(),
             prompt: prompt.into(),
             verify: true,
+            is_fix: false,
             max_retries: MAX_RETRIES,
             stuck_after: None,
             on_tamper: OnTamper::Restore,

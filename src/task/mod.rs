@@ -49,6 +49,9 @@ pub struct Task {
     /// Whether the base is judged first; what the configuration says where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// Whether it is to make the gate pass, and nothing else: one that passes already ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fix: bool,
     /// What becomes a commit.
     #[serde(default)]
     pub commit: Commit,
@@ -76,6 +79,7 @@ impl Task {
             budget: Budget::default(),
             expect: None,
             baseline: None,
+            is_fix: false,
             commit: Commit::None,
         }
     }
