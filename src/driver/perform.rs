@@ -199,7 +199,7 @@ impl Hands {
             root: self.settings.workspace.clone(),
             env: self.settings.env.clone(),
             logs: self.run_dir.logs(),
-            durations: self.run_dir.durations(),
+            project: self.run_dir.project().to_owned(),
             jobs: self.settings.jobs,
             on_tamper: self.task.on_tamper,
         };
