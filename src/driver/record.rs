@@ -5,7 +5,10 @@ use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
 use crate::run::{Action, Charter, Event, TaskResult};
 use crate::store::{Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, sha256};
 use crate::task::Task;
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
+use serde::de::{DeserializeSeed, Deserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -60,10 +63,45 @@ struct Written<'e> {
     before: Option<&'e Asked>,
 }
 
-/// The part of a record beside its event.
-#[derive(Deserialize)]
-struct Beside {
+/// Reads a record in one go.
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = (Event, Option<Asked>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        let mut sieve = Sieve { fields, before: None };
+        let event = Event::deserialize(MapAccessDeserializer::new(&mut sieve))?;
+        Ok((event, sieve.before))
+    }
+}
+
+/// The fields of a record as they pass by: what is beside the event is kept back.
+struct Sieve<A> {
+    fields: A,
     before: Option<Asked>,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(name) = self.fields.next_key::<&'de str>()? {
+            if name != "before" {
+                return seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some);
+            }
+            self.before = self.fields.next_value()?;
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.fields.next_value_seed(seed)
+    }
 }
 
 /// Begins the journal of a run, and removes runs that are too old.
@@ -127,5 +165,38 @@ pub(super) fn to_json(event: &Event, before: Option<&Asked>) -> Result<String, S
 
 /// The event of a record, and what the one before it had led to, where that is known.
 pub(super) fn from_json(text: &str) -> Result<(Event, Option<Asked>), serde_json::Error> {
-    Ok((serde_json::from_str(text)?, serde_json::from_str::<Beside>(text)?.before))
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let record = reader.deserialize_map(Reading)?;
+    reader.end().map(|()| record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Block, Reply, StopReason, ToolCall, ToolInput};
+    use crate::id::CallId;
+
+    #[test]
+    fn an_event_is_read_as_it_was_written_with_what_the_one_before_had_led_to() {
+        let input = ToolInput::parse(r#"{"before": {"names": [], "digest": "\"1\""}, "type": "x"}"#);
+        let call = ToolCall { id: "1".into(), name: "before".into(), input };
+        let said = Block::Text { text: "\"before\":\u{2028}".into() };
+        let reply = Reply {
+            content: vec![said, Block::ToolUse(call)],
+            stop: StopReason::ToolUse,
+            usage: None,
+            model: "m".into(),
+        };
+        let event = Event::ModelCompleted { call: CallId(7), reply: Box::new(reply) };
+        let asked = Asked { names: vec!["RunTool".into()], digest: "d".into() };
+        for (event, before) in [(&event, Some(&asked)), (&event, None), (&Event::DeadlinePassed, Some(&asked))] {
+            let text = to_json(event, before).unwrap();
+            assert_eq!(from_json(&text).unwrap(), (event.clone(), before.cloned()));
+            let sorted = serde_json::from_str::<serde_json::Value>(&text).unwrap().to_string();
+            assert_eq!(from_json(&sorted).unwrap(), (event.clone(), before.cloned()));
+        }
+        for wrong in ["", "[]", "{}", r#"{"type":"deadline_passed"} {}"#, r#"{"type":"deadline_passed","before":{}}"#] {
+            assert!(from_json(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -153,12 +153,13 @@ pub(super) async fn judge(
 ) -> Result<Base, BaseFault> {
     let tree = gate.base();
     let key = format!("{VERSION} {} {tree} {}", gate.digest, site.wall.kind().name());
-    let folder = site.caches.join(&store::sha256(key.as_bytes())[..32]);
+    let bases = site.project.join("bases");
+    let folder = bases.join(&store::sha256(key.as_bytes())[..32]);
     if let Some(base) = known(&folder) {
         let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
         return Ok(base);
     }
-    let making = site.caches.join(format!("making-{}", store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()));
+    let making = bases.join(format!("making-{}", store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()));
     clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
     let mut base = Base {
         version: VERSION,
@@ -191,7 +192,7 @@ pub(super) async fn judge(
         let _left = clear(&making);
         return Ok(base);
     }
-    forget_old(&site.caches);
+    forget_old(&bases);
     Ok(Base { folder, ..base })
 }
 

@@ -206,9 +206,9 @@ impl Sitting<'_> {
         // Not what has changed: what git says of that is the agent's to decide, so here every step that asks for it runs.
         let variables = self.site.env.iter().cloned().collect();
         room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
-        room.expected = recall(lane, &self.site.durations);
+        room.expected = recall(lane, &self.site.project);
         let outcome = run_lane(lane, &room, self.stop, on_step).await;
-        remember(lane, &outcome, &self.site.durations);
+        remember(lane, &outcome, &self.site.project);
         outcome
     }
 

@@ -78,12 +78,10 @@ pub struct Site {
     pub logs: PathBuf,
     /// Where rooms are made.
     pub rooms: PathBuf,
-    /// Where caches of bases are kept, for all runs of the project.
-    pub caches: PathBuf,
     /// Copies of the ignored files that lanes include, from before the agent.
     pub ignored: PathBuf,
-    /// The file of how long steps took; see [`crate::store::Durations`].
-    pub durations: PathBuf,
+    /// The folder of what is kept of the project: caches of its bases, and how long steps took.
+    pub project: PathBuf,
     /// Steps at once.
     pub jobs: usize,
     /// What happens when a protected path was changed.
