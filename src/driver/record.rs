@@ -9,13 +9,46 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The kind of record that says that another process has taken the run up. It is for people, and no event.
+/// The kind of record that says that another process has taken the run up. It is no event.
 pub const RESUMED: &str = "Resumed";
+
+/// What is in such a record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Resumed {
+    #[serde(rename = "type")]
+    kind: String,
+    at: String,
+    process: u32,
+    /// Whether a verdict that no report tells of is taken back, so that the gate judges once more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    gate_again: bool,
+}
+
+impl Resumed {
+    /// By this process, now.
+    pub(super) fn now(gate_again: bool) -> Self {
+        Self { kind: "resumed".into(), at: super::timestamp(), process: std::process::id(), gate_again }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_false(is: &bool) -> bool {
+    !is
+}
+
+/// Whether the data of a [`RESUMED`] record says that the gate judges once more: a verdict that came before it no longer counts.
+pub fn judges_again(data: &str) -> bool {
+    serde_json::from_str(data).is_ok_and(|resumed: Resumed| resumed.gate_again)
+}
 
 /// What a run was begun with, beside the workspace and the keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The task, with its parameters filled in.
+    /// The task, with its parameters filled in and the whole path of its source.
     pub task: Task,
     /// Protected paths beyond the built-in ones and the task's, as globs.
     pub protect: Vec<String>,
@@ -58,12 +91,17 @@ struct Written<'e> {
     /// What the event before it had led to.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<&'e Asked>,
+    /// How many events watchers had been told.
+    told: u64,
 }
 
 /// The part of a record beside its event.
 #[derive(Deserialize)]
-struct Beside {
-    before: Option<Asked>,
+pub(super) struct Beside {
+    /// What the event before it had led to, where that is known.
+    pub(super) before: Option<Asked>,
+    /// How many events watchers had been told; not known of the first journals.
+    pub(super) told: Option<u64>,
 }
 
 /// Begins the journal of a run, and removes runs that are too old.
@@ -93,7 +131,10 @@ pub(super) fn begin(
         started_at_ms: now_ms,
     };
     let Settings { protect, reports, jobs, earlier, memory, .. } = settings.clone();
-    let terms = Terms { task: task.clone(), protect, reports, jobs, earlier, memory };
+    // The run may be taken up from another folder, and what is named relative to the task lies where it lay.
+    let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
+    let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
+    let terms = Terms { task: Task { source, ..task.clone() }, protect, reports, jobs, earlier, memory };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })
@@ -119,13 +160,13 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> Outcome {
     }
 }
 
-/// An event as it stands in the journal, with what the one before it had led to.
-pub(super) fn to_json(event: &Event, before: Option<&Asked>) -> Result<String, StoreError> {
-    serde_json::to_string(&Written { event, before })
+/// An event as it stands in the journal, with what the one before it had led to and how much had been told.
+pub(super) fn to_json(event: &Event, before: Option<&Asked>, told: u64) -> Result<String, StoreError> {
+    serde_json::to_string(&Written { event, before, told })
         .map_err(|error| StoreError::new("write down", Path::new(event.name()), io::Error::from(error)))
 }
 
-/// The event of a record, and what the one before it had led to, where that is known.
-pub(super) fn from_json(text: &str) -> Result<(Event, Option<Asked>), serde_json::Error> {
-    Ok((serde_json::from_str(text)?, serde_json::from_str::<Beside>(text)?.before))
+/// The event of a record, and what stands beside it.
+pub(super) fn from_json(text: &str) -> Result<(Event, Beside), serde_json::Error> {
+    Ok((serde_json::from_str(text)?, serde_json::from_str(text)?))
 }
