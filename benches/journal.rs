@@ -1,4 +1,4 @@
-//! What the journal costs a run: the same run of 200 events, in which a model that answers at once has a file written in every turn, with
+//! What the journal costs a run: the same run of 199 events, in which a model that answers at once has a file written in every turn, with
 //! what is kept on a disk and in memory. Each event is written, and before each model call and each change all is synced; what a
 //! disk takes for that is the difference. Prints. A folder as argument is the place on a disk; else it is the one for temporary files.
 
@@ -14,8 +14,8 @@ use fledge::tool::Mask;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Turns with a call; each has two events, beside the four of the beginning and the end.
-const TURNS: usize = 98;
+/// Turns with a call; each has three events, beside the four of the beginning and the end.
+const TURNS: usize = 65;
 /// Runs in each place, of which the median counts.
 const RUNS: usize = 9;
 
@@ -28,7 +28,7 @@ fn main() {
         println!("{}: {:.1?}, at best {:.1?}", place.display(), times[RUNS / 2], times[0]);
         times[RUNS / 2]
     });
-    println!("the disk adds {:.1?} to a run of 200 events", on_disk.saturating_sub(in_memory));
+    println!("the disk adds {:.1?} to a run of {} events", on_disk.saturating_sub(in_memory), 3 * TURNS + 4);
 }
 
 /// How long a run takes whose state is kept in this place.
@@ -61,6 +61,6 @@ async fn run(place: &Path) -> Duration {
     let took = start.elapsed();
     let store = Store::open(state.path(), &workspace).unwrap();
     assert_eq!(store.runs(&Filter::default()).unwrap().len(), 1);
-    assert_eq!(store.events(&result.run, 0).unwrap().count(), 2 * TURNS + 4);
+    assert_eq!(store.events(&result.run, 0).unwrap().count(), 3 * TURNS + 4);
     took
 }
