@@ -4,12 +4,13 @@ use super::display::{Display, closing};
 use super::failure::Failure;
 use super::{hear_out, no_output, paint, print_json, signals};
 use crate::config::{self, Environment};
-use crate::driver::{Agent, RunError, Settings, Stop};
+use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
 use crate::run::TaskResult;
 use crate::task::Task;
 use crate::verdict::Reason;
 use anyhow::{Context, anyhow};
+use clap::Args;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,22 @@ pub(super) enum Work {
     Task(Box<Task>, Option<String>),
     /// To go on with a run.
     Resume(RunId),
+    /// The same, or to end it where nobody ever can: another one is started then.
+    ResumeOrEnd(RunId),
+}
+
+/// What every verb takes that has an agent work.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct VoiceArguments {
+    /// Print events as JSON, one a line, to standard output
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
 }
 
 /// How it is told of.
@@ -31,7 +48,8 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn new(json: bool, quiet: bool, ni: bool, set: &config::Settings, environment: &Environment) -> Self {
+    pub(super) fn new(arguments: VoiceArguments, set: &config::Settings, environment: &Environment) -> Self {
+        let VoiceArguments { json, quiet, ni } = arguments;
         let is_live = !(ni || set.non_interactive) && paint::can_draw(environment);
         Self { json, quiet, is_live }
     }
@@ -64,10 +82,12 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
             agent.run_task(*task).await
         }
         Work::Resume(run) => agent.resume(&run).await,
+        Work::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
     };
     let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
         Ok(result) => result.clone(),
+        Err(RunError::GateLost { .. }) => return Err(begin_failure(ended)),
         Err(error) => match error.result() {
             Some(result) => result.clone(),
             None => return Err(begin_failure(ended)),
@@ -86,15 +106,18 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
 
 fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
     let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
-    let is_ours = !matches!(ended, Err(RunError::NotResumed(_)));
+    let hint = match &ended {
+        Err(RunError::NotResumed(ResumeFault::Gate { .. })) => {
+            Some("start it again with `fledge run`; with --resume-or-start that also ends this one")
+        }
+        Err(RunError::NotResumed(_) | RunError::GateLost { .. }) => None,
+        Ok(_) | Err(_) => Some("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge"),
+    };
     let failure = ended.err().map_or_else(
         || Failure::own(anyhow!("the run ended without a result")),
         |error| Failure::because(reason, error),
     );
-    if is_ours {
-        return failure.hint("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge");
-    }
-    failure
+    hint.into_iter().fold(failure, Failure::hint)
 }
 
 /// The last lines: how it ended, and the summary.
