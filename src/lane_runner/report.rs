@@ -1,7 +1,7 @@
 //! What came of a step, in the words of a verdict. Pure.
 
 use super::{Tried, explain};
-use crate::duration::show_duration;
+use crate::duration::{milliseconds, show_duration};
 use crate::lane::{Lane, Step};
 use crate::process::End;
 use crate::verdict::{StepReport, StepStatus, TestCounts};
@@ -86,7 +86,7 @@ pub(super) fn ended(
         tries: *tries,
         exit_code: if let End::Exited(code) = ended.end { Some(code) } else { None },
         signal: if let End::Signalled(signal) = ended.end { Some(signal) } else { None },
-        duration_ms: before.duration_ms.saturating_add(u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX)),
+        duration_ms: before.duration_ms.saturating_add(milliseconds(ended.duration)),
         log: was_started.then(|| log.to_string_lossy().into_owned()),
         excerpt: match explain::is_explained(status) {
             true => explain::from_ends(&ended.output),

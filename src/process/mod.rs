@@ -24,7 +24,7 @@ pub use open_files::room_for;
 pub use pace::Pace;
 pub use private::keep_private;
 pub use signals::unblock_signals;
-pub use text::{clean, shorten};
+pub use text::{clean, is_invisible, shorten};
 pub use variables::Variables;
 
 use crate::limits::CANCEL_GRACE;

@@ -4,8 +4,10 @@
 
 use super::super::live::{Live, clock};
 use super::super::paint::{self, Tone};
+use super::super::signals::STOPPING;
 use super::super::steps::{self, Story, Told};
 use super::log;
+use crate::duration::milliseconds;
 use crate::process::Stopwatch;
 use crate::report::lane::github;
 use crate::report::seconds;
@@ -109,7 +111,7 @@ impl Screen {
             News::Tick => self.sign_of_life(),
             News::Interrupted if self.running.is_empty() => {}
             News::Interrupted => {
-                paint::line(&[(Tone::Warn, "stopping; Ctrl-C again kills at once")]);
+                paint::line(&[(Tone::Warn, STOPPING)]);
                 self.story.interrupted();
             }
             News::Text(text) => paint::log(&text),
@@ -165,8 +167,9 @@ impl Screen {
         if self.look.live.is_wanted() || self.running.is_empty() || self.quiet.read() < self.look.silence {
             return;
         }
-        let one =
-            |(step, since): &(String, Stopwatch)| format!("{} ({})", paint::one_line(step), clock(millis(*since)));
+        let one = |(step, since): &(String, Stopwatch)| {
+            format!("{} ({})", paint::one_line(step), clock(milliseconds(since.read())))
+        };
         let all: Vec<String> = self.running.iter().map(one).collect();
         paint::line(&[(Tone::Faint, format!("  still running: {}", all.join(", ")))]);
         self.story.interrupted();
@@ -208,8 +211,4 @@ fn say_if_unread<T>(read: std::io::Result<T>) {
     if let Err(error) = read {
         paint::line(&[(Tone::Warn, format!("    the log cannot be read: {error}"))]);
     }
-}
-
-fn millis(since: Stopwatch) -> u64 {
-    u64::try_from(since.read().as_millis()).unwrap_or(u64::MAX)
 }

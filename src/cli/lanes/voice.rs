@@ -8,7 +8,7 @@ use super::files::{Files, Place, in_place};
 use super::screen::{Ending, Look, News, OutputOf, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
-use crate::duration::parse_duration;
+use crate::duration::{milliseconds, parse_duration};
 use crate::lane::Lane;
 use crate::lane_runner::{LaneOutcome, LaneRuling, Listen};
 use crate::process::Pace;
@@ -163,7 +163,7 @@ impl Voice {
         stop: &Stop,
     ) -> Result<u8, Failure> {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let duration_ms = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = milliseconds(outcome.duration);
         let passed = code == 0;
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
