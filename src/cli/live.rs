@@ -86,7 +86,11 @@ impl Live {
     /// It is over. Its line goes with the next drawing.
     pub(super) fn end(self, what: &str) {
         if self.is_wanted {
-            lock(&WORK).all.retain(|doing| doing.what != what);
+            let mut work = lock(&WORK);
+            // The first of that name: it may have begun again by now.
+            if let Some(at) = work.all.iter().position(|doing| doing.what == what) {
+                work.all.remove(at);
+            }
         }
     }
 
