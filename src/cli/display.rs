@@ -2,6 +2,7 @@
 
 use super::live::Live;
 use super::paint::{self, Tone};
+use super::signals::STOPPING;
 use super::steps::{self, Line, Story, Told};
 use crate::chat::Detail;
 use crate::driver::Briefing;
@@ -100,6 +101,14 @@ impl Display {
             | AgentEvent::Subagent { .. }
             | AgentEvent::Usage(_) => {}
         }
+    }
+
+    /// A person wants to stop. What goes on does so for a moment, and keeps its live line.
+    pub(super) fn stopping(&mut self) {
+        if std::mem::take(&mut self.is_mid_line) {
+            paint::line::<&str>(&[]);
+        }
+        paint::line(&[(Tone::Warn, STOPPING)]);
     }
 
     fn state(&mut self, state: StateName) {

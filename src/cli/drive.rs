@@ -8,10 +8,11 @@ use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
 use crate::run::TaskResult;
 use crate::task::Task;
-use crate::verdict::Reason;
+use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What the agent is to do.
@@ -59,7 +60,7 @@ impl Voice {
 ///
 /// # Errors
 /// When it could not be begun, or standard output not be written.
-pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
+pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
@@ -68,21 +69,29 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
         let unwritten = unwritten.clone();
         agent.on_record(move |record| {
             if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
-                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                lock(&unwritten).get_or_insert(error);
             }
         });
     }
+    let display = Arc::new(Mutex::new(Display::new(voice.is_live)));
     if !voice.quiet {
-        let mut display = Display::new(voice.is_live);
-        agent.on_record(move |record| display.show(&record.event));
+        let display = display.clone();
+        agent.on_record(move |record| lock(&display).show(&record.event));
     }
-    let ended = match work {
-        Work::Task(task, key) => {
-            agent = agent.with_run_key(key);
-            agent.run_task(*task).await
+    if let Work::Task(_, key) = &mut work {
+        agent = agent.with_run_key(key.take());
+    }
+    let work = async {
+        match work {
+            Work::Task(task, _) => agent.run_task(*task).await,
+            Work::Resume(run) => agent.resume(&run).await,
+            Work::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
         }
-        Work::Resume(run) => agent.resume(&run).await,
-        Work::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = work => ended,
+        never = hint(&stop, voice, display) => match never {},
     };
     let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
@@ -94,7 +103,7 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
         },
     };
     let mut code = result.exit_code;
-    let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let unwritten = lock(&unwritten).take();
     let closing = tokio::task::spawn_blocking(move || close(&result, voice.quiet));
     was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
     if !was_heard && code == 0 {
@@ -102,6 +111,19 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
     }
     drop(listening);
     unwritten.map_or(Ok(code), |error| Err(no_output(error)))
+}
+
+/// Tells a person who wants to stop what a second wish would do. Never ends.
+async fn hint(stop: &Stop, voice: Voice, display: Arc<Mutex<Display>>) -> Infallible {
+    stop.token().cancelled().await;
+    if stop.cause() == StopCause::Interrupt && !voice.quiet {
+        let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).stopping()).await;
+    }
+    std::future::pending().await
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
