@@ -36,6 +36,15 @@ pub(super) struct Ready {
     pub(super) host: Arc<ToolHost>,
 }
 
+/// Why a run cannot go on.
+#[derive(Debug)]
+pub(super) enum Unready {
+    /// What was kept of the gate is not there as it was written, and never will be.
+    GateLost(String),
+    /// Anything else.
+    NotNow(String),
+}
+
 impl Hands {
     pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir) -> Self {
         Self { settings, task, run_dir, ready: Arc::default() }
@@ -193,10 +202,17 @@ impl Hands {
         let has_one = |result: &TaskResult| run.state() == StateName::Idle && !result.run.as_str().is_empty();
         match run.result().filter(has_one) {
             Some(result) if !report::says(&self.run_dir, &result) => {
-                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)
+                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)?;
+                self.remember(&result);
+                Ok(())
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Keeps what later runs may want to know of this one.
+    pub(super) fn remember(&self, result: &TaskResult) {
+        memory::keep(result, &self.task, &self.settings);
     }
 
     fn write_report(&self, run: &Run) -> Result<(), String> {

@@ -4,7 +4,7 @@
 use super::briefing::{Briefing, PlanFault, chain, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
-use super::perform::{Hands, Ready};
+use super::perform::{Hands, Ready, Unready};
 use super::{Settings, memory};
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate};
@@ -16,6 +16,7 @@ use crate::task::{Baseline, Expect, GateChoice, Task};
 use crate::tool::{HostError, HostSettings, ToolHost};
 use crate::verdict::{Reason, Ruling, StepProgress};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -58,17 +59,22 @@ impl Hands {
         gate_file: &str,
         changes: &[FileChange],
         stop: &CancellationToken,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unready> {
         let path = self.run_dir.gate();
-        let bytes = fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let bytes = fs::read(&path).map_err(|error| {
+            let why = format!("{} cannot be read: {error}", path.display());
+            if error.kind() == ErrorKind::NotFound { Unready::GateLost(why) } else { Unready::NotNow(why) }
+        })?;
         if sha256(&bytes) != gate_file {
-            return Err(format!("{} is not what was written", path.display()));
+            return Err(Unready::GateLost(format!("{} is not what was written", path.display())));
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
-        let gate = gate.map_err(|fault| format!("{}: {}", path.display(), chain(&fault)))?;
-        let ground = Ground::make(&self.settings, stop).await.map_err(|fault| fault.message)?;
-        ground.trees.resume(gate.base(), stop).await.map_err(|fault| chain(&fault))?;
-        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir).map_err(|error| chain(&error))?;
+        let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
+        let ground = Ground::make(&self.settings, stop).await.map_err(|fault| Unready::NotNow(fault.message))?;
+        let resumed = ground.trees.resume(gate.base(), stop).await;
+        resumed.map_err(|fault| Unready::NotNow(chain(&fault)))?;
+        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir);
+        let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
         host.recall(changes);
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });

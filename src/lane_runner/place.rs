@@ -15,7 +15,7 @@ pub(super) fn leads_out(room: &Room, path: impl AsRef<Path>) -> bool {
 /// Why a step cannot run in its folder: links lead it out of the project; or it is not there, and whoever starts a step behind a wall sees
 /// other folders.
 pub(super) fn unfit(room: &Room, step: &Step) -> Option<String> {
-    let dir = step.dir.as_deref().unwrap_or(".");
+    let dir = step.dir.as_deref()?;
     let place = room.root.join(dir);
     let why = match () {
         () if leads_out(room, dir) => "leads out of the project",
