@@ -188,23 +188,6 @@ impl Trees {
         Err(unbuilt())
     }
 
-    /// Takes a tree that was exported into a folder as it stands there now: its own files, and with `new` also those that were not in it and
-    /// are not ignored; not what is in `except`.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn retake(
-        &self,
-        tree: &TreeId,
-        folder: &Path,
-        new: bool,
-        except: &[String],
-        stop: &CancellationToken,
-    ) -> Result<TreeId, TreesFault> {
-        let _ = (tree, folder, new, except, stop);
-        Err(unbuilt())
-    }
-
     /// Makes files of the workspace what they are in the tree, each one whole or not at all: all of them, or those at and below these
     /// paths. What is ignored stays. Gives the tree of the workspace before, in which nothing is lost; [`Trees::keep`] it.
     ///
