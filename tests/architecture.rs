@@ -51,7 +51,15 @@ const DOORS: &[(&str, &[&str])] = &[
     ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),
     (
         "spawn_blocking",
-        &["cli/drive.rs", "driver/perform.rs", "gate/mod.rs", "lane_runner/explain.rs", "tool/host.rs", "watch/mod.rs"],
+        &[
+            "cli/drive.rs",
+            "driver/perform.rs",
+            "gate/mod.rs",
+            "lane_runner/explain.rs",
+            "tool/host.rs",
+            "watch/mod.rs",
+            "workspace/trees/mod.rs",
+        ],
     ),
     ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
     ("SystemTime::now", &[]),
@@ -154,10 +162,10 @@ fn every_dangerous_verb_has_its_rooms() {
 /// What writes by itself where what is kept is written. The rooms of these have fail points, or write what is no part of a run.
 const WRITERS: &[(&str, &[&str])] = &[
     ("OpenOptions", &["store/files.rs", "store/lock.rs", "store/schema.rs"]),
-    ("tempfile", &["store/files.rs"]),
-    ("fs::write", &[]),
-    ("fs::rename", &["store/prune.rs"]),
-    ("File::create", &[]),
+    ("tempfile", &["store/files.rs", "workspace/trees/"]),
+    ("fs::write", &["gate/base.rs", "gate/planted.rs"]),
+    ("fs::rename", &["gate/base.rs", "store/prune.rs"]),
+    ("File::create", &["workspace/trees/ground.rs"]),
     ("rustix::fs::renameat", &["workspace/jail/folder.rs"]),
 ];
 

@@ -47,9 +47,8 @@ impl Ground {
         run: &RunId,
         stop: &CancellationToken,
     ) -> Result<(TreeId, Vec<String>), PlanFault> {
-        let env: Variables = settings.env.clone().into();
         let take = async {
-            self.trees.freeze_ignores(&env, stop).await?;
+            self.trees.freeze_ignores(&settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
             let paths = self.trees.entries(&tree, stop).await?.into_iter().map(|entry| entry.path).collect();

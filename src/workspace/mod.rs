@@ -1,6 +1,7 @@
 //! The directory that the agent may change: files by way of [`jail`], and which of them it may not change.
 
 mod changes;
+pub mod delivery;
 pub mod jail;
 pub mod pattern;
 mod protection;

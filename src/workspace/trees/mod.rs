@@ -1,21 +1,55 @@
 //! States of the workspace as git trees: taken, compared, exported and put back by a git directory of our own, which no agent can
 //! write. It reads no configuration, hook, attribute or ignored list but its own and the workspace's `.gitignore` files.
 
+mod export;
 mod fault;
+pub(in crate::workspace) mod git;
+mod ground;
+mod ignores;
+mod listing;
+mod look;
+pub(in crate::workspace) mod names;
 mod oddity;
+mod restore;
+mod retake;
+mod take;
 
 pub use fault::TreesFault;
+pub(in crate::workspace) use listing::entries_of;
 pub use oddity::{Oddity, Oddness};
+pub(in crate::workspace) use take::tree_of;
 
 use crate::id::TreeId;
-use crate::process::Variables;
+use git::Git;
+use ground::Scratch;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use take::State;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+
+/// Git's mode of a symbolic link.
+pub const LINK: u32 = 0o120_000;
+/// Git's mode of a repository inside.
+pub const REPOSITORY: u32 = 0o160_000;
+/// The most bytes that a file of a tree may have.
+pub const MOST_BYTES: u64 = 200_000_000;
 
 /// The states of one workspace, for one run. Clones share the index; whoever takes waits for who is taking.
 #[derive(Debug, Clone)]
-pub struct Trees {}
+pub struct Trees(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    git_dir: PathBuf,
+    root: PathBuf,
+    /// The search path in which git is.
+    path: String,
+    git: Git,
+    scratch: Scratch,
+    state: Mutex<State>,
+}
 
 /// A state of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,8 +119,20 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`] when there is no git that is new enough, or either folder cannot be used.
     pub async fn open(git_dir: &Path, root: &Path, path: &str, stop: &CancellationToken) -> Result<Self, TreesFault> {
-        let _ = (git_dir, root, path, stop);
-        Err(unbuilt())
+        let opened = |path: &Path| path.canonicalize().map_err(TreesFault::io("open", path));
+        let root = opened(root)?;
+        std::fs::create_dir_all(git_dir).map_err(TreesFault::io("make", git_dir))?;
+        let git_dir = opened(git_dir)?;
+        if git_dir.starts_with(&root) {
+            return Err(TreesFault::Inside { path: git_dir });
+        }
+        ground::prepare(&git_dir)?;
+        let scratch = Scratch::make(&git_dir)?;
+        ground::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
+        let git = Git::own(&git_dir, &root, scratch.path(), path);
+        git.is_new_enough(stop).await?;
+        let state = Mutex::default();
+        Ok(Self(Arc::new(Inner { git_dir, root, path: path.to_owned(), git, scratch, state })))
     }
 
     /// Makes what is ignored outside of the workspace's `.gitignore` files what it is for the user now: the exclude file of their
@@ -95,9 +141,11 @@ impl Trees {
     ///
     /// # Errors
     /// [`TreesFault`]; a workspace in no repository is none.
-    pub async fn freeze_ignores(&self, env: &Variables, stop: &CancellationToken) -> Result<(), TreesFault> {
-        let _ = (env, stop);
-        Err(unbuilt())
+    pub async fn freeze_ignores(&self, env: &[(String, String)], stop: &CancellationToken) -> Result<(), TreesFault> {
+        let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
+        ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
+        self.0.state.lock().await.tracked = frozen.tracked;
+        Ok(())
     }
 
     /// Takes the workspace as it stands: the first one is the base, what is taken later is compared with it. What is in the base stays
@@ -106,8 +154,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`], with the path of a file that is too large.
     pub async fn take(&self, stop: &CancellationToken) -> Result<Taken, TreesFault> {
-        let _ = stop;
-        Err(unbuilt())
+        self.0.take(stop).await
     }
 
     /// For a run that is taken up again: the base is this one, which it took then.
@@ -115,8 +162,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`] when it is not kept here any more.
     pub async fn resume(&self, base: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
-        let _ = (base, stop);
-        Err(unbuilt())
+        self.0.resume(base, stop).await
     }
 
     /// What differs, sorted by path.
@@ -129,8 +175,7 @@ impl Trees {
         to: &TreeId,
         stop: &CancellationToken,
     ) -> Result<Vec<TreeChange>, TreesFault> {
-        let _ = (from, to, stop);
-        Err(unbuilt())
+        self.0.changes(from, to, stop).await
     }
 
     /// All files of a tree, sorted by path.
@@ -138,8 +183,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`].
     pub async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
-        let _ = (tree, stop);
-        Err(unbuilt())
+        self.0.entries(tree, true, stop).await
     }
 
     /// The bytes of a file, or the target of a link; `None` when the tree has none of that path.
@@ -153,8 +197,7 @@ impl Trees {
         limit: u64,
         stop: &CancellationToken,
     ) -> Result<Option<Vec<u8>>, TreesFault> {
-        let _ = (tree, path, limit, stop);
-        Err(unbuilt())
+        self.0.read(tree, path, limit, stop).await
     }
 
     /// A tree with these paths as in `base`, and without those that `base` does not have. A folder means all in it.
@@ -168,8 +211,7 @@ impl Trees {
         paths: &[String],
         stop: &CancellationToken,
     ) -> Result<TreeId, TreesFault> {
-        let _ = (tree, base, paths, stop);
-        Err(unbuilt())
+        self.0.with_paths_of(tree, base, paths, stop).await
     }
 
     /// Writes a tree into a folder that is empty or not there yet. A file, or a folder with its names, that is as in `base` gets the
@@ -184,8 +226,23 @@ impl Trees {
         into: &Path,
         stop: &CancellationToken,
     ) -> Result<(), TreesFault> {
-        let _ = (tree, base, into, stop);
-        Err(unbuilt())
+        self.0.export(tree, base, into, stop).await
+    }
+
+    /// Takes a tree that was exported into a folder as it stands there now: its own files, and with `new` also those that were not in it and
+    /// are not ignored. What is in `except` is left out of it.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn retake(
+        &self,
+        tree: &TreeId,
+        folder: &Path,
+        new: bool,
+        except: &[String],
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        self.0.retake(tree, folder, new, except, stop).await
     }
 
     /// Makes files of the workspace what they are in the tree, each one whole or not at all: all of them, or those at and below these
@@ -199,8 +256,7 @@ impl Trees {
         paths: Option<&[String]>,
         stop: &CancellationToken,
     ) -> Result<TreeId, TreesFault> {
-        let _ = (tree, paths, stop);
-        Err(unbuilt())
+        self.0.put_back(tree, paths, stop).await
     }
 
     /// What differs, for people or for programs; cut after `limit` bytes.
@@ -215,8 +271,7 @@ impl Trees {
         limit: usize,
         stop: &CancellationToken,
     ) -> Result<Vec<u8>, TreesFault> {
-        let _ = (from, to, form, limit, stop);
-        Err(unbuilt())
+        self.0.diff(from, to, form, limit, stop).await
     }
 
     /// Keeps a tree, and what it is made of, under a name (`RUN/base`). A name that is taken is moved.
@@ -224,8 +279,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`].
     pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
-        let _ = (name, tree, stop);
-        Err(unbuilt())
+        self.0.git.ask(&["update-ref", &kept(name)?, tree.as_str()], stop).await.map(drop)
     }
 
     /// Keeps no longer what is named this, or `PREFIX/…`.
@@ -233,11 +287,54 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`].
     pub async fn forget(&self, prefix: &str, stop: &CancellationToken) -> Result<(), TreesFault> {
-        let _ = (prefix, stop);
-        Err(unbuilt())
+        let all = self.0.git.ask(&["for-each-ref", "--format=delete %(refname)", &kept(prefix)?], stop).await?;
+        self.0.git.tell(&["update-ref", "--stdin"], &all, stop).await.map(drop)
     }
 }
 
-fn unbuilt() -> TreesFault {
-    TreesFault::Git { verb: "…".into(), said: "this is not built yet".into() }
+/// What the delivery of a tree needs.
+impl Trees {
+    pub(in crate::workspace) fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    pub(in crate::workspace) fn scratch(&self) -> &Path {
+        self.0.scratch.path()
+    }
+
+    pub(in crate::workspace) fn own_git(&self) -> &Git {
+        &self.0.git
+    }
+
+    pub(in crate::workspace) async fn blobs<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Vec<u8>>, TreesFault> {
+        self.0.blobs(ids, stop).await
+    }
 }
+
+impl Inner {
+    /// Works on files without keeping anybody else from working.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, TreesFault> + Send + 'static,
+    ) -> Result<T, TreesFault> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(TreesFault::io("work in", &self.root)(error.into())))
+    }
+}
+
+/// The reference that keeps a tree of this name.
+fn kept(name: &str) -> Result<String, TreesFault> {
+    let is_plain =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let is_name = name.split('/').all(is_plain);
+    if is_name { Ok(format!("refs/kept/{name}")) } else { Err(TreesFault::Name { name: name.to_owned() }) }
+}
+
+#[cfg(test)]
+mod room_tests;
+#[cfg(test)]
+mod tests;
