@@ -9,6 +9,7 @@ use super::{block_on, no_output, paint, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
 use crate::driver::{PlanFault, Settings, prepare, terms};
 use crate::limits::{Limits, MAX_SOURCE};
+use crate::process::wall::WallChoice;
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, GateChoice, ParamValues, Task};
@@ -57,6 +58,12 @@ pub(super) struct RunArguments {
     /// Never prompt and never draw live lines
     #[arg(long)]
     ni: bool,
+    /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
+    #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
+    sandbox: Option<WallChoice>,
+    /// Whether the agent reaches the network: deny or allow
+    #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
+    network: Option<String>,
     /// Recall nothing of earlier runs, and leave nothing for later ones
     #[arg(long)]
     no_memory: bool,
@@ -72,6 +79,11 @@ pub(super) struct RunArguments {
     /// The folder that the agent works in
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
+}
+
+/// Which wall is wanted.
+fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
+    WallChoice::parse(name).ok_or("it is one of auto, required, off")
 }
 
 /// A name that is no other one's by its form.
@@ -266,6 +278,9 @@ fn settings(
         earlier: None,
         memory: (!arguments.no_memory).then(|| memory_terms(set)),
         secrets: secrets(environment, set),
+        wall: arguments.sandbox.unwrap_or(set.sandbox),
+        network: arguments.network.as_ref().map_or(set.network, |word| word == "allow"),
+        helper: environment.program().map(Path::to_owned),
     }
 }
 

@@ -72,6 +72,8 @@ pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> 
         rules,
         gate_digest: gate.as_ref().filter(|_| has_gate).map(|gate| gate.digest.clone()).unwrap_or_default(),
         gate_file: String::new(), // once it is kept
+        sandbox: None,            // once it stands
+        network: false,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
         notes,
     };

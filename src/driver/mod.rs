@@ -10,6 +10,7 @@ mod briefing;
 mod bus;
 mod drive;
 mod earlier;
+mod enclosure;
 mod failure;
 mod fold;
 mod inbox;
@@ -37,6 +38,7 @@ pub(crate) use watcher::Watcher;
 
 use crate::id::RunId;
 use crate::limits::Limits;
+use crate::process::wall::WallChoice;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;
@@ -81,6 +83,12 @@ pub struct Settings {
     pub memory: Option<MemoryTerms>,
     /// What no memory has in it.
     pub secrets: Mask,
+    /// Which wall stands around the agent.
+    pub wall: WallChoice,
+    /// Whether the agent reaches the network from behind it.
+    pub network: bool,
+    /// The fledge program, which a wall needs; `None`: only without a wall.
+    pub helper: Option<PathBuf>,
 }
 
 /// Runs tasks, one at a time.
@@ -176,6 +184,7 @@ impl Agent {
         if AssertUnwindSafe(drive.go(beginning)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
+        drive.leave().await;
         // A run that was cancelled before its start never heard its name.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());

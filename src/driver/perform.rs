@@ -2,12 +2,13 @@
 
 use super::briefing::{Briefing, chain, prepare};
 use super::inbox::{Inbox, Outbox};
-use super::{Settings, interrupted, memory, report};
+use super::{Settings, enclosure, interrupted, memory, report};
 use crate::chat::{FileChange, ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::moment::Moment;
+use crate::process::wall::Wall;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
 use crate::store::{RunDir, StoreError, sha256, write_whole};
@@ -89,8 +90,16 @@ impl Hands {
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 
+    /// Ends what tools run in.
+    pub(super) async fn close(&self) {
+        if let Some(ready) = self.ready.get() {
+            ready.host.close().await;
+        }
+    }
+
     /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
-    pub(super) fn make_ready(&self, gate_file: &str, changes: &[FileChange]) -> Result<(), String> {
+    pub(super) async fn make_ready(&self, gate_file: &str, changes: &[FileChange]) -> Result<(), String> {
+        let wall = enclosure::raise(&self.settings).await.map_err(|fault| fault.message)?;
         let path = self.run_dir.gate();
         let bytes = std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         if sha256(&bytes) != gate_file {
@@ -98,7 +107,8 @@ impl Hands {
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
         let gate = gate.map_err(|fault| format!("{}: {}", path.display(), chain(&fault)))?;
-        let host = tool_host(&self.task, &self.settings, Some(&gate), &self.run_dir).map_err(|error| chain(&error))?;
+        let host = tool_host(&self.task, &self.settings, Some(&gate), &self.run_dir, wall);
+        let host = host.map_err(|error| chain(&error))?;
         host.recall(changes);
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let _first = self.ready.set(Ready { gate, host: Arc::new(host) });
@@ -108,14 +118,18 @@ impl Hands {
     fn plan(&self, call: CallId, inbox: &mut Inbox) {
         let (settings, task, run_dir, ready) =
             (self.settings.clone(), self.task.clone(), self.run_dir.clone(), self.ready.clone());
-        let work = move || -> Event {
-            let failed = |reason, message| Event::PlanFailed { call, reason, message };
+        let failed = move |reason, message| Event::PlanFailed { call, reason, message };
+        let asked = self.settings.clone();
+        let raised = async move { enclosure::raise(&asked).await };
+        let work = move |wall: Wall| -> Event {
             let Briefing { mut plan, gate } = match prepare(&task, &settings) {
                 Ok(briefing) => briefing,
                 Err(fault) => return failed(fault.reason, fault.message),
             };
-            let host = match tool_host(&task, &settings, gate.as_deref(), &run_dir) {
+            enclosure::note(&settings, &wall, &mut plan);
+            let host = match tool_host(&task, &settings, gate.as_deref(), &run_dir, wall) {
                 Ok(host) => Arc::new(host),
+                Err(error @ HostError::HelperInside { .. }) => return failed(Reason::NoSandbox, chain(&error)),
                 Err(error) => return failed(Reason::PlanFailed, chain(&error)),
             };
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
@@ -131,7 +145,13 @@ impl Hands {
         };
         let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
         let panicked = lost.clone();
-        inbox.start("plan", async move { tokio::task::spawn_blocking(work).await.unwrap_or(lost) }, panicked);
+        let effect = async move {
+            match raised.await {
+                Ok(wall) => tokio::task::spawn_blocking(move || work(wall)).await.unwrap_or(lost),
+                Err(fault) => failed(fault.reason, fault.message),
+            }
+        };
+        inbox.start("plan", effect, panicked);
     }
 
     fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
@@ -191,7 +211,8 @@ impl Hands {
 
     fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
         let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
-        let Some(gate) = self.ready.get().and_then(|ready| ready.gate.clone()) else {
+        let ready = self.ready.get().and_then(|ready| Some((ready.gate.clone()?, ready.host.clone())));
+        let Some((gate, host)) = ready else {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
@@ -210,6 +231,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
+            host.close().await; // nobody is left who could change what is judged
             finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
         inbox.start("gate", effect, finished(could_not_judge("the gate panicked")));
@@ -275,7 +297,13 @@ fn could_not_judge(why: &str) -> Verdict {
     }
 }
 
-fn tool_host(task: &Task, settings: &Settings, gate: Option<&Gate>, run: &RunDir) -> Result<ToolHost, HostError> {
+fn tool_host(
+    task: &Task,
+    settings: &Settings,
+    gate: Option<&Gate>,
+    run: &RunDir,
+    wall: Wall,
+) -> Result<ToolHost, HostError> {
     let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
     let host = HostSettings {
         root: settings.workspace.clone(),
@@ -287,5 +315,5 @@ fn tool_host(task: &Task, settings: &Settings, gate: Option<&Gate>, run: &RunDir
         max_result: crate::limits::MAX_RESULT,
         shell_timeout: crate::limits::SHELL_TIMEOUT,
     };
-    ToolHost::with_memory(host, memory::shelf(settings, Some(run.run())))
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, run))
 }

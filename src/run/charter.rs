@@ -3,6 +3,7 @@
 use crate::chat::{Message, ToolSpec};
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_RETRIES};
+use crate::process::wall::WallKind;
 use crate::task::OnTamper;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,12 @@ pub struct Plan {
     /// The ids of what was recalled of earlier runs into the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,
+    /// The wall around the agent; `None` where an older program planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<WallKind>,
+    /// Whether the agent reaches the network from behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

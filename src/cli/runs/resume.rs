@@ -114,7 +114,7 @@ pub(super) fn settings(
     models: Vec<Arc<dyn Provider>>,
     terms: Terms,
 ) -> Settings {
-    let Terms { task: _, protect, reports, jobs, earlier, memory } = terms;
+    let Terms { task: _, protect, reports, jobs, earlier, memory, wall, network } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
@@ -126,6 +126,9 @@ pub(super) fn settings(
         earlier,
         memory,
         secrets: secrets(environment, place.set),
+        wall,
+        network,
+        helper: environment.program().map(Path::to_owned),
     }
 }
 

@@ -109,6 +109,13 @@ const NEEDED: [&str; 5] = [
 ];
 
 impl Holes {
+    /// Those of a program that works in a folder: it writes there, but not what git keeps, nor what this program looks for there.
+    pub fn of_workspace(root: &Path) -> Self {
+        let mut read_only = vec![root.join(".git"), root.join(".fledge")];
+        read_only.extend(git_elsewhere(root));
+        Self { writable: vec![root.into()], read_only, ..Self::default() }
+    }
+
     /// All rules, those for outer paths first. The folders of the search path can be read, those of toolchains, and `helper`.
     pub(super) fn rules(&self, env: &Variables, helper: &Path) -> Vec<Rule> {
         let mut rules: Vec<Rule> = Vec::new();
@@ -149,6 +156,26 @@ impl Holes {
         rules.retain(|_| last.next().unwrap_or(true));
         rules
     }
+}
+
+/// What git keeps of a folder that is a linked worktree, and the repository around one that is not its top.
+fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let own = root.join(".git");
+    let line = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
+    if own.is_file()
+        && let Some(text) = line(&own)
+        && let Some(folder) = text.strip_prefix("gitdir: ")
+    {
+        let folder = root.join(folder);
+        found.extend(line(&folder.join("commondir")).map(|common| folder.join(common)));
+        found.push(folder);
+    }
+    if !own.exists() {
+        found.extend(root.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned));
+    }
+    found.retain(|path| path.parent().is_some() && path.exists());
+    found
 }
 
 /// The path without links on the way to it, and itself none where it exists.
