@@ -8,7 +8,7 @@ use crate::fail_point::reach;
 use crate::gate::{Gate, Site};
 use crate::id::CallId;
 use crate::moment::Moment;
-use crate::process::wall::Wall;
+use crate::process::wall::{Wall, WallKind};
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
 use crate::store::{RunDir, StoreError, sha256, write_whole};
@@ -98,8 +98,17 @@ impl Hands {
     }
 
     /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
-    pub(super) async fn make_ready(&self, gate_file: &str, changes: &[FileChange]) -> Result<(), String> {
+    pub(super) async fn make_ready(
+        &self,
+        gate_file: &str,
+        sandbox: Option<WallKind>,
+        changes: &[FileChange],
+    ) -> Result<(), String> {
         let wall = enclosure::raise(&self.settings).await.map_err(|fault| fault.message)?;
+        // The result says of the whole run which wall stood.
+        if let Some(then) = sandbox.filter(|then| *then != wall.kind()) {
+            return Err(format!("it was begun in the sandbox {}, and here stands {}", then.name(), wall.kind().name()));
+        }
         let path = self.run_dir.gate();
         let bytes = std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         if sha256(&bytes) != gate_file {

@@ -116,7 +116,7 @@ impl Agent {
         let hands = Hands::new(self.settings.clone(), Arc::new(terms.task), journal.folder());
         if matches!(state, StateName::Executing | StateName::Verifying) {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
-            let ready = hands.make_ready(gate_file, &folded.changes).await;
+            let ready = hands.make_ready(gate_file, folded.sandbox, &folded.changes).await;
             ready.map_err(|why| ResumeFault::Gate { run: run.clone(), why })?;
         }
         if state == StateName::Idle {

@@ -190,3 +190,48 @@ fn whole(path: &Path) -> PathBuf {
 pub(super) fn over<'r>(rules: &'r [Rule], path: &Path) -> Option<&'r Rule> {
     rules.iter().rfind(|rule| path.starts_with(&rule.at))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deeper_rule_holds_and_of_two_for_one_path_what_the_caller_says() {
+        let holes = Holes {
+            writable: vec!["/home/u/w".into(), "/root".into()],
+            read_only: vec!["/home/u/w/.git".into()],
+            home: Some("/home/u".into()),
+            ..Holes::default()
+        };
+        let env = Variables::new([("PATH".to_owned(), "/home/u/w/bin:/home/u/bin:bin".to_owned())]);
+        let rules = holes.rules(&env, Path::new("/home/u/.cargo/bin/fledge"));
+        let sight = |path: &str| over(&rules, Path::new(path)).map(|rule| rule.sight);
+        for (path, expected) in [
+            ("/usr/bin", None),
+            ("/home/other", Some(Sight::Empty)),
+            ("/home/u/diary", Some(Sight::Empty)),
+            ("/home/u/.cargo/registry", Some(Sight::ReadOnly)),
+            ("/home/u/.cargo/credentials.toml", Some(Sight::Masked)),
+            ("/home/u/bin/tool", Some(Sight::ReadOnly)),
+            ("/home/u/w/a", Some(Sight::Writable)),
+            ("/home/u/w/bin/tool", Some(Sight::Writable)),
+            ("/home/u/w/.git/config", Some(Sight::ReadOnly)),
+            ("/root/x", Some(Sight::Writable)),
+        ] {
+            assert_eq!(sight(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn of_a_linked_worktree_what_git_keeps_elsewhere_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, kept] = ["tree", "main/.git/worktrees/tree"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir_all(&kept).unwrap();
+        std::fs::write(own.join(".git"), format!("gitdir: {}\n", kept.display())).unwrap();
+        std::fs::write(kept.join("commondir"), "../..\n").unwrap();
+        let holes = Holes::of_workspace(&own);
+        let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
+        assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+    }
+}
