@@ -43,7 +43,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("rustix::process", &["process/"]),
     ("std::process::exit", &["cli/"]),
     ("std::process::abort", &["fail_point.rs"]),
-    ("std::env", &["config/layers.rs", "fail_point.rs"]),
+    ("std::env", &["config/layers.rs", "fail_point.rs", "process/wall/seccomp.rs"]),
     ("std::thread::spawn", &[]),
     ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs"]),
     ("tokio::spawn", &[]),
@@ -72,7 +72,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("eprintln!", &["cli/"]),
     ("print!", &["cli/"]),
     ("eprint!", &["cli/"]),
-    ("std::io::stdout", &["cli/"]),
+    ("std::io::stdout", &["cli/", "process/dialogue.rs"]),
     ("std::io::stderr", &["cli/"]),
     ("anstream", &["cli/"]),
 ];

@@ -11,6 +11,7 @@ use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, re
 use crate::driver::{PlanFault, RunError, Settings, prepare, terms};
 use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
+use crate::process::wall::WallChoice;
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, GateChoice, ParamValues, Task};
@@ -55,6 +56,12 @@ pub(super) struct RunArguments {
     holdout: Option<PathBuf>,
     #[command(flatten)]
     voice: VoiceArguments,
+    /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
+    #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
+    sandbox: Option<WallChoice>,
+    /// Whether the agent reaches the network: deny or allow
+    #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
+    network: Option<String>,
     /// Recall nothing of earlier runs, and leave nothing for later ones
     #[arg(long)]
     no_memory: bool,
@@ -70,6 +77,11 @@ pub(super) struct RunArguments {
     /// The folder that the agent works in
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
+}
+
+/// Which wall is wanted.
+fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
+    WallChoice::parse(name).ok_or("it is one of auto, required, off")
 }
 
 /// A name that is no other one's by its form.
@@ -276,9 +288,9 @@ fn settings(
         secrets: secrets(environment, set),
         holdout: arguments.holdout.clone(),
         baseline: set.baseline.unwrap_or_default(),
-        wall: crate::process::wall::WallChoice::Auto,
-        network: false,
-        helper: std::env::current_exe().ok(),
+        wall: arguments.sandbox.unwrap_or(set.sandbox),
+        network: arguments.network.as_ref().map_or(set.network, |word| word == "allow"),
+        helper: environment.program().map(Path::to_owned),
     }
 }
 
@@ -289,7 +301,8 @@ fn reports(arguments: &RunArguments) -> Vec<PathBuf> {
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
 fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let briefing = prepare(task, &settings, &TreeId::empty(), &[]).map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
+    let briefing = prepare(task, &settings, &TreeId::empty(), &[])
+        .map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({

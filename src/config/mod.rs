@@ -11,6 +11,7 @@ pub use layers::Environment;
 pub use model::{ModelChoice, ModelSettings, ProviderKind, Secret, auto_model, resolve_model};
 
 use crate::limits::MAX_SOURCE;
+use crate::process::wall::WallChoice;
 use crate::task::Baseline;
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
@@ -30,6 +31,10 @@ pub struct Settings {
     pub baseline: Option<Baseline>,
     /// How long what runs leave in memory lives.
     pub ephemeral_ttl: Option<Duration>,
+    /// Which wall stands around agents.
+    pub sandbox: WallChoice,
+    /// Whether agents reach the network.
+    pub network: bool,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
 }
@@ -124,6 +129,8 @@ fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Re
     settings.models.extend(layer.models);
     settings.protect.extend(layer.protect);
     settings.baseline = layer.baseline.or(settings.baseline);
+    settings.sandbox = layer.sandbox.unwrap_or(settings.sandbox);
+    settings.network = layer.network.unwrap_or(settings.network);
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     Ok(())
 }

@@ -267,6 +267,11 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Ends what tools run in: when this returns, nothing of the agent is alive.
+    pub(super) async fn leave(&self) {
+        self.hands.close().await;
+    }
+
     fn moment(&self) -> Moment {
         self.since.plus(self.started.elapsed())
     }

@@ -6,6 +6,7 @@ use super::replay::Difference;
 use crate::chat::FileChange;
 use crate::id::CallId;
 use crate::moment::Moment;
+use crate::process::wall::WallKind;
 use crate::run::{Action, AgentEvent, Event, Run};
 use crate::store::Record;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub(super) struct Folded {
     pub(super) asked: Option<Asked>,
     /// The digest of what was kept of the gate, once planning was over.
     pub(super) gate_file: Option<String>,
+    /// The wall that stood around the agent, where that was written down.
+    pub(super) sandbox: Option<WallKind>,
     /// What file tools did, in order.
     pub(super) changes: Vec<FileChange>,
     /// What a watcher should hear who comes late: how it began, and how it ended.
@@ -86,6 +89,7 @@ impl Folded {
         }
         if let Event::PlanReady { plan, .. } = event {
             self.gate_file = Some(plan.gate_file.clone());
+            self.sandbox = plan.sandbox;
         }
         if let Event::ToolFinished { outcome, .. } = event {
             self.changes.extend(outcome.change.clone());

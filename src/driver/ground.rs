@@ -1,17 +1,15 @@
 //! What a run stands on: the wall around everything that it starts, and the trees of its workspace. Made in Planning, and again when a
 //! run is taken up.
 
-use super::Settings;
 use super::briefing::{PlanFault, chain};
+use super::{Settings, enclosure};
 use crate::gate::Site;
 use crate::id::{RunId, TreeId};
-use crate::process::Variables;
-use crate::process::wall::{NoWall, Wall};
+use crate::process::wall::Wall;
 use crate::store::{RunDir, project_dir};
 use crate::task::{Baseline, Task};
 use crate::verdict::Reason;
 use crate::workspace::trees::{Trees, TreesFault};
-use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 /// What a run stands on.
@@ -32,9 +30,8 @@ impl Ground {
     /// # Errors
     /// When there is no wall where one is wanted, or no git.
     pub(super) async fn make(settings: &Settings, stop: &CancellationToken) -> Result<Self, PlanFault> {
-        let env: Variables = settings.env.clone().into();
-        let path = env.get("PATH").unwrap_or_default();
-        let wall = Wall::raise(settings.wall, settings.helper.as_deref(), path).await.map_err(no_wall)?;
+        let wall = enclosure::raise(settings).await?;
+        let path = enclosure::variable(settings, "PATH");
         let git_dir = project_dir(&settings.state_dir, &settings.workspace).join("trees.git");
         let trees = Trees::open(&git_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
         Ok(Self { wall, trees })
@@ -63,7 +60,7 @@ impl Ground {
             root: settings.workspace.clone(),
             trees: self.trees.clone(),
             wall: self.wall.clone(),
-            hidden: hidden(settings),
+            hidden: enclosure::hidden(settings),
             env: settings.env.clone(),
             logs: run.logs(),
             rooms: run.path().join("rooms"),
@@ -79,16 +76,6 @@ impl Ground {
 /// When the base of a task is judged.
 pub(super) fn baseline(settings: &Settings, task: &Task) -> Baseline {
     task.baseline.unwrap_or(settings.baseline)
-}
-
-/// What no agent sees, and no lane that it knows.
-pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
-    let holdout = settings.holdout.iter().filter_map(|folder| folder.canonicalize().ok());
-    [settings.state_dir.clone()].into_iter().chain(holdout).collect()
-}
-
-fn no_wall(fault: NoWall) -> PlanFault {
-    PlanFault { reason: Reason::NoSandbox, message: format!("{fault}\n  {}", fault.mend) }
 }
 
 fn no_trees(fault: TreesFault) -> PlanFault {

@@ -10,6 +10,7 @@ mod briefing;
 mod bus;
 mod drive;
 mod earlier;
+mod enclosure;
 mod failure;
 mod fold;
 mod ground;
@@ -39,10 +40,11 @@ pub(crate) use watcher::Watcher;
 
 use crate::id::RunId;
 use crate::limits::Limits;
+use crate::process::wall::WallChoice;
+use crate::process::wall::WallChoice;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;
-use crate::process::wall::WallChoice;
 use crate::task::{Baseline, GateChoice, Task};
 use crate::tool::Mask;
 use bus::Bus;
@@ -88,11 +90,11 @@ pub struct Settings {
     pub holdout: Option<PathBuf>,
     /// When the base is judged, where the task does not say.
     pub baseline: Baseline,
-    /// Which wall stands around what runs start.
+    /// Which wall stands around the agent.
     pub wall: WallChoice,
-    /// Whether agents reach the network.
+    /// Whether the agent reaches the network from behind it.
     pub network: bool,
-    /// The fledge program itself, which a wall needs.
+    /// The fledge program, which a wall needs; `None`: only without a wall.
     pub helper: Option<PathBuf>,
 }
 
@@ -189,6 +191,7 @@ impl Agent {
         if AssertUnwindSafe(drive.go(beginning)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
+        drive.leave().await;
         // A run that was cancelled before its start never heard its name.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());

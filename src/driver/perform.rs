@@ -100,6 +100,13 @@ impl Hands {
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 
+    /// Ends what tools run in.
+    pub(super) async fn close(&self) {
+        if let Some(ready) = self.ready.get() {
+            ready.host.close().await;
+        }
+    }
+
     fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
         let failed =
             move |message: &str| Event::ModelFailed { call, error: ModelError::new(ModelFault::BadRequest, message) };
@@ -157,7 +164,8 @@ impl Hands {
 
     fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
         let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
-        let Some((ready, gate)) = self.ready.get().and_then(|ready| Some((ready, ready.gate.clone()?))) else {
+        let ready = self.ready.get().and_then(|ready| Some((ready, ready.gate.clone()?, ready.host.clone())));
+        let Some((ready, gate, host)) = ready else {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
@@ -169,6 +177,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
+            host.close().await; // nobody is left who could change what is judged
             finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
         inbox.start("gate", effect, finished(could_not_judge("the gate panicked")));

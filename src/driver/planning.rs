@@ -5,11 +5,12 @@ use super::briefing::{Briefing, PlanFault, chain, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
-use super::{Settings, memory};
+use super::{Settings, enclosure, memory};
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate};
 use crate::id::CallId;
 use crate::lane::Lane;
+use crate::process::wall::{Wall, WallKind};
 use crate::run::{Event, Plan};
 use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
@@ -57,6 +58,7 @@ impl Hands {
     pub(super) async fn make_ready(
         &self,
         gate_file: &str,
+        sandbox: Option<WallKind>,
         changes: &[FileChange],
         stop: &CancellationToken,
     ) -> Result<(), Unready> {
@@ -71,9 +73,14 @@ impl Hands {
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
         let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
         let ground = Ground::make(&self.settings, stop).await.map_err(|fault| Unready::NotNow(fault.message))?;
+        // The result says of the whole run which wall stood.
+        if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
+            let (then, now) = (then.name(), ground.wall.kind().name());
+            return Err(Unready::NotNow(format!("it was begun in the sandbox {then}, and here stands {now}")));
+        }
         let resumed = ground.trees.resume(gate.base(), stop).await;
         resumed.map_err(|fault| Unready::NotNow(chain(&fault)))?;
-        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir);
+        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, ground.wall.clone());
         let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
         host.recall(changes);
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
@@ -87,10 +94,16 @@ impl Planner {
         let ground = Ground::make(&self.settings, &self.stop).await?;
         let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
+        let wall = ground.wall.clone();
         let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths)?;
-            let failed = |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
-            let host = tool_host(&task, &settings, &gate, &run_dir).map_err(|error| failed(&error))?;
+            let failed =
+                |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
+            enclosure::note(&settings, &wall, &mut plan);
+            let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
+                HostError::HelperInside { .. } => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
+                error => failed(&error),
+            })?;
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
             let kept = gate.keep();
             plan.gate_file = sha256(&kept);
@@ -110,8 +123,11 @@ impl Planner {
 
     /// Judges the base where that is wanted; a task that expects something else of it ends here, for nothing.
     async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
-                let rests_on_it = |lane: &Lane| {
-            !lane.cache.is_empty() || !lane.setup.is_empty() || lane.canary.is_some() || lane.steps.iter().any(|step| step.junit.is_some())
+        let rests_on_it = |lane: &Lane| {
+            !lane.cache.is_empty()
+                || !lane.setup.is_empty()
+                || lane.canary.is_some()
+                || lane.steps.iter().any(|step| step.junit.is_some())
         };
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
@@ -127,7 +143,8 @@ impl Planner {
             let event = Event::GateProgress { call: self.call, progress };
             if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
         };
-        let (ruling, feedback) = gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
+        let (ruling, feedback) =
+            gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet = |wish: &str| PlanFault {
             reason: Reason::BadInput,
@@ -139,7 +156,8 @@ impl Planner {
             (wish, _) => {
                 plan.base_passes = Some(ruling == Ruling::Passed);
                 if (self.task.is_fix || wish == Some(Expect::Failing))
-                    && let Some(Block::Text { text }) = plan.messages.last_mut().and_then(|last| last.content.last_mut())
+                    && let Some(Block::Text { text }) =
+                        plan.messages.last_mut().and_then(|last| last.content.last_mut())
                 {
                     text.push_str(&format!("\n\nWhat the checks say of it now:\n{feedback}"));
                 }
@@ -171,17 +189,16 @@ fn keep_ignored(lanes: &[Lane], workspace: &Path, folder: &Path, notes: &mut Vec
     }
 }
 
-fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir) -> Result<ToolHost, HostError> {
-    let rules = gate.seal.protection().rules();
+fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir, wall: Wall) -> Result<ToolHost, HostError> {
     let host = HostSettings {
         root: settings.workspace.clone(),
         outputs_dir: run.outputs(),
-        protected: rules.cloned().collect(),
+        protected: gate.seal.protection().rules().cloned().collect(),
         allow_edit: task.allow_edit.clone(),
         files: task.files.clone(),
         env: settings.env.clone(),
         max_result: crate::limits::MAX_RESULT,
         shell_timeout: crate::limits::SHELL_TIMEOUT,
     };
-    ToolHost::with_memory(host, memory::shelf(settings, Some(run.run())))
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, run))
 }

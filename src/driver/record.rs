@@ -2,6 +2,7 @@
 
 use super::earlier::Earlier;
 use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
+use crate::process::wall::WallChoice;
 use crate::run::{Action, Charter, Event, TaskResult};
 use crate::store::{Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, sha256};
 use crate::task::Task;
@@ -65,6 +66,15 @@ pub struct Terms {
     /// How it remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryTerms>,
+    /// The folder with the lanes that only the gate knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<PathBuf>,
+    /// Which wall was asked for.
+    #[serde(default)]
+    pub wall: WallChoice,
+    /// Whether the agent reaches the network.
+    #[serde(default)]
+    pub network: bool,
 }
 
 /// What the machine asked for after an event, as the record after it keeps it: enough to see that it is the same again.
@@ -175,11 +185,21 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, jobs, earlier, memory, .. } = settings.clone();
+    let Settings { protect, reports, jobs, earlier, memory, wall, network, holdout, .. } = settings.clone();
     // The run may be taken up from another folder, and what is named relative to the task lies where it lay.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
-    let terms = Terms { task: Task { source, ..task.clone() }, protect, reports, jobs, earlier, memory };
+    let terms = Terms {
+        task: Task { source, ..task.clone() },
+        protect,
+        reports,
+        jobs,
+        earlier,
+        memory,
+        wall,
+        network,
+        holdout,
+    };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })

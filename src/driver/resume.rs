@@ -140,7 +140,7 @@ impl Agent {
         let mut lost = None;
         if matches!(state, StateName::Executing | StateName::Verifying) {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
-            lost = match hands.make_ready(gate_file, &folded.changes, self.stop.token()).await {
+            lost = match hands.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
                 Ok(()) => None,
                 Err(Unready::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
                 Err(Unready::GateLost(why)) => return Err(ResumeFault::Gate { run: run.clone(), why }.into()),

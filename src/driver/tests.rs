@@ -38,6 +38,9 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),
+        wall: crate::process::wall::WallChoice::Off,
+        network: false,
+        helper: None,
         jobs: 1,
     })
 }

@@ -63,7 +63,9 @@ pub enum BaseFault {
     #[error(transparent)]
     Canary(#[from] CanaryFault),
     /// A planted failure is not seen on the base, so it would never be.
-    #[error("lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for")]
+    #[error(
+        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for"
+    )]
     Unseen(String),
     /// Somebody asked for a stop.
     #[error("stopped while the base was judged")]
@@ -159,7 +161,10 @@ pub(super) async fn judge(
         let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
         return Ok(base);
     }
-    let making = bases.join(format!("making-{}", store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()));
+    let making = bases.join(format!(
+        "making-{}",
+        store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()
+    ));
     clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
     let mut base = Base {
         version: VERSION,
@@ -314,7 +319,8 @@ fn each_line(log: &Path, mut take: impl FnMut(&str)) {
 /// Removes judged bases that nobody has used for long, but for the newest.
 fn forget_old(caches: &Path) {
     let entries = fs::read_dir(caches).into_iter().flatten().flatten();
-    let dated = entries.filter_map(|entry| Some((fs::metadata(entry.path().join(USED)).ok()?.modified().ok()?, entry.path())));
+    let dated =
+        entries.filter_map(|entry| Some((fs::metadata(entry.path().join(USED)).ok()?.modified().ok()?, entry.path())));
     let mut dated: Vec<_> = dated.collect();
     dated.sort();
     dated.reverse();

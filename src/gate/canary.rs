@@ -32,14 +32,16 @@ pub(super) fn plant(
     let planted = |path: String, text: String| Plant { path, text, mark: mark.clone(), step: None };
     match canary {
         Canary::Pytest => {
-            let is_test = |name: &str| name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py"));
+            let is_test =
+                |name: &str| name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py"));
             let folder = beside(paths, is_test).unwrap_or_default();
             let text = format!("def test_{mark}():\n    raise AssertionError(\"planted: {mark}\")\n");
             Ok(planted(format!("{folder}test_{mark}.py"), text))
         }
         Canary::CargoTest => {
             let is_manifest = |path: &&String| path.rsplit('/').next() == Some("Cargo.toml");
-            let is_package = |path: &&String| read(path).is_some_and(|text| text.lines().any(|line| line.trim() == "[package]"));
+            let is_package =
+                |path: &&String| read(path).is_some_and(|text| text.lines().any(|line| line.trim() == "[package]"));
             let manifest = shallowest(paths.iter().filter(is_manifest).filter(is_package));
             let folder = folder_of(manifest.ok_or("there is no Cargo.toml of a package on the base")?);
             let text = format!("#[test]\nfn {mark}() {{\n    panic!(\"planted: {mark}\");\n}}\n");
@@ -96,7 +98,9 @@ pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, says_mark: 
 fn is_script_test(name: &str) -> bool {
     let stem = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
     let stem = stem.iter().find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
-    stem.is_some_and(|stem| stem.ends_with(".test") || stem.ends_with(".spec") || stem.ends_with("_test") || stem == "test")
+    stem.is_some_and(|stem| {
+        stem.ends_with(".test") || stem.ends_with(".spec") || stem.ends_with("_test") || stem == "test"
+    })
 }
 
 /// The folder, with a `/` at its end, of the test that lies nearest to the root.
@@ -120,7 +124,8 @@ mod tests {
     fn planted(canary: Canary, paths: &[&str]) -> Result<(String, String), String> {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         let read = |path: &str| {
-            let text = if path.ends_with(".go") { "// about\npackage calc // why\n" } else { "[package]\nname = \"a\"\n" };
+            let text =
+                if path.ends_with(".go") { "// about\npackage calc // why\n" } else { "[package]\nname = \"a\"\n" };
             (path != "Cargo.toml").then(|| text.to_owned())
         };
         plant(&canary, &paths, "a1", read).map(|plant| (plant.path, plant.text))
@@ -129,9 +134,17 @@ mod tests {
     #[test]
     fn it_is_planted_where_the_runner_looks_for_tests() {
         for (canary, paths, place) in [
-            (Canary::Pytest, &["a.py", "tests/unit/test_b.py", "tests/test_a.py"][..], "tests/test_fledge_canary_a1.py"),
+            (
+                Canary::Pytest,
+                &["a.py", "tests/unit/test_b.py", "tests/test_a.py"][..],
+                "tests/test_fledge_canary_a1.py",
+            ),
             (Canary::Pytest, &["a.py"], "test_fledge_canary_a1.py"),
-            (Canary::CargoTest, &["Cargo.toml", "crates/b/Cargo.toml", "crates/a/Cargo.toml"], "crates/a/tests/fledge_canary_a1.rs"),
+            (
+                Canary::CargoTest,
+                &["Cargo.toml", "crates/b/Cargo.toml", "crates/a/Cargo.toml"],
+                "crates/a/tests/fledge_canary_a1.rs",
+            ),
             (Canary::GoTest, &["main.go", "calc/calc_test.go"], "calc/fledge_canary_a1_test.go"),
             (Canary::NodeTest, &["js/sum.test.js", "js/sum.js"], "js/fledge_canary_a1.test.mjs"),
             (Canary::Jest, &["src/__tests__/x.js", "src/a.spec.tsx"], "src/fledge_canary_a1.test.js"),
@@ -139,7 +152,10 @@ mod tests {
             assert_eq!(planted(canary, paths).unwrap().0, place);
         }
         assert!(planted(Canary::GoTest, &["main.go"]).unwrap().1.starts_with("package calc\n"));
-        assert_eq!(planted(Canary::CargoTest, &["Cargo.toml"]).unwrap_err(), "there is no Cargo.toml of a package on the base");
+        assert_eq!(
+            planted(Canary::CargoTest, &["Cargo.toml"]).unwrap_err(),
+            "there is no Cargo.toml of a package on the base"
+        );
     }
 
     #[test]

@@ -136,7 +136,10 @@ impl CleanRoom {
         holes.home = home.clone();
         if site.wall.kind() == WallKind::Bubblewrap {
             holes.mounts.push(Mount { from: files.clone(), at: at.clone(), writable: true });
-            let kept = wanted.kept.iter().filter(|path| files.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_symlink()));
+            let kept = wanted
+                .kept
+                .iter()
+                .filter(|path| files.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_symlink()));
             let kept = kept.map(|path| Mount { from: files.join(path), at: at.join(path), writable: false });
             holes.mounts.extend(kept);
         } else {
@@ -234,7 +237,9 @@ pub(super) fn clear(folder: &Path) -> io::Result<()> {
     if gone(fs::remove_dir_all(folder)).is_ok() {
         return Ok(());
     }
-    for entry in WalkDir::new(folder).follow_links(false).into_iter().flatten().filter(|entry| entry.file_type().is_dir()) {
+    for entry in
+        WalkDir::new(folder).follow_links(false).into_iter().flatten().filter(|entry| entry.file_type().is_dir())
+    {
         let _removing_will_say = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
     }
     gone(fs::remove_dir_all(folder))

@@ -2,13 +2,13 @@
 //! here, before a cent is spent.
 
 use super::Gate;
-use super::policy::Policy;
 use super::detection::{self, look_if_no_lanes};
 use super::pages::{LANES, TOML, astray, book};
+use super::policy::Policy;
 use super::protected::protection;
 use super::seal::Seal;
-use crate::lane::detect::DETECTED_LANE;
 use crate::id::TreeId;
+use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{self, Lane, LaneFault, Remark, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};

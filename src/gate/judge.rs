@@ -140,7 +140,9 @@ impl Sitting<'_> {
     fn in_caches(&self, changes: &[TreeChange]) -> Vec<Finding> {
         let caches: Vec<&str> = self.gate.lanes.iter().flat_map(|lane| &lane.cache).map(String::as_str).collect();
         let is_in = |path: &str| {
-            caches.iter().any(|cache| path.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+            caches
+                .iter()
+                .any(|cache| path.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
         };
         let within = changes.iter().filter(|change| is_in(&change.path));
         let finding = |change: &TreeChange| Finding {
@@ -183,7 +185,8 @@ impl Sitting<'_> {
             return Ok((self.run_in(lane, self.site.in_place(logs), on_step).await, None));
         }
         let caches = self.caches(lane).await?;
-        let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: self.gate.policy.kept() };
+        let wanted =
+            Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: self.gate.policy.kept() };
         let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
         let outcome = self.run_in(lane, room.room(self.site, logs), on_step).await;
         let after = self.site.trees.retake(tree, &room.files(), lane.writes, &lane.cache, self.stop).await?;

@@ -114,7 +114,8 @@ impl Gate {
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Result<(Ruling, String), BaseFault> {
-        let judged = self.judged.get_or_try_init(|| async { base::judge(self, site, stop, on_step).await.map(Arc::new) });
+        let judged =
+            self.judged.get_or_try_init(|| async { base::judge(self, site, stop, on_step).await.map(Arc::new) });
         let judged = judged.await?;
         Ok((judged.ruling, judged.feedback.clone()))
     }

@@ -84,12 +84,7 @@ pub(super) async fn is_seen(
     Ok(outcome.steps.iter().any(|step| canary::is_seen(&plant, &step.step, step.status, names_it(step))))
 }
 
-async fn plant(
-    gate: &Gate,
-    site: &Site,
-    lane: &Lane,
-    stop: &CancellationToken,
-) -> Result<Option<Plant>, CanaryFault> {
+async fn plant(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Option<Plant>, CanaryFault> {
     let Some(canary) = &lane.canary else { return Ok(None) };
     let (trees, base) = (&site.trees, gate.base());
     let paths: Vec<String> = trees.entries(base, stop).await?.into_iter().map(|entry| entry.path).collect();

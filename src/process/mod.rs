@@ -6,6 +6,7 @@
 
 mod capture;
 mod census;
+mod dialogue;
 mod group;
 mod guard;
 mod log;
@@ -20,6 +21,7 @@ mod variables;
 pub mod wall;
 
 pub use capture::Captured;
+pub use dialogue::{Dialogue, Lines};
 pub use group::{close, kill_everything};
 pub use mark::unforeseen;
 pub use open_files::room_for;
@@ -168,6 +170,7 @@ impl Ended {
 }
 
 /// The program itself, and what tells of its end.
+#[derive(Debug)]
 struct Leader {
     pid: Pid,
     /// Comes when any child of this process has ended.
@@ -266,7 +269,7 @@ fn start<'a>(
     };
     let (reader, output) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
-    let group = Group::start(Program { path: program, args, dir, variables: env, output })
+    let group = Group::start(Program { path: program, args, dir, variables: env, input: None, output })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
     Ok((leader, group, Output::new(reader, log, pace, on_output)))

@@ -7,7 +7,7 @@ use super::variables::Variables;
 use process_wrap::std::{CommandWrap, ProcessSession};
 use rustix::process::Pid;
 use std::fs::File;
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -19,6 +19,8 @@ pub(super) struct Program<'a> {
     pub(super) args: &'a [String],
     pub(super) dir: &'a Path,
     pub(super) variables: &'a Variables,
+    /// What it reads, if anything.
+    pub(super) input: Option<PipeReader>,
     /// Where it writes.
     pub(super) output: PipeWriter,
 }
@@ -27,7 +29,7 @@ impl Program<'_> {
     /// Starts it with the number of its step in its environment. One that leads a session has no terminal.
     pub(super) fn start(self, number: u64, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
-        if !in_session && self.path.contains('/') && self.starts_here() {
+        if !in_session && self.input.is_none() && self.path.contains('/') && self.starts_here() {
             return self.start_here(number);
         }
         self.start_anywhere(number, in_session)
@@ -80,7 +82,7 @@ impl Program<'_> {
         let mut command = CommandWrap::with_new(self.path, |command| {
             command.args(self.args).current_dir(self.dir).env_clear().envs(self.variables.pairs());
             command.env(mark::VARIABLE, number.to_string());
-            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+            command.stdin(self.input.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
         });
         if in_session {
             command.wrap(ProcessSession);

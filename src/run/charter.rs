@@ -3,6 +3,7 @@
 use crate::chat::{Message, ToolSpec};
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_RETRIES};
+use crate::process::wall::WallKind;
 use crate::task::OnTamper;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,12 @@ pub struct Plan {
     /// Whether the gate passes on the base, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_passes: Option<bool>,
+    /// The wall around the agent; `None` where an older program planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<WallKind>,
+    /// Whether the agent reaches the network from behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

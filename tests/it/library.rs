@@ -29,6 +29,9 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),
+        wall: fledge::process::wall::WallChoice::Off,
+        network: false,
+        helper: None,
     };
     (place, Agent::new(settings))
 }

@@ -116,7 +116,7 @@ pub(super) fn settings(
     models: Vec<Arc<dyn Provider>>,
     terms: Terms,
 ) -> Settings {
-    let Terms { task: _, protect, reports, jobs, earlier, memory } = terms;
+    let Terms { task: _, protect, reports, jobs, earlier, memory, wall, network, holdout } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
@@ -128,11 +128,11 @@ pub(super) fn settings(
         earlier,
         memory,
         secrets: secrets(environment, place.set),
-        holdout: None, // its lanes are in the frozen gate
+        holdout,
         baseline: place.set.baseline.unwrap_or_default(),
-        wall: crate::process::wall::WallChoice::Auto,
-        network: false,
-        helper: std::env::current_exe().ok(),
+        wall,
+        network,
+        helper: environment.program().map(Path::to_owned),
     }
 }
 

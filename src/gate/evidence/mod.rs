@@ -124,7 +124,8 @@ mod tests {
         let base = report("<testcase classname='m' name='a'/><testcase classname='m' name='b'/>");
         let less = report("<testcase classname='m' name='a'/><testcase name='c'/><testcase name='d'/>");
         assert_eq!(shortfalls(base.clone(), less), ["verify/test: tests of the base did not run: m b"]);
-        let skipped = report("<testcase classname='m' name='a'/><testcase classname='m' name='b'><skipped/></testcase>");
+        let skipped =
+            report("<testcase classname='m' name='a'/><testcase classname='m' name='b'><skipped/></testcase>");
         assert_eq!(shortfalls(base.clone(), skipped), ["verify/test: tests of the base did not run: m b"]);
         let more = report("<testcase classname='m' name='b'/><testcase classname='m' name='a'/><testcase name='new'/>");
         assert_eq!(shortfalls(base, more), [""; 0]);
@@ -139,18 +140,21 @@ mod tests {
     #[test]
     fn a_parametrized_test_of_one_name_must_run_as_often() {
         let base = report("<testcase name='a'/><testcase name='a'/>");
-        assert_eq!(
-            shortfalls(base, report("<testcase name='a'/>")),
-            ["verify/test: tests of the base did not run: a"]
-        );
+        assert_eq!(shortfalls(base, report("<testcase name='a'/>")), ["verify/test: tests of the base did not run: a"]);
     }
 
     #[test]
     fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
         let base = printed("running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored;");
         let one = printed("running 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored;");
-        assert_eq!(shortfalls(base.clone(), one.clone()), ["verify/test: fewer tests ran than on the base: 1, there 2"]);
-        assert_eq!(shortfalls(base.clone(), printed("")), ["verify/test: fewer tests ran than on the base: 0, there 2"]);
+        assert_eq!(
+            shortfalls(base.clone(), one.clone()),
+            ["verify/test: fewer tests ran than on the base: 1, there 2"]
+        );
+        assert_eq!(
+            shortfalls(base.clone(), printed("")),
+            ["verify/test: fewer tests ran than on the base: 0, there 2"]
+        );
         assert_eq!(shortfalls(one, base), [""; 0]);
         assert_eq!(shortfalls(printed(""), printed("")), [""; 0]);
     }

@@ -43,7 +43,8 @@ const RUNNERS: [fn(&str) -> Option<u64>; 7] = [libtest, nextest, pytest, unittes
 
 /// `running 3 tests`, of Rust's test programs.
 fn is_libtest_start(line: &str) -> bool {
-    let count = line.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
+    let count =
+        line.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
     count.is_some_and(|count| count.parse::<u64>().is_ok())
 }
 
@@ -135,9 +136,15 @@ mod tests {
     #[test]
     fn other_lines_count_nothing() {
         let mut printed = Printed::default();
-        for line in
-            ["no tests ran in 0.01s", "I passed in math", "built in 3s", "# pass", "Tests are fun", "5 passing cars", ""]
-        {
+        for line in [
+            "no tests ran in 0.01s",
+            "I passed in math",
+            "built in 3s",
+            "# pass",
+            "Tests are fun",
+            "5 passing cars",
+            "",
+        ] {
             printed.take(line);
         }
         assert_eq!((printed.ran(), printed.unfinished()), (None, 0));

@@ -34,6 +34,19 @@ const ALWAYS: [&str; 15] = [
     "/proc",
 ];
 
+/// What is not a process's own below `/proc` and can be written.
+const MACHINE: [&str; 9] = [
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/acpi",
+    "/proc/scsi",
+    "/proc/driver",
+    "/proc/mtrr",
+];
+
 /// Bubblewrap as it works here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bubblewrap {
@@ -55,6 +68,8 @@ impl Bubblewrap {
         let mut arguments = Arguments { all: Vec::new(), closed: Vec::new() };
         arguments.add(self.users);
         arguments.add(&ALWAYS);
+        // Of a fresh /proc, what is the whole machine's: root could write some of it also without rights.
+        MACHINE.iter().for_each(|at| arguments.add(&["--ro-bind-try", at, at]));
         if !holes.network {
             arguments.add(&["--unshare-net"]);
         }

@@ -109,6 +109,13 @@ const NEEDED: [&str; 5] = [
 ];
 
 impl Holes {
+    /// Those of a program that works in a folder: it writes there, but not what git keeps, nor what this program looks for there.
+    pub fn of_workspace(root: &Path) -> Self {
+        let mut read_only = vec![root.join(".git"), root.join(".fledge")];
+        read_only.extend(git_elsewhere(root));
+        Self { writable: vec![root.into()], read_only, ..Self::default() }
+    }
+
     /// All rules, those for outer paths first. The folders of the search path can be read, those of toolchains, and `helper`.
     pub(super) fn rules(&self, env: &Variables, helper: &Path) -> Vec<Rule> {
         let mut rules: Vec<Rule> = Vec::new();
@@ -151,6 +158,26 @@ impl Holes {
     }
 }
 
+/// What git keeps of a folder that is a linked worktree, and the repository around one that is not its top.
+fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let own = root.join(".git");
+    let line = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
+    if own.is_file()
+        && let Some(text) = line(&own)
+        && let Some(folder) = text.strip_prefix("gitdir: ")
+    {
+        let folder = root.join(folder);
+        found.extend(line(&folder.join("commondir")).map(|common| folder.join(common)));
+        found.push(folder);
+    }
+    if !own.exists() {
+        found.extend(root.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned));
+    }
+    found.retain(|path| path.parent().is_some() && path.exists());
+    found
+}
+
 /// The path without links on the way to it, and itself none where it exists.
 fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
@@ -162,4 +189,49 @@ fn whole(path: &Path) -> PathBuf {
 /// The rule that holds for a path.
 pub(super) fn over<'r>(rules: &'r [Rule], path: &Path) -> Option<&'r Rule> {
     rules.iter().rfind(|rule| path.starts_with(&rule.at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deeper_rule_holds_and_of_two_for_one_path_what_the_caller_says() {
+        let holes = Holes {
+            writable: vec!["/home/u/w".into(), "/root".into()],
+            read_only: vec!["/home/u/w/.git".into()],
+            home: Some("/home/u".into()),
+            ..Holes::default()
+        };
+        let env = Variables::new([("PATH".to_owned(), "/home/u/w/bin:/home/u/bin:bin".to_owned())]);
+        let rules = holes.rules(&env, Path::new("/home/u/.cargo/bin/fledge"));
+        let sight = |path: &str| over(&rules, Path::new(path)).map(|rule| rule.sight);
+        for (path, expected) in [
+            ("/usr/bin", None),
+            ("/home/other", Some(Sight::Empty)),
+            ("/home/u/diary", Some(Sight::Empty)),
+            ("/home/u/.cargo/registry", Some(Sight::ReadOnly)),
+            ("/home/u/.cargo/credentials.toml", Some(Sight::Masked)),
+            ("/home/u/bin/tool", Some(Sight::ReadOnly)),
+            ("/home/u/w/a", Some(Sight::Writable)),
+            ("/home/u/w/bin/tool", Some(Sight::Writable)),
+            ("/home/u/w/.git/config", Some(Sight::ReadOnly)),
+            ("/root/x", Some(Sight::Writable)),
+        ] {
+            assert_eq!(sight(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn of_a_linked_worktree_what_git_keeps_elsewhere_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, kept] = ["tree", "main/.git/worktrees/tree"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir_all(&kept).unwrap();
+        std::fs::write(own.join(".git"), format!("gitdir: {}\n", kept.display())).unwrap();
+        std::fs::write(kept.join("commondir"), "../..\n").unwrap();
+        let holes = Holes::of_workspace(&own);
+        let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
+        assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+    }
 }

@@ -114,6 +114,16 @@ impl Wall {
         }
     }
 
+    /// The second best one, also where the best one stands.
+    ///
+    /// # Errors
+    /// [`NoWall`] where the kernel does not know it.
+    pub async fn landlock(helper: &Path, path: &str) -> Result<Self, NoWall> {
+        probe::landlock(helper, path)
+            .await
+            .map_err(|why| NoWall { tried: vec![why], mend: "use a newer kernel".into() })
+    }
+
     /// What it is made of.
     pub fn kind(&self) -> WallKind {
         match &self.0 {

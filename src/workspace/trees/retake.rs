@@ -31,13 +31,13 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Place;
+    use super::super::tests::Project;
     use std::fs;
     use tokio_util::sync::CancellationToken;
 
     #[tokio::test]
     async fn what_has_changed_in_the_folder_is_taken_and_what_is_new_only_where_it_is_asked_for() {
-        let place = Place::new(&[("a", "1"), ("b", "2"), (".gitignore", "out\n")]);
+        let place = Project::new(&[("a", "1"), ("b", "2"), (".gitignore", "out\n")]);
         let (trees, base) = place.begin().await;
         let (stop, room) = (CancellationToken::new(), tempfile::tempdir().unwrap());
         let folder = room.path().join("room");
