@@ -41,7 +41,6 @@ pub(crate) use watcher::Watcher;
 use crate::id::RunId;
 use crate::limits::Limits;
 use crate::process::wall::WallChoice;
-use crate::process::wall::WallChoice;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;

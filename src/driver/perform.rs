@@ -3,7 +3,7 @@
 use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
-use super::{Settings, interrupted, report};
+use super::{Settings, interrupted, memory, report};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::Gate;

@@ -142,7 +142,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::freeze;
+    use crate::gate::{Definition, freeze};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -156,7 +156,12 @@ mod tests {
         fs::write(root.join("lanes/verify.yaml"), lane).unwrap();
         fs::write(root.join("specs/bytes"), [0, b'\n', 255]).unwrap();
         symlink("nowhere", root.join("specs/link")).unwrap();
-        let gate = freeze(root, &["verify".into()], &["open/**".into()], &["specs/free".into()], "/bin").unwrap();
+        let (lanes, protect) = (["verify".to_owned()], ["open/**".to_owned()]);
+        let allow_edit = ["specs/free".to_owned()];
+        let (base, path) = (TreeId::empty(), "/bin");
+        let (lanes, protect, allow_edit) = (lanes.as_slice(), protect.as_slice(), allow_edit.as_slice());
+        let from = Definition { root, lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &[] };
+        let gate = freeze(from).unwrap();
         let kept = gate.keep();
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();
         fs::remove_file(root.join("specs/bytes")).unwrap();

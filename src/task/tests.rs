@@ -60,6 +60,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         budget: Budget { turns: Some(60), tokens: Some(500_000), time_ms: Some(1_800_000) },
         expect: Some(Expect::Failing),
         baseline: Some(Baseline::Always),
+        is_fix: false,
         commit: Commit::OnSuccess,
     };
     assert_eq!(read(FULL), Ok(expected));
