@@ -4,7 +4,7 @@
 use super::Gate;
 use super::detection::{self, look_if_no_lanes};
 use super::pages::{LANES, TOML, astray, book};
-use super::protected::protection;
+use super::protected::policy;
 use super::seal::Seal;
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{Lane, LaneFault, Remark, Step};
@@ -98,12 +98,12 @@ pub fn freeze(
         can_run(root, lane, path, &lane.always_run())?;
     }
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
-    let protection = protection(&lanes, root, protect, allow_edit)?;
-    let seal = Seal::take(root, protection).map_err(GateFault::Seal)?;
+    let policy = policy(&lanes, root, protect, allow_edit)?;
+    let seal = Seal::take(root, policy.protection().clone()).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();
     notes.retain(|note| told.insert(note.clone())); // lanes of one file share what is said of it
-    Ok(Gate { lanes, digest, notes, seal: Arc::new(seal) })
+    Ok(Gate { lanes, digest, notes, policy: Arc::new(policy), seal: Arc::new(seal) })
 }
 
 /// A lane, and what is to be known about it.

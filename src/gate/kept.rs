@@ -2,17 +2,18 @@
 //! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
 
 use super::Gate;
+use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
 use crate::lane::Lane;
+use crate::workspace::ProtectedRule;
 use crate::workspace::pattern::PatternError;
-use crate::workspace::{ProtectedRule, Protection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What is kept of a gate cannot be made a gate again.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +38,11 @@ struct Head {
     lanes: Vec<Lane>,
     digest: String,
     notes: Vec<String>,
+    /// Of version 1, all that was protected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rules: Vec<ProtectedRule>,
+    #[serde(default)]
+    policy: Frozen,
     files: Vec<File>,
 }
 
@@ -82,7 +87,8 @@ impl Gate {
             lanes: self.lanes.clone(),
             digest: self.digest.clone(),
             notes: self.notes.clone(),
-            rules: self.seal.protection().rules().cloned().collect(),
+            rules: Vec::new(),
+            policy: self.policy.frozen().clone(),
             files,
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
@@ -98,7 +104,7 @@ impl Gate {
     pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawFault> {
         let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawFault::Length)?;
         let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
-        if head.schema_version != VERSION {
+        if !(1..=VERSION).contains(&head.schema_version) {
             return Err(ThawFault::Newer(head.schema_version));
         }
         let mut rest = &kept[end + 1..];
@@ -119,9 +125,12 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let protection = Protection::new(head.rules, allow_edit)?;
-        let seal = Arc::new(Seal { root: root.to_owned(), protection, files });
-        Ok(Self { lanes: head.lanes, digest: head.digest, notes: head.notes, seal })
+        let mut frozen = head.policy;
+        frozen.rules.extend(head.rules);
+        frozen.allow_edit = allow_edit.to_vec();
+        let policy = Arc::new(Policy::thaw(frozen)?);
+        let seal = Arc::new(Seal { root: root.to_owned(), protection: policy.protection().clone(), files });
+        Ok(Self { lanes: head.lanes, digest: head.digest, notes: head.notes, policy, seal })
     }
 }
 
@@ -156,6 +165,21 @@ mod tests {
         assert!(
             thawed.seal.protection().rule("specs/free").is_none() && thawed.seal.protection().rule("open/a").is_some()
         );
+        let text = String::from_utf8_lossy(&kept);
+        let rules = serde_json::to_string(&gate.policy.frozen().rules).unwrap();
+        let first = text.replacen(
+            &format!("\"policy\":{}", serde_json::to_string(gate.policy.frozen()).unwrap()),
+            &format!("\"rules\":{rules}"),
+            1,
+        );
+        let first = first.replacen("\"schema_version\":2", "\"schema_version\":1", 1);
+        let head = first.split_once('\n').unwrap().0;
+        let older = Gate::thaw(
+            &[head.as_bytes(), &kept[kept.iter().position(|byte| *byte == b'\n').unwrap()..]].concat(),
+            root,
+            &[],
+        );
+        assert!(older.unwrap().seal.protection().rule("open/a").is_some(), "version 1 is still read");
         for cut in [0, 1, kept.len() / 2, kept.len() - 1] {
             assert!(Gate::thaw(&kept[..cut], root, &[]).is_err(), "cut at {cut}");
         }

@@ -9,12 +9,14 @@ mod feedback;
 mod freeze;
 mod kept;
 mod pages;
+pub mod policy;
 mod protected;
 mod seal;
 
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use freeze::{Checked, GateFault, Listed, Loaded, can_run, check, freeze, list, load};
 pub use kept::ThawFault;
+pub use policy::Policy;
 pub use seal::{Difference, Seal};
 
 use crate::lane::{Facts, Lane, Selection};
@@ -37,6 +39,8 @@ pub struct Gate {
     pub digest: String,
     /// What is to be known about them, for people; empty when all is as the project says.
     pub notes: Vec<String>,
+    /// What may not be changed, and what of a set of changes is not allowed.
+    pub policy: Arc<Policy>,
     /// What may not be changed, as it was.
     pub seal: Arc<Seal>,
 }
