@@ -4,8 +4,7 @@
 use super::Gate;
 use super::detection::{self, look_if_no_lanes};
 use super::pages::{LANES, TOML, astray, book};
-use super::policy::Policy;
-use super::protected::protection;
+use super::protected::policy;
 use super::seal::Seal;
 use crate::id::TreeId;
 use crate::lane::detect::DETECTED_LANE;
@@ -130,15 +129,23 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
     for lane in lanes.iter().chain(&held_out) {
         can_run(root, lane, path, &lane.always_run())?;
     }
-    let frozen = serde_json::to_string(&(&lanes, &held_out)).unwrap_or_default();
-    let digest = store::sha256(frozen.as_bytes());
-    let protection = protection(&lanes, root, from.protect, from.allow_edit)?;
-    let seal = Seal::take(root, protection.clone()).map_err(GateFault::Seal)?;
+    let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
+    let policy = policy(&lanes, root, from.protect, from.allow_edit, from.paths)?;
+    let seal = Seal::take(root, policy.protection().clone()).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();
     notes.retain(|note| told.insert(note.clone())); // lanes of one file share what is said of it
-    let (policy, base) = (Policy { protection }, from.base.clone());
-    Ok(Gate { lanes, held_out, digest, notes, seal: Arc::new(seal), policy, base, judged: OnceCell::new() })
+    Ok(Gate {
+        lanes,
+        held_out,
+        digest,
+        notes,
+        kept: policy.kept(from.paths),
+        policy: Arc::new(policy),
+        seal: Arc::new(seal),
+        base: from.base.clone(),
+        judged: OnceCell::new(),
+    })
 }
 
 /// The lanes of a folder that only the gate knows.

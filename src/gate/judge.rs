@@ -6,6 +6,7 @@
 use super::base::{self, Base, Caches};
 use super::clean::{CleanRoom, Wanted};
 use super::evidence::Evidence;
+use super::policy::{Change, ChangeKind, Policy, Side};
 use super::seal::{Difference, Seal};
 use super::{Gate, Site, feedback, planted};
 use crate::id::TreeId;
@@ -15,7 +16,7 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
-use crate::workspace::trees::{Oddity, TreeChange};
+use crate::workspace::trees::{self, Oddity, TreeChange};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
@@ -111,18 +112,19 @@ impl Sitting<'_> {
         let (trees, base, stop) = (&self.site.trees, self.gate.base(), self.stop);
         let taken = trees.take(stop).await?;
         let changes = trees.changes(base, &taken.tree, stop).await?;
-        let mut contents = BTreeMap::new();
-        for change in changes.iter().filter(|change| self.gate.policy.wants_content(&change.path)) {
-            let was = trees.read(base, &change.path, MANIFEST, stop).await?;
-            let is = trees.read(&taken.tree, &change.path, MANIFEST, stop).await?;
-            contents.insert(change.path.clone(), (was, is));
+        let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
+        for path in changes.iter().map(|change| change.path.as_str()).filter(|path| Policy::reads(path)) {
+            let was = trees.read(base, path, MANIFEST, stop).await?;
+            contents.insert(path, [was, trees.read(&taken.tree, path, MANIFEST, stop).await?]);
         }
-        let mut findings = self.gate.policy.findings(&changes, &contents);
+        let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
+        let differ: Vec<Change> = changes.iter().map(changed).collect();
+        let mut findings = self.gate.policy.findings(&differ, content);
         findings.extend(taken.oddities.iter().map(odd));
         findings.extend(self.in_caches(&changes));
         findings.sort();
         findings.dedup();
-        record.notes.extend(self.gate.policy.opened(&changes));
+        record.notes.extend(self.gate.policy.notes(&differ));
         if findings.is_empty() {
             return Ok(taken.tree);
         }
@@ -185,8 +187,7 @@ impl Sitting<'_> {
             return Ok((self.run_in(lane, self.site.in_place(logs), on_step).await, None));
         }
         let caches = self.caches(lane).await?;
-        let wanted =
-            Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: self.gate.policy.kept() };
+        let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &self.gate.kept };
         let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
         let outcome = self.run_in(lane, room.room(self.site, logs), on_step).await;
         let after = self.site.trees.retake(tree, &room.files(), lane.writes, &lane.cache, self.stop).await?;
@@ -384,6 +385,17 @@ fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<Stri
     verdict.notes.push(note);
     verdict.notes.extend(left);
     verdict
+}
+
+/// A change as the policy knows it.
+fn changed(change: &TreeChange) -> Change {
+    let kind = match change.kind {
+        trees::ChangeKind::Added => ChangeKind::Added,
+        trees::ChangeKind::Modified => ChangeKind::Modified,
+        trees::ChangeKind::Removed => ChangeKind::Removed,
+        trees::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
+    };
+    Change { path: change.path.clone(), kind }
 }
 
 /// A thing in the tree that no change of files explains.

@@ -2,12 +2,11 @@
 //! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
 
 use super::Gate;
-use super::policy::Policy;
+use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::workspace::pattern::PatternError;
-use crate::workspace::{ProtectedRule, Protection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What is kept of a gate cannot be made a gate again.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +46,8 @@ struct Head {
     base: TreeId,
     digest: String,
     notes: Vec<String>,
-    rules: Vec<ProtectedRule>,
+    kept: Vec<String>,
+    policy: Frozen,
     files: Vec<File>,
 }
 
@@ -94,7 +94,8 @@ impl Gate {
             base: self.base.clone(),
             digest: self.digest.clone(),
             notes: self.notes.clone(),
-            rules: self.seal.protection().rules().cloned().collect(),
+            kept: self.kept.clone(),
+            policy: self.policy.frozen().clone(),
             files,
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
@@ -132,10 +133,11 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let protection = Protection::new(head.rules, allow_edit)?;
-        let seal = Arc::new(Seal { root: root.to_owned(), protection: protection.clone(), files });
-        let Head { lanes, held_out, base, digest, notes, .. } = head;
-        Ok(Self { lanes, held_out, digest, notes, seal, policy: Policy { protection }, base, judged: OnceCell::new() })
+        let Head { lanes, held_out, base, digest, notes, kept, policy: mut frozen, .. } = head;
+        frozen.allow_edit = allow_edit.to_vec();
+        let policy = Arc::new(Policy::thaw(frozen)?);
+        let seal = Arc::new(Seal { root: root.to_owned(), protection: policy.protection().clone(), files });
+        Ok(Self { lanes, held_out, digest, notes, kept, policy, seal, base, judged: OnceCell::new() })
     }
 }
 
@@ -175,6 +177,9 @@ mod tests {
         assert!(
             thawed.seal.protection().rule("specs/free").is_none() && thawed.seal.protection().rule("open/a").is_some()
         );
+        let older = String::from_utf8_lossy(&kept).replacen("\"schema_version\":3", "\"schema_version\":1", 1);
+        let fault = Gate::thaw(older.as_bytes(), root, &[]).unwrap_err();
+        assert_eq!(fault.to_string(), "it has version 1, and this fledge knows version 3");
         for cut in [0, 1, kept.len() / 2, kept.len() - 1] {
             assert!(Gate::thaw(&kept[..cut], root, &[]).is_err(), "cut at {cut}");
         }

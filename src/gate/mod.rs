@@ -12,7 +12,7 @@ mod judge;
 mod kept;
 mod pages;
 mod planted;
-mod policy;
+pub mod policy;
 mod protected;
 mod seal;
 
@@ -22,6 +22,7 @@ pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use freeze::{Checked, Definition, GateFault, Listed, Loaded, can_run, check, freeze, list, load};
 pub use kept::ThawFault;
 pub use planted::CanaryFault;
+pub use policy::Policy;
 pub use seal::{Difference, Seal};
 
 use crate::id::TreeId;
@@ -34,7 +35,6 @@ use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::trees::Trees;
 use base::Base;
 use judge::Sitting;
-use policy::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -51,10 +51,12 @@ pub struct Gate {
     pub digest: String,
     /// What is to be known about them, for people; empty when all is as the project says.
     pub notes: Vec<String>,
+    /// What may not be changed, and what of a set of changes is not allowed.
+    pub policy: Arc<Policy>,
     /// What may not be changed, as it was.
     pub seal: Arc<Seal>,
-    /// What may not be changed, as rules.
-    policy: Policy,
+    /// What of it stays as it is while the lanes run: files, and folders in which nothing else is.
+    kept: Vec<String>,
     /// The tree that was there before the agent.
     base: TreeId,
     /// What the lanes said of it, once they were asked.

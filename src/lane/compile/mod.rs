@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
+use terms::lesser;
 
 /// The most steps of a lane: what includes and tasks can grow to.
 const MOST_STEPS: usize = 10_000;
@@ -392,10 +393,6 @@ impl<'b> Compiler<'b> {
     fn complain(&mut self, path: &str, problem: Problem) {
         self.fault.files.entry(path.to_owned()).or_default().push(problem);
     }
-}
-
-fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::{Compiler, Scope};
 use crate::lane::Step;
 use crate::lane::draft::{Item, Named};
 use crate::yaml::{Problem, excerpt};
+use std::time::Duration;
 
 impl<'b> Compiler<'b> {
     /// The commands of `setup`, each after the one before it and only when that one has passed.
@@ -26,4 +27,9 @@ impl<'b> Compiler<'b> {
         let problem = Problem::at(named.place, format!("there is no step `{}`", excerpt(&named.name)));
         self.complain(path, problem.near(&named.name, names()));
     }
+}
+
+/// The time that is left of two: an included lane's and its step's.
+pub(super) fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
 }
