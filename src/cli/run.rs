@@ -1,13 +1,14 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
-use super::drive::{Voice, Work, drive};
+use super::drive::{Voice, VoiceArguments, Work, drive};
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
 use super::outlet::has_place;
+use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
-use super::{block_on, no_output, paint, print_data, print_json};
+use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{PlanFault, Settings, prepare, terms};
+use crate::driver::{PlanFault, RunError, Settings, prepare, terms};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::process::wall::WallChoice;
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
@@ -46,18 +47,11 @@ pub(super) struct RunArguments {
     /// A YAML file with values for parameters; --param wins
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
-    /// Print events as JSON, one a line, to standard output
-    #[arg(long)]
-    json: bool,
     /// Write the report to this file too
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
-    /// Never prompt and never draw live lines
-    #[arg(long)]
-    ni: bool,
+    #[command(flatten)]
+    voice: VoiceArguments,
     /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
     sandbox: Option<WallChoice>,
@@ -129,7 +123,7 @@ fn start_or_resume(
     settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
     place: Place<'_>,
 ) -> Result<u8, Failure> {
-    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, place.set, environment);
+    let voice = Voice::new(arguments.voice, place.set, environment);
     let mut key = arguments.run_key.clone();
     if arguments.resume_or_start || key.is_some() {
         let store = place.store()?;
@@ -156,11 +150,21 @@ fn start_or_resume(
                 let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
                 return Err(Failure::input(error).hint(hint));
             }
-            return resume(run, &reports(arguments), environment, &place, voice);
+            let resumed = resume(Work::ResumeOrEnd, run, &reports(arguments), environment, &place, voice);
+            let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else { return resumed };
+            paint::line(&[
+                (Tone::Warn, "! "),
+                (Tone::Plain, &format!("{lost}: that run is ended, and another one begins")),
+            ]);
         }
         key = key.map(|_| found.free);
     }
     block_on(drive(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))?
+}
+
+/// That a run could only be ended, since what was kept of its gate is gone.
+fn lost_gate(failure: &Failure) -> Option<&RunError> {
+    failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
 /// Whether a run stands in the way of another one of its key: one that is over and not verified does not.
@@ -312,7 +316,7 @@ fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<
         },
         "warnings": briefing.plan.notes,
     });
-    if arguments.json {
+    if arguments.voice.json {
         print_json(&plan.to_string()).map_err(no_output)?;
     } else {
         print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())

@@ -29,7 +29,7 @@ pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use memory::MemoryTerms;
-pub use record::{RESUMED, Terms};
+pub use record::{RESUMED, Terms, judges_again};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;

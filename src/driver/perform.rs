@@ -15,6 +15,7 @@ use crate::store::{RunDir, StoreError, sha256, write_whole};
 use crate::task::{GateChoice, Task};
 use crate::tool::{Effect, HostError, HostSettings, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,15 @@ pub(super) struct Hands {
 struct Ready {
     gate: Option<Arc<Gate>>,
     host: Arc<ToolHost>,
+}
+
+/// Why a run cannot go on.
+#[derive(Debug)]
+pub(super) enum Unready {
+    /// What was kept of the gate is not there as it was written, and never will be.
+    GateLost(String),
+    /// Anything else.
+    NotNow(String),
 }
 
 impl Hands {
@@ -103,21 +113,25 @@ impl Hands {
         gate_file: &str,
         sandbox: Option<WallKind>,
         changes: &[FileChange],
-    ) -> Result<(), String> {
-        let wall = enclosure::raise(&self.settings).await.map_err(|fault| fault.message)?;
+    ) -> Result<(), Unready> {
+        let wall = enclosure::raise(&self.settings).await.map_err(|fault| Unready::NotNow(fault.message))?;
         // The result says of the whole run which wall stood.
         if let Some(then) = sandbox.filter(|then| *then != wall.kind()) {
-            return Err(format!("it was begun in the sandbox {}, and here stands {}", then.name(), wall.kind().name()));
+            let why = format!("it was begun in the sandbox {}, and here stands {}", then.name(), wall.kind().name());
+            return Err(Unready::NotNow(why));
         }
         let path = self.run_dir.gate();
-        let bytes = std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let bytes = std::fs::read(&path).map_err(|error| {
+            let why = format!("{} cannot be read: {error}", path.display());
+            if error.kind() == ErrorKind::NotFound { Unready::GateLost(why) } else { Unready::NotNow(why) }
+        })?;
         if sha256(&bytes) != gate_file {
-            return Err(format!("{} is not what was written", path.display()));
+            return Err(Unready::GateLost(format!("{} is not what was written", path.display())));
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
-        let gate = gate.map_err(|fault| format!("{}: {}", path.display(), chain(&fault)))?;
+        let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
         let host = tool_host(&self.task, &self.settings, Some(&gate), &self.run_dir, wall);
-        let host = host.map_err(|error| chain(&error))?;
+        let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
         host.recall(changes);
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let _first = self.ready.set(Ready { gate, host: Arc::new(host) });
@@ -229,7 +243,7 @@ impl Hands {
             root: self.settings.workspace.clone(),
             env: self.settings.env.clone(),
             logs: self.run_dir.logs(),
-            durations: self.run_dir.durations(),
+            project: self.run_dir.project().to_owned(),
             jobs: self.settings.jobs,
             on_tamper: self.task.on_tamper,
         };
@@ -274,10 +288,17 @@ impl Hands {
         let has_one = |result: &TaskResult| run.state() == StateName::Idle && !result.run.as_str().is_empty();
         match run.result().filter(has_one) {
             Some(result) if !report::says(&self.run_dir, &result) => {
-                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)
+                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)?;
+                self.remember(&result);
+                Ok(())
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Keeps what later runs may want to know of this one.
+    pub(super) fn remember(&self, result: &TaskResult) {
+        memory::keep(result, &self.task, &self.settings);
     }
 
     fn write_report(&self, run: &Run) -> Result<(), String> {

@@ -50,8 +50,8 @@ pub struct Site {
     pub env: Vec<(String, String)>,
     /// Where step logs go; a folder for each attempt is made in it.
     pub logs: PathBuf,
-    /// The file of how long steps took; see [`crate::store::Durations`].
-    pub durations: PathBuf,
+    /// The folder of what is kept of the project, where how long steps took is remembered.
+    pub project: PathBuf,
     /// Steps at once.
     pub jobs: usize,
     /// What happens when a protected path was changed.
@@ -107,9 +107,9 @@ impl Gate {
             let mut room = Room::new(site.root.clone(), site.env.clone(), log_dir, site.jobs);
             let facts = facts(site);
             room.left_out = lane.left_out(&Selection::All, &facts).unwrap_or_default();
-            room.expected = recall(lane, &site.durations);
+            room.expected = recall(lane, &site.project);
             let outcome = run_lane(lane, &room, stop, on_step).await;
-            remember(lane, &outcome, &site.durations);
+            remember(lane, &outcome, &site.project);
             steps.extend(outcome.steps);
             match outcome.ruling {
                 LaneRuling::Passed => {}

@@ -24,7 +24,7 @@ async fn judged(home: &Path, gate: &Gate, on_tamper: OnTamper) -> Verdict {
         root: home.join("tree"),
         env,
         logs: home.join("logs"),
-        durations: home.join("durations.json"),
+        project: home.join("project"),
         jobs: 1,
         on_tamper,
     };

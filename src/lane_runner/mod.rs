@@ -204,7 +204,7 @@ async fn run_step(
     let invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
     let on_output = |bytes: &[u8]| teller.take(bytes);
-    let ended = if place::leads_out(room, step.dir.as_deref().unwrap_or(".")) {
+    let ended = if step.dir.as_ref().is_some_and(|dir| place::leads_out(room, dir)) {
         let why = format!("the directory `{}` leads out of the project", invocation.dir.display());
         Ended::at_once(End::NotStarted(why), Duration::ZERO)
     } else {

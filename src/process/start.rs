@@ -6,10 +6,12 @@ use super::mark;
 use super::variables::Variables;
 use process_wrap::std::{CommandWrap, ProcessSession};
 use rustix::process::Pid;
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::OnceLock;
 
 /// A program that is to be started.
 pub(super) struct Program<'a> {
@@ -54,7 +56,7 @@ impl Program<'_> {
         let mark = CString::new(format!("{}={number}", mark::VARIABLE))?;
         let variables: Vec<_> = self.variables.entries(mark::VARIABLE)?.chain([mark.as_c_str()]).collect();
 
-        let nothing = std::fs::File::open("/dev/null")?;
+        let nothing = nothing()?;
         let mut files = PosixSpawnFileActions::init()?;
         files.add_dup2(nothing.as_raw_fd(), 0)?;
         files.add_dup2(self.output.as_raw_fd(), 1)?;
@@ -89,6 +91,16 @@ impl Program<'_> {
         }
         let child = command.spawn()?;
         i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(numberless)
+    }
+}
+
+/// What a program reads that has no input: opened once, since it has no position that programs could share.
+#[cfg(target_os = "linux")]
+fn nothing() -> io::Result<&'static File> {
+    static NOTHING: OnceLock<File> = OnceLock::new();
+    match NOTHING.get() {
+        Some(file) => Ok(file),
+        None => File::open("/dev/null").map(|file| NOTHING.get_or_init(|| file)),
     }
 }
 
