@@ -52,6 +52,9 @@ async fn run(place: &Path) -> Duration {
         earlier: None,
         memory: None,
         secrets: Mask::default(),
+        wall: fledge::process::wall::WallChoice::Off,
+        network: false,
+        helper: None,
         jobs: 1,
     });
     let mut task = Task { gate: GateChoice::Skip, ..Task::from_prompt("Write the files.") };

@@ -23,6 +23,7 @@ mod lanes_unread;
 mod library;
 mod memory;
 mod output;
+mod probes;
 mod processes;
 mod providers;
 mod replay;

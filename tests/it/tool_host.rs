@@ -80,7 +80,7 @@ async fn what_the_model_has_seen_is_known_to_the_next_host() {
 #[tokio::test]
 async fn a_host_that_is_killed_is_an_error_of_its_call_and_the_next_one_starts_another() {
     let Some(scene) = Scene::new().await else { return };
-    for command in ["kill -9 $PPID; sleep 5", "kill -STOP $$ & kill -9 $PPID; wait"] {
+    for command in ["kill -9 $PPID; sleep 5", "(sleep 0.1; kill -9 $PPID) & sleep 0.01; kill -9 $PPID; wait"] {
         let killed = scene.shell(command).await;
         assert!(killed.is_error && killed.content.contains("ended in the middle"), "{command}: {}", killed.content);
         let next = scene.shell("echo well").await;

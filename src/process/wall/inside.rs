@@ -3,6 +3,8 @@
 
 use super::holes::{Holes, Rule, WallLimits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+#[cfg(target_os = "linux")]
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -102,6 +104,14 @@ impl Fence {
 
     #[cfg(target_os = "linux")]
     fn forbid(&self) -> Result<(), InsideFault> {
+        // Not even root has a right that the wall does not give; nor does a program get any, once none can be gained.
+        let sets = CapabilitySets {
+            effective: CapabilitySet::empty(),
+            permitted: CapabilitySet::empty(),
+            inheritable: CapabilitySet::empty(),
+        };
+        let dropped = set_no_new_privs(true).and_then(|()| set_capabilities(None, sets));
+        dropped.map_err(|error| InsideFault::Refused(format!("cannot give up rights: {error}")))?;
         if let Some(ground) = &self.ground {
             super::landlock::restrict(ground, self.network).map_err(InsideFault::Refused)?;
         } else if self.network {

@@ -16,7 +16,8 @@ const LEAST: ABI = ABI::V3;
 /// What is used where it is known.
 const BEST: ABI = ABI::V7;
 /// Devices that programs write.
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 
 /// The program behind it. `scratch` becomes its home and its temporary folder.
 pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invocation) -> Invocation {
@@ -26,7 +27,10 @@ pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invoca
         tracing::warn!(%error, "there is no private home and temporary folder");
     }
     let mut ground = holes.rules(&inner.env, helper);
-    ground.push(Rule { at: scratch.into(), sight: Sight::Writable, from: None });
+    let mut add = |at: &Path, sight| ground.push(Rule { at: at.into(), sight, from: None });
+    add(scratch, Sight::Writable);
+    add(Path::new("/dev"), Sight::Masked);
+    DEVICES.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
     let fence = Fence { sockets: holes.network, network: holes.network, limits: holes.limits, ground: Some(ground) };
     let [home, temp] = folders.map(|folder| text(&folder));
     let mut changed = vec![("HOME".to_owned(), home), ("TMPDIR".to_owned(), temp)];
