@@ -53,8 +53,9 @@ const DOORS: &[(&str, &[&str])] = &[
         "spawn_blocking",
         &[
             "cli/drive.rs",
-            "driver/perform.rs",
-            "gate/mod.rs",
+            "driver/planning.rs",
+            "gate/clean.rs",
+            "gate/judge.rs",
             "lane_runner/explain.rs",
             "tool/host.rs",
             "watch/mod.rs",

@@ -7,7 +7,7 @@ use super::planted::{self, CanaryFault};
 use super::{Gate, Site, feedback};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
-use crate::lane_runner::{LaneOutcome, LaneRuling, run_lane};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::store::{self, StoreError};
 use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
@@ -230,14 +230,14 @@ async fn judge_lane(
     if let Some(setup) = lane.setup_lane() {
         let mut place = here(logs.join("setup"));
         place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
-        let outcome = run_lane(&setup, &place, stop, on_step).await;
+        let outcome = site.run(&setup, place, stop, on_step).await;
         if outcome.ruling != LaneRuling::Passed {
             return Err(not_ready(lane, &outcome));
         }
     }
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
-    let outcome = run_lane(&all, &here(logs), stop, on_step).await;
+    let outcome = site.run(&all, here(logs), stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
         LaneRuling::Failed => base.ruling = Ruling::Failed,

@@ -10,8 +10,8 @@ use super::policy::{Change, ChangeKind, Policy, Side};
 use super::seal::{Difference, Seal};
 use super::{Gate, Site, feedback, planted};
 use crate::id::TreeId;
-use crate::lane::{Facts, Flaky, Lane, RoomKind, Selection};
-use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
+use crate::lane::{Flaky, Lane, RoomKind};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
@@ -184,12 +184,12 @@ impl Sitting<'_> {
     ) -> Result<(LaneOutcome, Option<TreeId>), Early> {
         let logs = self.logs(name);
         if lane.room == RoomKind::InPlace {
-            return Ok((self.run_in(lane, self.site.in_place(logs), on_step).await, None));
+            return Ok((self.site.run(lane, self.site.in_place(logs), self.stop, on_step).await, None));
         }
         let caches = self.caches(lane).await?;
         let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &self.gate.kept };
         let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
-        let outcome = self.run_in(lane, room.room(self.site, logs), on_step).await;
+        let outcome = self.site.run(lane, room.room(self.site, logs), self.stop, on_step).await;
         let after = self.site.trees.retake(tree, &room.files(), lane.writes, &lane.cache, self.stop).await?;
         room.close().await;
         Ok((outcome, Some(after)))
@@ -204,16 +204,6 @@ impl Sitting<'_> {
             return Ok(None);
         }
         Ok(self.base().await?.caches(lane))
-    }
-
-    async fn run_in(&self, lane: &Lane, mut room: Room, on_step: &(dyn Fn(StepProgress) + Send + Sync)) -> LaneOutcome {
-        // Not what has changed: what git says of that is the agent's to decide, so here every step that asks for it runs.
-        let variables = self.site.env.iter().cloned().collect();
-        room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
-        room.expected = recall(lane, &self.site.project);
-        let outcome = run_lane(lane, &room, self.stop, on_step).await;
-        remember(lane, &outcome, &self.site.project);
-        outcome
     }
 
     /// Takes down what a lane said; anything but a pass ends the gate run.

@@ -26,8 +26,8 @@ pub use policy::Policy;
 pub use seal::{Difference, Seal};
 
 use crate::id::TreeId;
-use crate::lane::Lane;
-use crate::lane_runner::Room;
+use crate::lane::{Facts, Lane, Selection};
+use crate::lane_runner::{LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
 use crate::process::wall::Wall;
 use crate::task::OnTamper;
@@ -96,6 +96,22 @@ impl Site {
     /// The workspace itself as a room.
     fn in_place(&self, logs: PathBuf) -> Room {
         Room::new(self.root.clone(), self.env.clone(), logs, self.jobs)
+    }
+
+    /// Runs a lane in a room. Not by what has changed: what git says of that is the agent's to decide, so every step that asks for it runs.
+    async fn run(
+        &self,
+        lane: &Lane,
+        mut room: Room,
+        stop: &CancellationToken,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+    ) -> LaneOutcome {
+        let variables = self.env.iter().cloned().collect();
+        room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
+        room.expected = recall(lane, &self.project);
+        let outcome = run_lane(lane, &room, stop, on_step).await;
+        remember(lane, &outcome, &self.project);
+        outcome
     }
 }
 

@@ -6,7 +6,7 @@ use super::clean::{CleanRoom, RoomFault, Wanted};
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
-use crate::lane_runner::{LaneRuling, run_lane};
+use crate::lane_runner::LaneRuling;
 use crate::process;
 use crate::verdict::StepReport;
 use crate::workspace::trees::TreesFault;
@@ -75,7 +75,7 @@ pub(super) async fn is_seen(
     let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
     planted.map_err(|source| CanaryFault::Io { path, source })?;
     let all = Lane { fail_fast: false, ..lane.clone() };
-    let outcome = run_lane(&all, &room.room(site, logs), stop, &|_| {}).await;
+    let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
     room.close().await;
     if outcome.ruling == LaneRuling::Cancelled {
         return Err(CanaryFault::Stopped);
