@@ -67,21 +67,29 @@ impl<E: Error> From<E> for Early {
 impl Sitting<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
+        let restore = self.site.on_tamper == OnTamper::Restore;
+        let (difference, before) = match self.look(move |seal| (seal.inspect(restore), seal.stamps())).await {
+            Ok(looked) => looked,
+            Err(why) => return self.errored(&Record::default(), why),
+        };
+        if !difference.findings.is_empty() {
+            return self.tampered(difference);
+        }
         let mut record = Record::default();
-        match self.sit(&mut record).await {
+        let verdict = match self.sit(&mut record).await {
             Ok(verdict) => verdict,
             Err(Early::Said(verdict)) => *verdict,
-            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
-            Err(Early::Broken(why)) => self.errored(record, why),
+            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(&record, "the gate was stopped".into()),
+            Err(Early::Broken(why)) => self.errored(&record, why),
+        };
+        let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
+        match self.look(look).await {
+            Ok((touched, left)) => written_meanwhile(verdict, touched, left),
+            Err(why) => self.errored(&record, why),
         }
     }
 
     async fn sit(&self, record: &mut Record) -> Result<Verdict, Early> {
-        let restore = self.site.on_tamper == OnTamper::Restore;
-        let (difference, before) = self.look(move |seal| (seal.inspect(restore), seal.stamps())).await?;
-        if !difference.findings.is_empty() {
-            return Ok(self.tampered(difference));
-        }
         let mut tree = self.candidate(record).await?;
         for lane in &self.gate.lanes {
             tree = self.lane(lane, tree, record).await?;
@@ -91,8 +99,6 @@ impl Sitting<'_> {
             self.canary(lane, &tree, record).await?;
         }
         self.held_out(&tree, record).await?;
-        let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
-        let (touched, left) = self.look(look).await?;
         let proof = Proof {
             base: self.gate.base().clone(),
             tree,
@@ -103,8 +109,7 @@ impl Sitting<'_> {
             canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
             held_out: self.gate.held_out.len() as u64,
         };
-        let passed = Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) };
-        Ok(written_meanwhile(passed, touched, left))
+        Ok(Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) })
     }
 
     /// Takes the tree that is judged, when nothing in it is against the rules.
@@ -342,8 +347,8 @@ impl Sitting<'_> {
         }
     }
 
-    fn errored(&self, record: Record, why: String) -> Verdict {
-        Verdict { feedback: why, ..self.verdict(Ruling::Errored, &record) }
+    fn errored(&self, record: &Record, why: String) -> Verdict {
+        Verdict { feedback: why, ..self.verdict(Ruling::Errored, record) }
     }
 
     fn tampered(&self, difference: Difference) -> Verdict {
@@ -352,10 +357,10 @@ impl Sitting<'_> {
     }
 
     /// Looks at protected files on a thread that may block.
-    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, Early> {
+    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, String> {
         let seal = Arc::clone(&self.gate.seal);
         let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
-        looked.map_err(|_| Early::Broken("looking at protected files panicked".into()))
+        looked.map_err(|_| "looking at protected files panicked".into())
     }
 }
 
