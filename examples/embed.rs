@@ -44,6 +44,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
         helper: None,
+        holdout: None,
+        baseline: fledge::task::Baseline::Auto,
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {

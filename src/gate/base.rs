@@ -5,6 +5,7 @@ use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
 use super::planted::{self, CanaryFault};
 use super::{Gate, Site, feedback};
+use crate::fail_point::reach;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
@@ -188,9 +189,14 @@ pub(super) async fn judge(
         }
     }
     let text = serde_json::to_vec(&base).unwrap_or_default();
+    let io = |source| BaseFault::Cache { path: making.clone(), source };
     store::make_private(&making)?;
-    store::write_whole(&making.join(USED), &[])?;
-    store::write_whole(&making.join("base.json"), &text)?;
+    reach("base", "begun").map_err(io)?;
+    // A crash of the machine may leave less of it than is written here: then it is not known, and made again.
+    fs::write(making.join(USED), []).and_then(|()| fs::write(making.join("base.json"), &text)).map_err(io)?;
+    if known(&folder).is_none() {
+        clear(&folder).map_err(io)?;
+    }
     if let Err(source) = fs::rename(&making, &folder) {
         // Another run of the same base may have been faster.
         let Some(base) = known(&folder) else { return Err(BaseFault::Cache { path: folder, source }) };

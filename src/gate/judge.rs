@@ -4,9 +4,9 @@
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
 use super::base::{self, Base, Caches};
+use super::candidate::{self, Candidate};
 use super::clean::{CleanRoom, Wanted};
 use super::evidence::Evidence;
-use super::policy::{Change, ChangeKind, Policy, Side};
 use super::seal::{Difference, Seal};
 use super::{Gate, Site, feedback, planted};
 use crate::id::TreeId;
@@ -16,15 +16,10 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
-use crate::workspace::trees::{self, Oddity, TreeChange};
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// The largest manifest that is compared by section, in bytes.
-const MANIFEST: u64 = 1024 * 1024;
 
 /// What one gate run goes by.
 pub(super) struct Sitting<'a> {
@@ -114,50 +109,19 @@ impl Sitting<'_> {
 
     /// Takes the tree that is judged, when nothing in it is against the rules.
     async fn candidate(&self, record: &mut Record) -> Result<TreeId, Early> {
-        let (trees, base, stop) = (&self.site.trees, self.gate.base(), self.stop);
-        let taken = trees.take(stop).await?;
-        let changes = trees.changes(base, &taken.tree, stop).await?;
-        let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
-        for path in changes.iter().map(|change| change.path.as_str()).filter(|path| Policy::reads(path)) {
-            let was = trees.read(base, path, MANIFEST, stop).await?;
-            contents.insert(path, [was, trees.read(&taken.tree, path, MANIFEST, stop).await?]);
-        }
-        let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
-        let differ: Vec<Change> = changes.iter().map(changed).collect();
-        let mut findings = self.gate.policy.findings(&differ, content);
-        findings.extend(taken.oddities.iter().map(odd));
-        findings.extend(self.in_caches(&changes));
-        findings.sort();
-        findings.dedup();
-        record.notes.extend(self.gate.policy.notes(&differ));
+        let Candidate { tree, findings, notes } = candidate::take(self.gate, self.site, self.stop).await?;
+        record.notes.extend(notes);
         if findings.is_empty() {
-            return Ok(taken.tree);
+            return Ok(tree);
         }
         let mut left = Vec::new();
         if self.site.on_tamper == OnTamper::Restore {
             let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-            if let Err(fault) = trees.put_back(base, Some(&paths), stop).await {
+            if let Err(fault) = self.site.trees.put_back(self.gate.base(), Some(&paths), self.stop).await {
                 left.push(format!("cannot put back what was changed: {fault}"));
             }
         }
         Err(Early::Said(Box::new(self.tampered(Difference { findings, left }))))
-    }
-
-    /// What was put where only caches of the base belong.
-    fn in_caches(&self, changes: &[TreeChange]) -> Vec<Finding> {
-        let caches: Vec<&str> = self.gate.lanes.iter().flat_map(|lane| &lane.cache).map(String::as_str).collect();
-        let is_in = |path: &str| {
-            caches
-                .iter()
-                .any(|cache| path.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
-        };
-        let within = changes.iter().filter(|change| is_in(&change.path));
-        let finding = |change: &TreeChange| Finding {
-            path: change.path.clone(),
-            change: "changed".into(),
-            rule: "it is in a cache of the gate, which only the base fills".into(),
-        };
-        within.map(finding).collect()
     }
 
     /// Runs a lane on a tree; gives the tree that passed, which differs where the lane may write.
@@ -380,22 +344,6 @@ fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<Stri
     verdict.notes.push(note);
     verdict.notes.extend(left);
     verdict
-}
-
-/// A change as the policy knows it.
-fn changed(change: &TreeChange) -> Change {
-    let kind = match change.kind {
-        trees::ChangeKind::Added => ChangeKind::Added,
-        trees::ChangeKind::Modified => ChangeKind::Modified,
-        trees::ChangeKind::Removed => ChangeKind::Removed,
-        trees::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
-    };
-    Change { path: change.path.clone(), kind }
-}
-
-/// A thing in the tree that no change of files explains.
-fn odd(oddity: &Oddity) -> Finding {
-    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
 }
 
 /// That a lane in which nothing ran proves nothing.

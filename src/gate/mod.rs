@@ -3,6 +3,7 @@
 
 mod base;
 mod canary;
+mod candidate;
 mod clean;
 mod detection;
 mod evidence;

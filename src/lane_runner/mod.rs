@@ -112,10 +112,10 @@ pub async fn run_lane(
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
-    let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
-    let mut test_reports: Vec<Option<JunitReport>> = vec![None; lane.steps.len()];
-    let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len());
-    let mut course = Course::new(lane, process::room_for(jobs), &room.left_out, &room.expected);
+    let mut spans = vec![None::<Span>; lane.steps.len()];
+    let mut test_reports = vec![None::<JunitReport>; lane.steps.len()];
+    let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
+    let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut explaining) = (FuturesUnordered::new(), FuturesUnordered::new());
     let deadline = tokio::time::sleep(lane.timeout);
     tokio::pin!(deadline);
