@@ -117,8 +117,7 @@ pub async fn run_lane(
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut explaining) = (FuturesUnordered::new(), FuturesUnordered::new());
-    let deadline = tokio::time::sleep(lane.timeout);
-    tokio::pin!(deadline);
+    let mut deadline = std::pin::pin!(tokio::time::sleep(lane.timeout));
 
     let (mut is_stopped, mut is_late, mut done) = (stop.is_cancelled(), false, None);
     let mut orders = if is_stopped { course.cancel() } else { course.start() };
@@ -141,9 +140,7 @@ pub async fn run_lane(
                 Order::Done(ruling) => done = Some((ruling, watch.read())),
             }
         }
-        if let Some(done) = done
-            && explaining.is_empty()
-        {
+        if let (Some(done), true) = (done, explaining.is_empty()) {
             break done;
         }
         orders = tokio::select! {
