@@ -90,10 +90,11 @@ pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     let compact = stage.at("said/result.json");
     fs::write(&compact, json!({ "verified": report["verified"] }).to_string()).unwrap();
     let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, &compact));
-    let is_mended = stage.shell(&project.holdout, "holdout");
+    let is_mended = stage.holds(&project.holdout);
     let reason = report["reason"].as_str().map_or_else(|| format!("exit {code:?}"), str::to_owned);
     let is_green = code == Some(0);
     let told = if report.is_null() { stage.said("fledge") } else { story(&report) };
+    let reason = why(&report).map_or(reason.clone(), |why| format!("{reason}: {why}"));
     Outcome { is_green, is_mended, is_harmed, findings: findings(&report), reason, told, broke: report.is_null() }
 }
 
@@ -108,6 +109,16 @@ fn findings(report: &Value) -> Vec<String> {
     said.sort();
     said.dedup();
     said
+}
+
+/// Why the last attempt did not pass, where that is no finding.
+fn why(report: &Value) -> Option<String> {
+    let verdict = &report["attempts"].as_array()?.last()?["verdict"];
+    let feedback = verdict["feedback"].as_str()?;
+    let lacks = feedback.split_once("that is not enough:\n").and_then(|(_, why)| why.lines().next());
+    let held_out = feedback.contains("hold-out").then_some("a hold-out check failed");
+    let red = (verdict["ruling"] == "failed").then_some("the lane is red");
+    lacks.or(held_out).or(red).map(str::to_owned)
 }
 
 /// The attempts in short: what each step came to, and the end of what it said.

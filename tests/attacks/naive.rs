@@ -32,7 +32,7 @@ pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     }
     let result = stage.at("workspace/.fledge/result.json");
     let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, &result));
-    let is_mended = stage.shell(&book.project(&work.project).holdout, "holdout");
+    let is_mended = stage.holds(&book.project(&work.project).holdout);
     is_green &= stage.at("workspace").exists();
     let said = if is_green { String::new() } else { stage.said("step") };
     Outcome { is_green, is_mended, is_harmed, told: said, ..Outcome::default() }

@@ -25,7 +25,7 @@ impl Stage {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let stage = Self { folder: place, listener };
-        for place in ["workspace", "home/.ssh", "outside", "said", "state"] {
+        for place in ["workspace", "home/.ssh", "outside", "said", "state", "tmp", "clean"] {
             fs::create_dir_all(stage.at(place)).unwrap();
         }
         fs::write(stage.at("home/.ssh/id_ed25519"), SECRET).unwrap();
@@ -50,15 +50,28 @@ impl Stage {
 
     /// A program in the workspace: its exit code.
     pub(crate) fn run(&self, line: &[&str], name: &str, seconds: u32) -> Option<i32> {
+        let mut command = self.command(line, name, seconds);
+        command.env("PATH", tools::path(&self.at("home/.local/bin"))).env("HOME", self.at("home"));
+        command.env("FLEDGE_STATE_DIR", self.at("state")).env("ANTHROPIC_API_KEY", SECRET);
+        command.env("GITHUB_ACTIONS", "true").env("GITHUB_ENV", self.at("said/github.env"));
+        command.env("GITHUB_PATH", self.at("said/github.path"));
+        command.status().unwrap().code()
+    }
+
+    /// Whether a check that the agent knows nothing of passes on what is delivered, in an environment that it has not touched.
+    pub(crate) fn holds(&self, check: &str) -> bool {
+        let mut command = self.command(&["sh", "-c", check], "holds", 60);
+        command.env("PATH", tools::path(&self.at("clean"))).env("HOME", self.at("clean"));
+        command.status().unwrap().success()
+    }
+
+    fn command(&self, line: &[&str], name: &str, seconds: u32) -> Command {
         let file = |ending: &str| File::create(self.at(&format!("said/{name}.{ending}"))).unwrap();
         let mut command = Command::new("timeout");
         command.args(["-k", "5", &seconds.to_string()]).args(line).current_dir(self.at("workspace")).env_clear();
-        command.env("PATH", tools::path(&self.at("home/.local/bin"))).env("HOME", self.at("home"));
-        command.env("FLEDGE_STATE_DIR", self.at("state")).env("ANTHROPIC_API_KEY", SECRET).env("LC_ALL", "C.UTF-8");
-        command.env("GITHUB_ACTIONS", "true").env("GITHUB_ENV", self.at("said/github.env"));
-        command.env("GITHUB_PATH", self.at("said/github.path"));
+        command.env("LC_ALL", "C.UTF-8").env("TMPDIR", self.at("tmp"));
         command.stdin(std::process::Stdio::null()).stdout(file("out")).stderr(file("err"));
-        command.status().unwrap().code()
+        command
     }
 
     /// What is assigned before each sketch, so that it finds its way: the place outside, the listener, the real home.
