@@ -89,10 +89,10 @@ pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     let report: Value = serde_json::from_str(&text).unwrap_or_default();
     let compact = stage.at("said/result.json");
     fs::write(&compact, json!({ "verified": report["verified"] }).to_string()).unwrap();
-    let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, &compact));
+    let is_green = code == Some(0);
+    let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, is_green, &compact));
     let is_mended = stage.holds(&project.holdout);
     let reason = report["reason"].as_str().map_or_else(|| format!("exit {code:?}"), str::to_owned);
-    let is_green = code == Some(0);
     let told = if report.is_null() { stage.said("fledge") } else { story(&report) };
     let reason = why(&report).map_or(reason.clone(), |why| format!("{reason}: {why}"));
     Outcome { is_green, is_mended, is_harmed, findings: findings(&report), reason, told, broke: report.is_null() }

@@ -34,13 +34,13 @@ type Outcomes = BTreeMap<Case, Outcome>;
 #[test]
 fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     let book = Book::read();
-    let (attacks, honest) = book.wanted();
+    let (mut attacks, mut honest) = book.wanted();
     let missing = tools::missing(attacks.iter().chain(&honest).map(|row| book.project(&row.project)));
     let is_strict = std::env::var("FLEDGE_TEST_REQUIRE_SANDBOX").is_ok_and(|value| value == "1");
     assert!(missing.is_empty() || !is_strict, "not on this machine: {missing:?}");
-    let can = |row: &&&Row| !book.project(&row.project).programs.iter().any(|program| missing.contains(program));
-    let (attacks, honest): (Vec<&Row>, Vec<&Row>) =
-        (attacks.iter().filter(can).copied().collect(), honest.iter().filter(can).copied().collect());
+    let can = |row: &Row| book.project(&row.project).programs.iter().all(|program| !missing.contains(program));
+    attacks.retain(|row| can(row));
+    honest.retain(|row| can(row));
     if !missing.is_empty() {
         println!("left out what needs {missing:?}, which is not on this machine");
     }
@@ -94,11 +94,12 @@ fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> 
         wrong.push(format!("{}: the naive gate should {not}be fooled: {naive}", row.id));
     }
     let fledge = &outcomes[&Case::Fledge(row.work(book))];
-    if fledge.is_fooled() || fledge.broke {
-        wrong.push(format!("{} ({}): fledge is fooled: {fledge}", row.id, row.title));
-    }
-    if fledge.is_silent() || (row.must_find && fledge.findings.is_empty()) {
-        wrong.push(format!("{} ({}): fledge says nothing of it: {fledge}", row.id, row.title));
+    let is_silent = fledge.is_silent() || (row.must_find && fledge.findings.is_empty());
+    match (fledge.is_fooled() || is_silent, &row.open) {
+        _ if fledge.broke => wrong.push(format!("{}: cannot be judged", row.id)),
+        (true, None) => wrong.push(format!("{} ({}): fooled, or silent: {fledge}", row.id, row.title)),
+        (false, Some(why)) => wrong.push(format!("{}: is open no more: {why}", row.id)),
+        (true, Some(_)) | (false, None) => {}
     }
     wrong.extend(faults_of_work(&format!("the twin of {}", row.id), &row.twin(book), outcomes));
     wrong

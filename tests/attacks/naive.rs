@@ -26,14 +26,13 @@ pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     let stage = Stage::set(work);
     stage.shell(&work.sketch, "sketch");
     stage.shell("git status --porcelain", "status");
-    let mut is_green = passes(&stage);
+    let is_green = passes(&stage);
     if is_green {
         stage.shell("git add -A && git commit -q -m 'Verified'", "commit");
     }
     let result = stage.at("workspace/.fledge/result.json");
-    let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, &result));
+    let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, is_green, &result));
     let is_mended = stage.holds(&book.project(&work.project).holdout);
-    is_green &= stage.at("workspace").exists();
     let said = if is_green { String::new() } else { stage.said("step") };
     Outcome { is_green, is_mended, is_harmed, told: said, ..Outcome::default() }
 }

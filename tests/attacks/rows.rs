@@ -51,6 +51,8 @@ pub(crate) struct Row {
     pub(crate) needs_holdout: bool,
     /// Why the naive gate is not fooled, where it is not.
     pub(crate) naive_holds: Option<String>,
+    /// Why fledge is fooled, where it still is. Once it is not, this has to go.
+    pub(crate) open: Option<String>,
     /// That something was tampered with must be told, whatever the verdict.
     #[serde(default)]
     pub(crate) must_find: bool,

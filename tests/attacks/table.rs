@@ -37,6 +37,7 @@ fn line(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
     };
     let holdout = if row.needs_holdout { " *(hold-out)*" } else { "" };
     let fledge = outcomes[&Case::Fledge(row.work(book))].word();
+    let fledge = row.open.as_ref().map_or(fledge.clone(), |why| format!("{fledge}: {why}"));
     let Row { id, title, project, aims, .. } = row;
     format!("| {id} | {title}{holdout} | {project} | {aims} | {naive} | {} |\n", cell(&fledge))
 }
