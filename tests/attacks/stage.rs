@@ -70,6 +70,7 @@ impl Stage {
         let mut command = Command::new("timeout");
         command.args(["-k", "5", &seconds.to_string()]).args(line).current_dir(self.at("workspace")).env_clear();
         command.env("LC_ALL", "C.UTF-8").env("TMPDIR", self.at("tmp"));
+        command.envs(tools::rustup_home().map(|home| ("RUSTUP_HOME", home)));
         command.stdin(std::process::Stdio::null()).stdout(file("out")).stderr(file("err"));
         command
     }

@@ -33,19 +33,30 @@ fn succeeds(line: &str, path: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// Where rustup keeps the toolchain, where it does: what hides homes has to know.
+pub(crate) fn rustup_home() -> Option<&'static Path> {
+    let toolchains = sysroot().parent().filter(|folder| folder.ends_with("toolchains"));
+    toolchains.and_then(Path::parent)
+}
+
+fn sysroot() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let told = Command::new("rustc").args(["--print", "sysroot"]).output().map(|told| told.stdout);
+        PathBuf::from(String::from_utf8_lossy(&told.unwrap_or_default()).trim())
+    })
+}
+
 /// The toolchain itself, not the program that chooses one by the home; then the system's folders; then what else PATH has, but for
 /// what only passes on to a program somewhere in the home.
 fn folders() -> &'static [PathBuf] {
     static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOLDERS.get_or_init(|| {
-        let root =
-            Command::new("rustc").args(["--print", "sysroot"]).output().map(|told| told.stdout).unwrap_or_default();
-        let root = PathBuf::from(String::from_utf8_lossy(&root).trim());
         let ours = std::env::var_os("PATH").unwrap_or_default();
         let passes_on = |folder: &Path| folder.ends_with("shims") || folder.join("rustup").exists();
-        let rest = std::env::split_paths(&ours).filter(|folder| !passes_on(folder)).collect::<Vec<_>>();
-        let mut all = vec![root.join("bin"), "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
-        all.extend(rest.into_iter().filter(|folder| folder.is_absolute()));
+        let rest = std::env::split_paths(&ours).filter(|folder| folder.is_absolute() && !passes_on(folder));
+        let mut all = vec![sysroot().join("bin"), "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
+        all.extend(rest.collect::<Vec<_>>());
         let mut seen = BTreeSet::new();
         all.retain(|folder| seen.insert(folder.clone()));
         all
