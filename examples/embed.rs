@@ -41,6 +41,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),
+        wall: fledge::process::wall::WallChoice::Off,
+        network: false,
+        helper: None,
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {

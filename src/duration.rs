@@ -41,7 +41,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Shows a duration in the form that [`parse_duration`] reads, without what is less than a millisecond.
 pub fn show_duration(duration: Duration) -> String {
-    let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let mut left = milliseconds(duration);
     let mut text = String::new();
     for (unit, factor) in UNITS {
         if left >= factor {
@@ -50,6 +50,11 @@ pub fn show_duration(duration: Duration) -> String {
         }
     }
     if text.is_empty() { "0s".into() } else { text }
+}
+
+/// Whole milliseconds, as they are told and stored.
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

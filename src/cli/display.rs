@@ -2,6 +2,7 @@
 
 use super::live::Live;
 use super::paint::{self, Tone};
+use super::signals::STOPPING;
 use super::steps::{self, Line, Story, Told};
 use crate::chat::Detail;
 use crate::driver::Briefing;
@@ -44,6 +45,11 @@ impl Display {
                 self.attempts = if *verify { max_retries + 1 } else { 1 };
                 let about = format!("  {}", models.join(", "));
                 self.line(&[(Tone::Strong, title), (Tone::Faint, &about)]);
+            }
+            AgentEvent::Resumed { state, attempt, turn } => {
+                (self.attempt, self.turn) = (*attempt, *turn);
+                let state = self.words(*state);
+                self.line(&[(Tone::Strong, "● "), (Tone::Plain, &format!("taken up again: {state}"))]);
             }
             AgentEvent::Recalled { ids } => {
                 let ids: Vec<&str> = ids.iter().map(|id| id.get(..8).unwrap_or(id)).collect();
@@ -97,18 +103,32 @@ impl Display {
         }
     }
 
+    /// A person wants to stop. What goes on does so for a moment, and keeps its live line.
+    pub(super) fn stopping(&mut self) {
+        if std::mem::take(&mut self.is_mid_line) {
+            paint::line::<&str>(&[]);
+        }
+        paint::line(&[(Tone::Warn, STOPPING)]);
+    }
+
     fn state(&mut self, state: StateName) {
-        let text = match state {
-            StateName::Idle => return self.clear(),
-            StateName::Planning => "planning".to_owned(),
-            StateName::Executing => {
-                self.attempt += 1;
-                format!("executing, attempt {} of {}", self.attempt, self.attempts)
-            }
-            StateName::Verifying => "verifying".to_owned(),
-            StateName::Reporting => "reporting".to_owned(),
-        };
+        if state == StateName::Idle {
+            return self.clear();
+        }
+        self.attempt += u32::from(state == StateName::Executing);
+        let text = self.words(state);
         self.line(&[(Tone::Strong, "● "), (Tone::Plain, &text)]);
+    }
+
+    /// A state, with the attempt that is under way.
+    fn words(&self, state: StateName) -> String {
+        match state {
+            StateName::Idle => "idle".into(),
+            StateName::Planning => "planning".into(),
+            StateName::Executing => format!("executing, attempt {} of {}", self.attempt, self.attempts),
+            StateName::Verifying => "verifying".into(),
+            StateName::Reporting => "reporting".into(),
+        }
     }
 
     fn phase(&mut self, phase: Phase) {
@@ -237,7 +257,7 @@ pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
         text.push_str(&format!("- {}: {}\n", tool.name, tool.description));
     }
     text.push_str("\n## Gate\n\n");
-    for lane in briefing.gate.iter().flat_map(|gate| &gate.lanes) {
+    for lane in &briefing.gate.lanes {
         for step in &lane.steps {
             text.push_str(&format!("- {}/{}: {}\n", lane.name, step.name, step.run));
         }

@@ -4,13 +4,15 @@ use super::display::{Display, closing};
 use super::failure::Failure;
 use super::{hear_out, no_output, paint, print_json, signals};
 use crate::config::{self, Environment};
-use crate::driver::{Agent, RunError, Settings, Stop};
+use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
 use crate::run::TaskResult;
 use crate::task::Task;
-use crate::verdict::Reason;
+use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
-use std::sync::{Arc, Mutex, PoisonError};
+use clap::Args;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What the agent is to do.
@@ -20,6 +22,22 @@ pub(super) enum Work {
     Task(Box<Task>, Option<String>),
     /// To go on with a run.
     Resume(RunId),
+    /// The same, or to end it where nobody ever can: another one is started then.
+    ResumeOrEnd(RunId),
+}
+
+/// What every verb takes that has an agent work.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct VoiceArguments {
+    /// Print events as JSON, one a line, to standard output
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Never prompt and never draw live lines
+    #[arg(long)]
+    ni: bool,
 }
 
 /// How it is told of.
@@ -31,7 +49,8 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn new(json: bool, quiet: bool, ni: bool, set: &config::Settings, environment: &Environment) -> Self {
+    pub(super) fn new(arguments: VoiceArguments, set: &config::Settings, environment: &Environment) -> Self {
+        let VoiceArguments { json, quiet, ni } = arguments;
         let is_live = !(ni || set.non_interactive) && paint::can_draw(environment);
         Self { json, quiet, is_live }
     }
@@ -41,7 +60,7 @@ impl Voice {
 ///
 /// # Errors
 /// When it could not be begun, or standard output not be written.
-pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
+pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
@@ -50,31 +69,41 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
         let unwritten = unwritten.clone();
         agent.on_record(move |record| {
             if let Err(error) = print_json(&serde_json::to_string(record).unwrap_or_default()) {
-                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                lock(&unwritten).get_or_insert(error);
             }
         });
     }
+    let display = Arc::new(Mutex::new(Display::new(voice.is_live)));
     if !voice.quiet {
-        let mut display = Display::new(voice.is_live);
-        agent.on_record(move |record| display.show(&record.event));
+        let display = display.clone();
+        agent.on_record(move |record| lock(&display).show(&record.event));
     }
-    let ended = match work {
-        Work::Task(task, key) => {
-            agent = agent.with_run_key(key);
-            agent.run_task(*task).await
+    if let Work::Task(_, key) = &mut work {
+        agent = agent.with_run_key(key.take());
+    }
+    let work = async {
+        match work {
+            Work::Task(task, _) => agent.run_task(*task).await,
+            Work::Resume(run) => agent.resume(&run).await,
+            Work::ResumeOrEnd(run) => agent.resume_or_end(&run).await,
         }
-        Work::Resume(run) => agent.resume(&run).await,
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = work => ended,
+        never = hint(&stop, voice, display) => match never {},
     };
     let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
         Ok(result) => result.clone(),
+        Err(RunError::GateLost { .. }) => return Err(begin_failure(ended)),
         Err(error) => match error.result() {
             Some(result) => result.clone(),
             None => return Err(begin_failure(ended)),
         },
     };
     let mut code = result.exit_code;
-    let unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let unwritten = lock(&unwritten).take();
     let closing = tokio::task::spawn_blocking(move || close(&result, voice.quiet));
     was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
     if !was_heard && code == 0 {
@@ -84,17 +113,33 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
     unwritten.map_or(Ok(code), |error| Err(no_output(error)))
 }
 
+/// Tells a person who wants to stop what a second wish would do. Never ends.
+async fn hint(stop: &Stop, voice: Voice, display: Arc<Mutex<Display>>) -> Infallible {
+    stop.token().cancelled().await;
+    if stop.cause() == StopCause::Interrupt && !voice.quiet {
+        let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).stopping()).await;
+    }
+    std::future::pending().await
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
     let reason = ended.as_ref().err().map_or(Reason::Internal, RunError::reason);
-    let is_ours = !matches!(ended, Err(RunError::NotResumed(_)));
+    let hint = match &ended {
+        Err(RunError::NotResumed(ResumeFault::Gate { .. })) => {
+            Some("start it again with `fledge run`; with --resume-or-start that also ends this one")
+        }
+        Err(RunError::NotResumed(_) | RunError::GateLost { .. }) => None,
+        Ok(_) | Err(_) => Some("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge"),
+    };
     let failure = ended.err().map_or_else(
         || Failure::own(anyhow!("the run ended without a result")),
         |error| Failure::because(reason, error),
     );
-    if is_ours {
-        return failure.hint("fledge keeps journals and reports in FLEDGE_STATE_DIR, else in ~/.local/state/fledge");
-    }
-    failure
+    hint.into_iter().fold(failure, Failure::hint)
 }
 
 /// The last lines: how it ended, and the summary.

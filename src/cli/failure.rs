@@ -33,6 +33,11 @@ impl Failure {
         self
     }
 
+    /// What it was, for whoever has another way.
+    pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
+        self.error.downcast_ref()
+    }
+
     /// Says it on standard error, and gives the exit code.
     pub(super) fn show(&self) -> u8 {
         let mut causes = self.error.chain();

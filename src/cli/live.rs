@@ -3,6 +3,7 @@
 //! noting a line of output only stores it. The cursor is never hidden, so there is nothing to restore, however this ends.
 
 use super::paint::one_line;
+use crate::duration::milliseconds;
 use crate::process::Stopwatch;
 use crate::report::seconds;
 use std::collections::BTreeMap;
@@ -85,7 +86,11 @@ impl Live {
     /// It is over. Its line goes with the next drawing.
     pub(super) fn end(self, what: &str) {
         if self.is_wanted {
-            lock(&WORK).all.retain(|doing| doing.what != what);
+            let mut work = lock(&WORK);
+            // The first of that name: it may have begun again by now.
+            if let Some(at) = work.all.iter().position(|doing| doing.what == what) {
+                work.all.remove(at);
+            }
         }
     }
 
@@ -215,7 +220,7 @@ fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> 
     let (width, most) = (width.saturating_sub(FREE).max(12), height.saturating_sub(2).max(2));
     let named = if all.len() > most { most - 1 } else { all.len() };
     let row = |doing: &Doing| {
-        let ms = u64::try_from(doing.since.read().as_millis()).unwrap_or(u64::MAX);
+        let ms = milliseconds(doing.since.read());
         let start = format!("{} {:>4} ", SPINNER[turn % SPINNER.len()], clock(ms));
         let room = width.saturating_sub(cells(&start));
         let (what, said) = (one_line(&doing.what), one_line(&doing.said));

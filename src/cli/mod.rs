@@ -3,6 +3,7 @@
 mod display;
 mod drive;
 mod failure;
+mod inside;
 mod lanes;
 mod live;
 mod memory;
@@ -54,6 +55,12 @@ enum Verb {
     /// Look at what the project's modules promise, or check it
     #[command(subcommand)]
     Specs(specs::SpecsVerb),
+    /// Become a program behind a wall
+    #[command(hide = true)]
+    Inside(inside::InsideArguments),
+    /// Serve tool calls
+    #[command(hide = true)]
+    ToolHost,
 }
 
 /// Does what the command line says.
@@ -70,6 +77,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    if let Verb::Inside(arguments) = &arguments.verb {
+        return ExitCode::from(inside::enter(arguments));
+    }
     let environment = crate::config::Environment::capture();
     live::give_up_on_panic();
     if paint::is_runner(&environment) {
@@ -82,6 +92,8 @@ pub fn main() -> ExitCode {
         Verb::Runs(arguments) => runs::run(arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
+        Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
+        Verb::ToolHost => inside::host(),
     };
     crate::process::close();
     ExitCode::from(done.unwrap_or_else(|failure: Failure| failure.show()))

@@ -2,6 +2,7 @@
 
 use super::live;
 use crate::config::Environment;
+use crate::process::is_invisible;
 use crate::report::lane::github;
 use anstyle::{AnsiColor, Style};
 use std::io::IsTerminal;
@@ -131,11 +132,7 @@ pub(super) fn log(text: &str) {
 /// Without control characters but line ends and tabs, and without invisible characters that turn or hide text: what a model or a
 /// tool says moves no cursor, changes no title, and reads as it is.
 pub(super) fn harmless(text: &str) -> std::borrow::Cow<'_, str> {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-            || ('\u{e0000}'..='\u{e007f}').contains(&c)
-    };
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
     if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
 }
 

@@ -1,14 +1,17 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
-use super::drive::{Voice, Work, drive};
+use super::drive::{Voice, VoiceArguments, Work, drive};
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
 use super::outlet::has_place;
+use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
-use super::{block_on, no_output, paint, print_data, print_json};
+use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{PlanFault, Settings, prepare, terms};
+use crate::driver::{PlanFault, RunError, Settings, prepare, terms};
+use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
+use crate::process::wall::WallChoice;
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, GateChoice, ParamValues, Task};
@@ -45,18 +48,20 @@ pub(super) struct RunArguments {
     /// A YAML file with values for parameters; --param wins
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
-    /// Print events as JSON, one a line, to standard output
-    #[arg(long)]
-    json: bool,
     /// Write the report to this file too
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
-    /// Never prompt and never draw live lines
-    #[arg(long)]
-    ni: bool,
+    /// A folder with lanes that only the gate knows, outside of the workspace
+    #[arg(long, value_name = "DIR")]
+    holdout: Option<PathBuf>,
+    #[command(flatten)]
+    voice: VoiceArguments,
+    /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
+    #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
+    sandbox: Option<WallChoice>,
+    /// Whether the agent reaches the network: deny or allow
+    #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
+    network: Option<String>,
     /// Recall nothing of earlier runs, and leave nothing for later ones
     #[arg(long)]
     no_memory: bool,
@@ -72,6 +77,11 @@ pub(super) struct RunArguments {
     /// The folder that the agent works in
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
+}
+
+/// Which wall is wanted.
+fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
+    WallChoice::parse(name).ok_or("it is one of auto, required, off")
 }
 
 /// A name that is no other one's by its form.
@@ -117,7 +127,7 @@ fn start_or_resume(
     settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
     place: Place<'_>,
 ) -> Result<u8, Failure> {
-    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, place.set, environment);
+    let voice = Voice::new(arguments.voice, place.set, environment);
     let mut key = arguments.run_key.clone();
     if arguments.resume_or_start || key.is_some() {
         let store = place.store()?;
@@ -144,11 +154,21 @@ fn start_or_resume(
                 let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
                 return Err(Failure::input(error).hint(hint));
             }
-            return resume(run, &reports(arguments), environment, &place, voice);
+            let resumed = resume(Work::ResumeOrEnd, run, &reports(arguments), environment, &place, voice);
+            let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else { return resumed };
+            paint::line(&[
+                (Tone::Warn, "! "),
+                (Tone::Plain, &format!("{lost}: that run is ended, and another one begins")),
+            ]);
         }
         key = key.map(|_| found.free);
     }
     block_on(drive(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))?
+}
+
+/// That a run could only be ended, since what was kept of its gate is gone.
+fn lost_gate(failure: &Failure) -> Option<&RunError> {
+    failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
 /// Whether a run stands in the way of another one of its key: one that is over and not verified does not.
@@ -266,6 +286,11 @@ fn settings(
         earlier: None,
         memory: (!arguments.no_memory).then(|| memory_terms(set)),
         secrets: secrets(environment, set),
+        holdout: arguments.holdout.clone(),
+        baseline: set.baseline.unwrap_or_default(),
+        wall: arguments.sandbox.unwrap_or(set.sandbox),
+        network: arguments.network.as_ref().map_or(set.network, |word| word == "allow"),
+        helper: environment.program().map(Path::to_owned),
     }
 }
 
@@ -276,9 +301,10 @@ fn reports(arguments: &RunArguments) -> Vec<PathBuf> {
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
 fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let briefing = prepare(task, &settings).map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
+    let briefing = prepare(task, &settings, &TreeId::empty(), &[])
+        .map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
     let defaults = Limits::default();
-    let lanes = briefing.gate.as_ref().map(|gate| gate.lanes.as_slice()).unwrap_or_default();
+    let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({
         "schema_version": 1,
         "title": task.title,
@@ -297,7 +323,7 @@ fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<
         },
         "warnings": briefing.plan.notes,
     });
-    if arguments.json {
+    if arguments.voice.json {
         print_json(&plan.to_string()).map_err(no_output)?;
     } else {
         print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())

@@ -4,6 +4,9 @@ use crate::driver::Stop;
 use crate::verdict::StopCause;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// What a person is told who wants to stop.
+pub(super) const STOPPING: &str = "stopping; Ctrl-C again kills at once";
+
 /// Turns signals into `stop` for as long as the returned guard lives. Must be called inside the runtime.
 ///
 /// # Errors

@@ -4,7 +4,8 @@
 use super::model::{ModelSettings, ProviderKind, Secret};
 use super::url::{is_loopback, url_fault};
 use super::{ConfigFault, Sourced};
-use crate::task::check_glob;
+use crate::process::wall::WallChoice;
+use crate::task::{Baseline, check_glob};
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, parse as parse_yaml};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +25,10 @@ pub(super) struct Layer {
     pub(super) default_model: Option<Sourced>,
     pub(super) models: BTreeMap<String, ModelSettings>,
     pub(super) protect: Vec<String>,
+    pub(super) baseline: Option<Baseline>,
     pub(super) ephemeral_ttl: Option<Duration>,
+    pub(super) sandbox: Option<WallChoice>,
+    pub(super) network: Option<bool>,
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
@@ -38,11 +42,9 @@ const LATER: &[&str] = &[
     "lane",
     "max_retries",
     "mcp",
-    "network",
     "on_tamper",
     "parallel_reads",
     "room",
-    "sandbox",
     "specs",
     "stuck_after",
     "tier",
@@ -65,6 +67,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     let sourced = |value: &str| Sourced { value: value.into(), origin: name.into() };
     layer.default_model = table.text("default_model", &mut problems).map(sourced);
     layer.protect = table.texts_where("protect", check_glob, &mut problems).unwrap_or_default();
+    layer.baseline = table.one_of("baseline", &Baseline::WORDS, &mut problems);
     if let Some(node) = table.take("models") {
         layer.models = models(node, name, owner, &mut problems);
     }
@@ -72,10 +75,54 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
         layer.ephemeral_ttl = memory.duration("ephemeral_ttl", &mut problems);
         memory.finish(&mut problems);
     }
+    layer.sandbox = sandbox(&mut table, owner, &mut problems);
+    layer.network = network(&mut table, owner, &mut problems);
     table.take("tasks"); // read with the lanes that refer to them
     table.later(LATER, &mut problems);
     table.finish(&mut problems);
     if problems.is_empty() { Ok(layer) } else { Err(fault(problems)) }
+}
+
+/// What only the operator may open.
+const OPERATOR_ONLY: &str = "say it on the command line, or in your own configuration";
+
+fn sandbox(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Option<WallChoice> {
+    let place = table.place_of("sandbox");
+    let name = table.text("sandbox", problems)?;
+    let place = place?;
+    match (WallChoice::parse(name), owner) {
+        (Some(WallChoice::Off), Owner::Project) => {
+            let message = "a project cannot switch the sandbox off".to_owned();
+            problems.push(Problem::at(place, message).hint(OPERATOR_ONLY));
+            None
+        }
+        (Some(choice), Owner::User | Owner::Project) => Some(choice),
+        (None, Owner::User | Owner::Project) => {
+            let message = format!("`sandbox` cannot be `{}`", crate::yaml::excerpt(name));
+            problems.push(Problem::at(place, message).hint("write `auto`, `required` or `off`"));
+            None
+        }
+    }
+}
+
+fn network(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Option<bool> {
+    let place = table.place_of("network");
+    let word = table.text("network", problems)?;
+    let place = place?;
+    match (word, owner) {
+        ("deny", _) => Some(false),
+        ("allow", Owner::User) => Some(true),
+        ("allow", Owner::Project) => {
+            let message = "a project cannot grant itself the network".to_owned();
+            problems.push(Problem::at(place, message).hint(OPERATOR_ONLY));
+            None
+        }
+        (other, _) => {
+            let message = format!("`network` cannot be `{}`", crate::yaml::excerpt(other));
+            problems.push(Problem::at(place, message).hint("write `deny` or `allow`"));
+            None
+        }
+    }
 }
 
 fn models(node: &Node, file: &str, owner: Owner, problems: &mut Problems) -> BTreeMap<String, ModelSettings> {

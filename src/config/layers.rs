@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     vars: BTreeMap<String, String>,
+    /// This program.
+    program: Option<PathBuf>,
 }
 
 impl Environment {
@@ -20,12 +22,18 @@ impl Environment {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
-        Self::from_vars(std::env::vars_os().filter_map(text))
+        Self { program: std::env::current_exe().ok(), ..Self::from_vars(std::env::vars_os().filter_map(text)) }
     }
 
     /// An environment of these variables.
     pub fn from_vars<N: Into<String>, V: Into<String>>(vars: impl IntoIterator<Item = (N, V)>) -> Self {
-        Self { vars: vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+        let vars = vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { vars, program: None }
+    }
+
+    /// The program that runs, which is also what works behind a wall. `None` where that is not known.
+    pub fn program(&self) -> Option<&Path> {
+        self.program.as_deref()
     }
 
     /// All variables, as they are: for the conditions of lanes that are run by hand.

@@ -11,6 +11,8 @@ pub use layers::Environment;
 pub use model::{ModelChoice, ModelSettings, ProviderKind, Secret, auto_model, resolve_model};
 
 use crate::limits::MAX_SOURCE;
+use crate::process::wall::WallChoice;
+use crate::task::Baseline;
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,8 +27,14 @@ pub struct Settings {
     pub models: BTreeMap<String, ModelSettings>,
     /// More protected paths, as globs: those of all layers.
     pub protect: Vec<String>,
+    /// Whether the gate judges the base first, for tasks that do not say.
+    pub baseline: Option<Baseline>,
     /// How long what runs leave in memory lives.
     pub ephemeral_ttl: Option<Duration>,
+    /// Which wall stands around agents.
+    pub sandbox: WallChoice,
+    /// Whether agents reach the network.
+    pub network: bool,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
 }
@@ -120,6 +128,9 @@ fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Re
     settings.default_model = layer.default_model.or(settings.default_model.take());
     settings.models.extend(layer.models);
     settings.protect.extend(layer.protect);
+    settings.baseline = layer.baseline.or(settings.baseline);
+    settings.sandbox = layer.sandbox.unwrap_or(settings.sandbox);
+    settings.network = layer.network.unwrap_or(settings.network);
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What the layers make of settings, what a name makes of a model, and what stays a secret.
 
 use super::*;
+use crate::process::wall::WallChoice;
 use std::fs;
 
 fn environment(vars: &[(&str, &str)]) -> Environment {
@@ -75,6 +76,21 @@ fn a_file_that_is_no_file_or_a_flag_that_is_no_flag_is_said() {
 }
 
 #[test]
+fn a_project_can_ask_for_a_stronger_sandbox_and_not_for_a_weaker_one() {
+    let own = loaded("sandbox: off\nnetwork: allow\n", &[], &[]).unwrap();
+    assert_eq!((own.sandbox, own.network), (WallChoice::Off, true));
+    let project = loaded("network: allow\n", &[("fledge.yaml", "sandbox: required\nnetwork: deny\n")], &[]).unwrap();
+    assert_eq!((project.sandbox, project.network), (WallChoice::Required, false));
+    for (text, why) in [
+        ("sandbox: off", "a project cannot switch the sandbox off"),
+        ("network: allow", "a project cannot grant itself the network"),
+    ] {
+        let message = loaded("", &[("fledge.local.yaml", text)], &[]).unwrap_err().to_string();
+        assert!(message.contains(why), "{message}");
+    }
+}
+
+#[test]
 fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
     let model = |entry: &str| format!("models:\n  m: {{ provider: openai, model: x, {entry} }}");
     let mut sources = [
@@ -88,8 +104,9 @@ fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
         "memory: 7d",
         "memory: { ephemeral_ttl: 7 }",
         "memory: { ephemeral_ttl: soon, recall: 5 }",
-        "sandbox: off",
-        "network: allow",
+        "sandbox: on",
+        "sandbox: [a]",
+        "network: yes",
         "hooks: {}",
         "models: [a]",
         "models: { a: }",

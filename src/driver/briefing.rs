@@ -3,7 +3,8 @@
 use super::earlier::and_then;
 use super::{Settings, memory};
 use crate::chat::{Message, ToolSpec};
-use crate::gate::{Gate, GateFault, freeze};
+use crate::gate::{Definition, Gate, GateFault, freeze};
+use crate::id::TreeId;
 use crate::limits::MAX_SOURCE;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
@@ -27,8 +28,8 @@ const CONTEXT_LIMIT: u64 = 64 * 1024;
 pub struct Briefing {
     /// What the machine is told.
     pub plan: Plan,
-    /// The frozen gate, if the task has one.
-    pub gate: Option<Arc<Gate>>,
+    /// The frozen gate; without lanes when the task has none, for what is protected is so all the same.
+    pub gate: Arc<Gate>,
 }
 
 /// Why a run cannot be planned.
@@ -47,35 +48,38 @@ impl PlanFault {
     }
 }
 
-/// Plans a run: the gate, the tools, the system prompt, the first message.
+/// Plans a run: the gate, the tools, the system prompt, the first message. `base` is the tree of the workspace, with these paths.
 ///
 /// # Errors
 /// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
-pub fn prepare(task: &Task, settings: &Settings) -> Result<Briefing, PlanFault> {
+pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
-    let gate = frozen(task, settings)?;
+    let gate = frozen(task, settings, base, paths)?;
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some())?;
     let mut notes = cautions(settings);
-    notes.extend(gate.iter().flat_map(|gate| gate.notes.clone()));
+    notes.extend(gate.notes.clone());
     let specs = load_specs(&settings.workspace, &mut notes);
     let mut first = first_message(task, &specs, &jail)?;
     let recalled = memory::recalled(task, settings, &mut notes);
     recalled.iter().for_each(|recalled| first.push_str(&format!("\n\n{}", recalled.text)));
     let plan = Plan {
-        system: system_prompt(task, gate.as_ref(), &jail, &mut notes),
+        system: system_prompt(task, &gate, &jail, &mut notes),
         messages: match &settings.earlier {
             Some(earlier) => and_then(earlier, first),
             None => vec![Message::user(first)],
         },
         tools,
         rules,
-        gate_digest: gate.as_ref().filter(|_| has_gate).map(|gate| gate.digest.clone()).unwrap_or_default(),
+        gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // once it is kept
+        base_passes: None,
+        sandbox: None, // once it stands
+        network: false,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
         notes,
     };
-    Ok(Briefing { plan, gate: gate.map(Arc::new) })
+    Ok(Briefing { plan, gate: Arc::new(gate) })
 }
 
 /// What a person should know who trusts the result.
@@ -90,20 +94,21 @@ fn cautions(settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-fn frozen(task: &Task, settings: &Settings) -> Result<Option<Gate>, PlanFault> {
+fn frozen(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]) -> Result<Gate, PlanFault> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
     };
     let protect: Vec<String> = settings.protect.iter().chain(&task.protect).cloned().collect();
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let gate = freeze(&settings.workspace, lanes, &protect, &task.allow_edit, path);
-    let gate = gate.map_err(|fault| {
+    let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
+    let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());
+    let definition = Definition { root, lanes, holdout, protect: &protect, allow_edit, path, base, paths };
+    freeze(definition).map_err(|fault| {
         let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
         PlanFault { reason: fault.reason(), message: format!("{}{way_out}", chain(&fault)) }
-    })?;
-    Ok(Some(gate))
+    })
 }
 
 /// An error with its causes, in one line.
@@ -152,13 +157,13 @@ fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
     set.build().map_err(|error| wrong("tools", &error))
 }
 
-fn system_prompt(task: &Task, gate: Option<&Gate>, jail: &Jail, notes: &mut Vec<String>) -> String {
+fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>) -> String {
     let mut text = String::from(
         "You work on a task in a repository, alone: nobody is there to answer questions, so decide by yourself. Work with the tools; \
          paths are relative to the repository's root. Read before you change, change as little as the task needs, and keep the style of \
          the code around. When the task is done, end with a summary of one to three sentences and no tool call.",
     );
-    if let (Some(gate), GateChoice::Lanes(_)) = (gate, &task.gate) {
+    if let GateChoice::Lanes(_) = &task.gate {
         text.push_str(
             "\n\nThen the project's own checks judge your work; if they fail you get the failure and may go on:\n",
         );

@@ -16,13 +16,21 @@ pub struct EventRecord {
     pub schema_version: u32,
     /// The run.
     pub run: RunId,
-    /// The event's number in its run, from 1.
+    /// The event's number in its run, from 1. A resume counts on from the newest event that the journal has: pieces that were told after it
+    /// are void, and their numbers are given again.
     pub seq: u64,
     /// When it was told, as RFC 3339 in UTC with milliseconds.
     pub at: String,
     /// The event: `type` and `data`.
     #[serde(flatten)]
     pub event: AgentEvent,
+}
+
+impl EventRecord {
+    /// An event that is told now.
+    pub(super) fn now(run: &RunId, seq: u64, event: AgentEvent) -> Self {
+        Self { schema_version: EVENT_SCHEMA_VERSION, run: run.clone(), seq, at: super::timestamp(), event }
+    }
 }
 
 /// The version of [`EventRecord`].

@@ -1,12 +1,12 @@
 //! One run under way: an event is written down, then decided on, then what the machine asks for is done.
 
-use super::bus::{Bus, EVENT_SCHEMA_VERSION, EventRecord};
+use super::bus::{Bus, EventRecord};
 use super::fold::Folded;
 use super::inbox::{Happened, Inbox};
 use super::perform::Hands;
 use super::record::{self, Asked};
 use super::stop::Stop;
-use super::{briefing, now, now_ms, timestamp};
+use super::{briefing, now, now_ms};
 use crate::id::RunId;
 use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
@@ -21,6 +21,8 @@ pub(super) enum Beginning {
     Task(Box<Charter>),
     /// In the middle, with what was asked for and never answered, in its order.
     Open(Vec<Action>),
+    /// In the middle, where it can only end: with this reason.
+    End(Reason),
 }
 
 /// The run, its hands and its journal.
@@ -40,6 +42,7 @@ pub(super) struct Drive<'a> {
     since: Moment,
     /// What the machine asked for after the newest event that is in the journal.
     asked: Option<Asked>,
+    /// How many events were told.
     seq: u64,
     /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
     said: String,
@@ -76,8 +79,13 @@ impl<'a> Drive<'a> {
 
     /// The same in the place where an earlier process left it.
     pub(super) fn go_on_from(self, folded: Folded) -> Self {
-        let mut drive = Self { run: folded.run, since: folded.at, asked: folded.asked, ..self };
+        let mut drive = Self { run: folded.run, since: folded.at, asked: folded.asked, seq: folded.seq, ..self };
         folded.told.into_iter().for_each(|event| drive.emit(event));
+        let state = drive.run.state();
+        if state != StateName::Idle {
+            let (attempt, turn) = (drive.run.attempt(), drive.run.turn());
+            drive.emit(AgentEvent::Resumed { state, attempt, turn });
+        }
         drive
     }
 
@@ -87,6 +95,7 @@ impl<'a> Drive<'a> {
                 return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
             }
             Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
+            Beginning::End(reason) => self.take(Event::LimitReached { reason }).await,
             Beginning::Open(actions) => {
                 for action in actions {
                     self.hands.perform_again(action, &self.run, &mut self.inbox);
@@ -158,7 +167,7 @@ impl<'a> Drive<'a> {
     }
 
     fn write(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
-        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref())?)
+        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), self.seq)?)
     }
 
     /// Writes down how the run ends with this event, and makes the journal safe. A run without its report has not ended: who takes it up
@@ -173,7 +182,7 @@ impl<'a> Drive<'a> {
         match ending.result().filter(|_| ending.state() == StateName::Idle) {
             None => self.journal.sync(),
             Some(result) => {
-                self.journal.finish(&record::outcome(&result, now_ms()))?;
+                self.finish(&result)?;
                 self.is_ended = true;
                 Ok(())
             }
@@ -183,9 +192,16 @@ impl<'a> Drive<'a> {
     /// The same for a run that ended without a report: cancelled before its start, or after a panic.
     pub(super) fn end_unreported(&mut self, result: Option<&TaskResult>) {
         let (false, None, Some(result)) = (self.is_ended, &self.broken, result) else { return };
-        if let Err(error) = self.journal.finish(&record::outcome(result, now_ms())) {
+        if let Err(error) = self.finish(result) {
             tracing::error!(%error, "the end of the run cannot be written down");
         }
+    }
+
+    /// Remembered is only what is safe: nothing is written after a failed sync, so it could not be taken back.
+    fn finish(&mut self, result: &TaskResult) -> Result<(), StoreError> {
+        self.journal.finish(&record::outcome(result, now_ms()))?;
+        self.hands.remember(result);
+        Ok(())
     }
 
     fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
@@ -232,10 +248,9 @@ impl<'a> Drive<'a> {
     }
 
     fn emit(&mut self, event: AgentEvent) {
+        self.seq += 1; // also when nobody watches: whoever takes the run up counts on
         if self.bus.is_watched() {
-            self.seq += 1;
-            let (run, seq, at) = (self.id.clone(), self.seq, timestamp());
-            self.bus.tell(EventRecord { schema_version: EVENT_SCHEMA_VERSION, run, seq, at, event });
+            self.bus.tell(EventRecord::now(&self.id, self.seq, event));
         }
     }
 
@@ -250,6 +265,11 @@ impl<'a> Drive<'a> {
             let actions = self.run.handle(self.moment(), event);
             self.tell(actions).await;
         }
+    }
+
+    /// Ends what tools run in: when this returns, nothing of the agent is alive.
+    pub(super) async fn leave(&self) {
+        self.hands.close().await;
     }
 
     fn moment(&self) -> Moment {

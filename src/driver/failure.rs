@@ -24,6 +24,10 @@ pub enum RunError {
     /// The gate could not run.
     #[error("the gate could not run: {}", .0.message)]
     Gate(Box<TaskResult>),
+    /// The run was taken up to be ended: what was kept of its frozen gate is gone.
+    #[error("the frozen gate of run {} is gone: {why}", .result.run)]
+    #[expect(missing_docs, reason = "the fields are named after what they hold")]
+    GateLost { result: Box<TaskResult>, why: String },
     /// The gate was tampered with.
     #[error("tampered with: {}", .0.message)]
     Tampered(Box<TaskResult>),
@@ -88,6 +92,7 @@ impl RunError {
             | Self::Model(result)
             | Self::Limit(result)
             | Self::Gate(result)
+            | Self::GateLost { result, .. }
             | Self::Tampered(result)
             | Self::Blocked(result)
             | Self::Own(result) => Ok(result),

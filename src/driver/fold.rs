@@ -6,6 +6,7 @@ use super::replay::Difference;
 use crate::chat::FileChange;
 use crate::id::CallId;
 use crate::moment::Moment;
+use crate::process::wall::WallKind;
 use crate::run::{Action, AgentEvent, Event, Run};
 use crate::store::Record;
 use std::collections::BTreeMap;
@@ -20,25 +21,31 @@ pub(super) struct Folded {
     pub(super) asked: Option<Asked>,
     /// The digest of what was kept of the gate, once planning was over.
     pub(super) gate_file: Option<String>,
+    /// The wall that stood around the agent, where that was written down.
+    pub(super) sandbox: Option<WallKind>,
     /// What file tools did, in order.
     pub(super) changes: Vec<FileChange>,
     /// What a watcher should hear who comes late: how it began, and how it ended.
     pub(super) told: Vec<AgentEvent>,
+    /// How many events watchers were told, up to those of the newest record.
+    pub(super) seq: u64,
     /// The first place where the machine asks for something else.
     pub(super) difference: Option<Difference>,
     /// Asked for and not answered.
     open: BTreeMap<CallId, Action>,
     /// The run before its report could not be written, as long as that is the newest there is.
-    unreported: Option<Box<Unreported>>,
+    unreported: Option<Box<Before>>,
+    /// The run before its gate passed, as long as no report tells of that.
+    unproven: Option<Box<Before>>,
     newest: (u64, String),
 }
 
-/// A run that waits for its report.
+/// A run before an answer that a resume takes back, and what was asked for.
 #[derive(Debug)]
-struct Unreported {
+struct Before {
     run: Run,
     asked: Option<Asked>,
-    report: (CallId, Action),
+    open: (CallId, Action),
 }
 
 impl Folded {
@@ -46,21 +53,24 @@ impl Folded {
     pub(super) fn take(&mut self, record: &Record) -> Result<(), serde_json::Error> {
         self.at = Moment(record.at_ms);
         if record.kind == RESUMED {
-            self.go_back();
+            self.go_back(record::judges_again(&record.data));
+            self.seq += self.told.len() as u64 + 1; // whoever takes it up tells this again, and where the run is
             return Ok(());
         }
-        let (event, before) = record::from_json(&record.data)?;
-        if let (Some(then), Some(now), None) = (before, &self.asked, &self.difference)
+        let (event, beside) = record::from_json(&record.data)?;
+        self.seq = beside.told.unwrap_or(self.seq);
+        if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
             self.difference = Some(Difference::new(&self.newest, then, now));
         }
-        self.unreported = self.unreported(&event).map(Box::new);
+        self.keep(&event);
         self.note(&event);
         let actions = self.run.handle(self.at, event);
         self.asked = Some(Asked::of(&actions));
         self.newest = (record.seq, record.kind.clone());
         for action in actions {
+            self.seq += u64::from(matches!(action, Action::Emit { .. }));
             match (action.call(), action) {
                 (_, Action::AbortInFlight) => self.open.clear(), // nothing is begun again that was to be stopped
                 (_, Action::Emit { event: event @ (AgentEvent::Started { .. } | AgentEvent::Finished { .. }) }) => {
@@ -79,26 +89,49 @@ impl Folded {
         }
         if let Event::PlanReady { plan, .. } = event {
             self.gate_file = Some(plan.gate_file.clone());
+            self.sandbox = plan.sandbox;
         }
         if let Event::ToolFinished { outcome, .. } = event {
             self.changes.extend(outcome.change.clone());
         }
     }
 
-    /// Takes back that its report could not be written: a run that is resumed tries again.
-    pub(super) fn go_back(&mut self) {
-        if let Some(unreported) = self.unreported.take() {
-            let Unreported { run, asked, report: (call, action) } = *unreported;
-            (self.run, self.asked) = (run, asked);
-            self.open.insert(call, action);
-            self.told.pop(); // that it had ended
+    /// Keeps the run as it is before what a resume may take back.
+    fn keep(&mut self, event: &Event) {
+        self.unreported = None;
+        if let Event::ReportFailed { call, .. } = event {
+            self.unreported = self.before(*call);
+        } else if let Event::GateFinished { call, verdict } = event {
+            self.unproven = self.before(*call).filter(|_| verdict.passed());
+        } else if let Event::ReportSaved { .. } = event {
+            self.unproven = None;
         }
     }
 
-    fn unreported(&self, event: &Event) -> Option<Unreported> {
-        let Event::ReportFailed { call, .. } = event else { return None };
-        let action = self.open.get(call)?.clone();
-        Some(Unreported { run: self.run.clone(), asked: self.asked.clone(), report: (*call, action) })
+    fn before(&self, call: CallId) -> Option<Box<Before>> {
+        let action = self.open.get(&call)?.clone();
+        Some(Box::new(Before { run: self.run.clone(), asked: self.asked.clone(), open: (call, action) }))
+    }
+
+    /// Takes back that its report could not be written: a run that is resumed tries again. With `gate_again` also that its gate passed
+    /// where no report tells of that: nobody knows what has become of the tree since. Says whether it did.
+    pub(super) fn go_back(&mut self, gate_again: bool) -> bool {
+        if let Some(unreported) = self.unreported.take() {
+            self.return_to(*unreported);
+            self.told.pop(); // that it had ended
+        }
+        let unproven = self.unproven.take_if(|_| gate_again);
+        let is_taken_back = unproven.is_some();
+        if let Some(unproven) = unproven {
+            self.return_to(*unproven);
+        }
+        is_taken_back
+    }
+
+    fn return_to(&mut self, before: Before) {
+        let Before { run, asked, open: (call, action) } = before;
+        (self.run, self.asked) = (run, asked);
+        self.open.insert(call, action);
     }
 
     /// What the run waits for, in the order in which it was asked for.

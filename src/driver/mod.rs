@@ -10,12 +10,15 @@ mod briefing;
 mod bus;
 mod drive;
 mod earlier;
+mod enclosure;
 mod failure;
 mod fold;
+mod ground;
 mod inbox;
 mod interrupted;
 mod memory;
 mod perform;
+mod planning;
 mod record;
 mod replay;
 mod report;
@@ -28,7 +31,7 @@ pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use memory::MemoryTerms;
-pub use record::{RESUMED, Terms};
+pub use record::{RESUMED, Terms, judges_again};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;
@@ -37,10 +40,11 @@ pub(crate) use watcher::Watcher;
 
 use crate::id::RunId;
 use crate::limits::Limits;
+use crate::process::wall::WallChoice;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;
-use crate::task::{GateChoice, Task};
+use crate::task::{Baseline, GateChoice, Task};
 use crate::tool::Mask;
 use bus::Bus;
 use drive::{Beginning, Drive};
@@ -81,6 +85,16 @@ pub struct Settings {
     pub memory: Option<MemoryTerms>,
     /// What no memory has in it.
     pub secrets: Mask,
+    /// The folder with the lanes that only the gate knows.
+    pub holdout: Option<PathBuf>,
+    /// When the base is judged, where the task does not say.
+    pub baseline: Baseline,
+    /// Which wall stands around the agent.
+    pub wall: WallChoice,
+    /// Whether the agent reaches the network from behind it.
+    pub network: bool,
+    /// The fledge program, which a wall needs; `None`: only without a wall.
+    pub helper: Option<PathBuf>,
 }
 
 /// Runs tasks, one at a time.
@@ -176,6 +190,7 @@ impl Agent {
         if AssertUnwindSafe(drive.go(beginning)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
+        drive.leave().await;
         // A run that was cancelled before its start never heard its name.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());
@@ -194,6 +209,7 @@ impl Agent {
         let seed = run.as_str().bytes().fold(0_u64, |seed, byte| seed.rotate_left(7) ^ u64::from(byte));
         Charter {
             verify: task.gate != GateChoice::Skip,
+            is_fix: task.is_fix,
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             models: self.settings.models.iter().map(|model| model.name()).collect(),

@@ -1,19 +1,20 @@
 //! One action, one effect, one event: how each thing that the machine asks for is done. Decides nothing.
 
-use super::briefing::{Briefing, chain, prepare};
+use super::briefing::chain;
+use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
 use super::{Settings, interrupted, memory, report};
-use crate::chat::{FileChange, ModelError, ModelFault, ToolOutcome, Usage};
+use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
-use crate::gate::{Gate, Site};
+use crate::gate::Gate;
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
-use crate::store::{RunDir, StoreError, sha256, write_whole};
-use crate::task::{GateChoice, Task};
-use crate::tool::{Effect, HostError, HostSettings, Tool, ToolHost, ToolRequest};
-use crate::verdict::{Reason, Ruling, StepProgress, Verdict};
+use crate::store::{RunDir, StoreError};
+use crate::task::Task;
+use crate::tool::{Effect, Tool, ToolHost, ToolRequest};
+use crate::verdict::{Ruling, StepProgress, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -25,13 +26,23 @@ pub(super) struct Hands {
     pub(super) task: Arc<Task>,
     pub(super) run_dir: RunDir,
     /// Made in Planning: there is neither a gate nor a tool host before.
-    ready: Arc<OnceLock<Ready>>,
+    pub(super) ready: Arc<OnceLock<Ready>>,
 }
 
 #[derive(Debug)]
-struct Ready {
-    gate: Option<Arc<Gate>>,
-    host: Arc<ToolHost>,
+pub(super) struct Ready {
+    pub(super) ground: Ground,
+    pub(super) gate: Option<Arc<Gate>>,
+    pub(super) host: Arc<ToolHost>,
+}
+
+/// Why a run cannot go on.
+#[derive(Debug)]
+pub(super) enum Unready {
+    /// What was kept of the gate is not there as it was written, and never will be.
+    GateLost(String),
+    /// Anything else.
+    NotNow(String),
 }
 
 impl Hands {
@@ -89,49 +100,11 @@ impl Hands {
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 
-    /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
-    pub(super) fn make_ready(&self, gate_file: &str, changes: &[FileChange]) -> Result<(), String> {
-        let path = self.run_dir.gate();
-        let bytes = std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        if sha256(&bytes) != gate_file {
-            return Err(format!("{} is not what was written", path.display()));
+    /// Ends what tools run in.
+    pub(super) async fn close(&self) {
+        if let Some(ready) = self.ready.get() {
+            ready.host.close().await;
         }
-        let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
-        let gate = gate.map_err(|fault| format!("{}: {}", path.display(), chain(&fault)))?;
-        let host = tool_host(&self.task, &self.settings, Some(&gate), &self.run_dir).map_err(|error| chain(&error))?;
-        host.recall(changes);
-        let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
-        let _first = self.ready.set(Ready { gate, host: Arc::new(host) });
-        Ok(())
-    }
-
-    fn plan(&self, call: CallId, inbox: &mut Inbox) {
-        let (settings, task, run_dir, ready) =
-            (self.settings.clone(), self.task.clone(), self.run_dir.clone(), self.ready.clone());
-        let work = move || -> Event {
-            let failed = |reason, message| Event::PlanFailed { call, reason, message };
-            let Briefing { mut plan, gate } = match prepare(&task, &settings) {
-                Ok(briefing) => briefing,
-                Err(fault) => return failed(fault.reason, fault.message),
-            };
-            let host = match tool_host(&task, &settings, gate.as_deref(), &run_dir) {
-                Ok(host) => Arc::new(host),
-                Err(error) => return failed(Reason::PlanFailed, chain(&error)),
-            };
-            // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
-            if let Some(kept) = gate.as_deref().map(Gate::keep) {
-                plan.gate_file = sha256(&kept);
-                if let Err(error) = write_whole(&run_dir.gate(), &kept) {
-                    return failed(Reason::PlanFailed, chain(&error));
-                }
-            }
-            let gate = gate.filter(|_| task.gate != GateChoice::Skip);
-            let _first = ready.set(Ready { gate, host });
-            Event::PlanReady { call, plan: Box::new(plan) }
-        };
-        let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
-        let panicked = lost.clone();
-        inbox.start("plan", async move { tokio::task::spawn_blocking(work).await.unwrap_or(lost) }, panicked);
     }
 
     fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
@@ -191,18 +164,12 @@ impl Hands {
 
     fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
         let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
-        let Some(gate) = self.ready.get().and_then(|ready| ready.gate.clone()) else {
+        let ready = self.ready.get().and_then(|ready| Some((ready, ready.gate.clone()?, ready.host.clone())));
+        let Some((ready, gate, host)) = ready else {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
-        let site = Site {
-            root: self.settings.workspace.clone(),
-            env: self.settings.env.clone(),
-            logs: self.run_dir.logs(),
-            durations: self.run_dir.durations(),
-            jobs: self.settings.jobs,
-            on_tamper: self.task.on_tamper,
-        };
+        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir);
         let (outbox, stop): (Outbox, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         let effect = async move {
             let on_step = |progress| {
@@ -210,6 +177,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
+            host.close().await; // nobody is left who could change what is judged
             finished(gate.judge(&site, attempt, &stop, &on_step).await)
         };
         inbox.start("gate", effect, finished(could_not_judge("the gate panicked")));
@@ -243,10 +211,17 @@ impl Hands {
         let has_one = |result: &TaskResult| run.state() == StateName::Idle && !result.run.as_str().is_empty();
         match run.result().filter(has_one) {
             Some(result) if !report::says(&self.run_dir, &result) => {
-                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)
+                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)?;
+                self.remember(&result);
+                Ok(())
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Keeps what later runs may want to know of this one.
+    pub(super) fn remember(&self, result: &TaskResult) {
+        memory::keep(result, &self.task, &self.settings);
     }
 
     fn write_report(&self, run: &Run) -> Result<(), String> {
@@ -272,20 +247,6 @@ fn could_not_judge(why: &str) -> Verdict {
         feedback: why.into(),
         signature: String::new(),
         notes: Vec::new(),
+        proof: None,
     }
-}
-
-fn tool_host(task: &Task, settings: &Settings, gate: Option<&Gate>, run: &RunDir) -> Result<ToolHost, HostError> {
-    let rules = gate.into_iter().flat_map(|gate| gate.seal.protection().rules());
-    let host = HostSettings {
-        root: settings.workspace.clone(),
-        outputs_dir: run.outputs(),
-        protected: rules.cloned().collect(),
-        allow_edit: task.allow_edit.clone(),
-        files: task.files.clone(),
-        env: settings.env.clone(),
-        max_result: crate::limits::MAX_RESULT,
-        shell_timeout: crate::limits::SHELL_TIMEOUT,
-    };
-    ToolHost::with_memory(host, memory::shelf(settings, Some(run.run())))
 }

@@ -2,20 +2,57 @@
 
 use super::earlier::Earlier;
 use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
+use crate::process::wall::WallChoice;
 use crate::run::{Action, Charter, Event, TaskResult};
 use crate::store::{Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, sha256};
 use crate::task::Task;
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
+use serde::de::{DeserializeSeed, Deserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The kind of record that says that another process has taken the run up. It is for people, and no event.
+/// The kind of record that says that another process has taken the run up. It is no event.
 pub const RESUMED: &str = "Resumed";
+
+/// What is in such a record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Resumed {
+    #[serde(rename = "type")]
+    kind: String,
+    at: String,
+    process: u32,
+    /// Whether a verdict that no report tells of is taken back, so that the gate judges once more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    gate_again: bool,
+}
+
+impl Resumed {
+    /// By this process, now.
+    pub(super) fn now(gate_again: bool) -> Self {
+        Self { kind: "resumed".into(), at: super::timestamp(), process: std::process::id(), gate_again }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_false(is: &bool) -> bool {
+    !is
+}
+
+/// Whether the data of a [`RESUMED`] record says that the gate judges once more: a verdict that came before it no longer counts.
+pub fn judges_again(data: &str) -> bool {
+    serde_json::from_str(data).is_ok_and(|resumed: Resumed| resumed.gate_again)
+}
 
 /// What a run was begun with, beside the workspace and the keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The task, with its parameters filled in.
+    /// The task, with its parameters filled in and the whole path of its source.
     pub task: Task,
     /// Protected paths beyond the built-in ones and the task's, as globs.
     pub protect: Vec<String>,
@@ -29,6 +66,15 @@ pub struct Terms {
     /// How it remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryTerms>,
+    /// The folder with the lanes that only the gate knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<PathBuf>,
+    /// Which wall was asked for.
+    #[serde(default)]
+    pub wall: WallChoice,
+    /// Whether the agent reaches the network.
+    #[serde(default)]
+    pub network: bool,
 }
 
 /// What the machine asked for after an event, as the record after it keeps it: enough to see that it is the same again.
@@ -58,12 +104,59 @@ struct Written<'e> {
     /// What the event before it had led to.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<&'e Asked>,
+    /// How many events watchers had been told.
+    told: u64,
 }
 
-/// The part of a record beside its event.
-#[derive(Deserialize)]
-struct Beside {
-    before: Option<Asked>,
+/// What stands in a record beside its event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// What the event before it had led to, where that is known.
+    pub(super) before: Option<Asked>,
+    /// How many events watchers had been told; not known of the first journals.
+    pub(super) told: Option<u64>,
+}
+
+/// Reads a record in one go.
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = (Event, Beside);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        let mut sieve = Sieve { fields, beside: Beside::default() };
+        let event = Event::deserialize(MapAccessDeserializer::new(&mut sieve))?;
+        Ok((event, sieve.beside))
+    }
+}
+
+/// The fields of a record as they pass by: what is beside the event is kept back.
+struct Sieve<A> {
+    fields: A,
+    beside: Beside,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Sieve<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(name) = self.fields.next_key::<&'de str>()? {
+            match name {
+                "before" => self.beside.before = self.fields.next_value()?,
+                "told" => self.beside.told = self.fields.next_value()?,
+                name => return seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.fields.next_value_seed(seed)
+    }
 }
 
 /// Begins the journal of a run, and removes runs that are too old.
@@ -92,8 +185,21 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, jobs, earlier, memory, .. } = settings.clone();
-    let terms = Terms { task: task.clone(), protect, reports, jobs, earlier, memory };
+    let Settings { protect, reports, jobs, earlier, memory, wall, network, holdout, .. } = settings.clone();
+    // The run may be taken up from another folder, and what is named relative to the task lies where it lay.
+    let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
+    let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
+    let terms = Terms {
+        task: Task { source, ..task.clone() },
+        protect,
+        reports,
+        jobs,
+        earlier,
+        memory,
+        wall,
+        network,
+        holdout,
+    };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })
@@ -119,13 +225,47 @@ pub(super) fn outcome(result: &TaskResult, ended_at_ms: i64) -> Outcome {
     }
 }
 
-/// An event as it stands in the journal, with what the one before it had led to.
-pub(super) fn to_json(event: &Event, before: Option<&Asked>) -> Result<String, StoreError> {
-    serde_json::to_string(&Written { event, before })
+/// An event as it stands in the journal, with what the one before it had led to and how much had been told.
+pub(super) fn to_json(event: &Event, before: Option<&Asked>, told: u64) -> Result<String, StoreError> {
+    serde_json::to_string(&Written { event, before, told })
         .map_err(|error| StoreError::new("write down", Path::new(event.name()), io::Error::from(error)))
 }
 
-/// The event of a record, and what the one before it had led to, where that is known.
-pub(super) fn from_json(text: &str) -> Result<(Event, Option<Asked>), serde_json::Error> {
-    Ok((serde_json::from_str(text)?, serde_json::from_str::<Beside>(text)?.before))
+/// The event of a record, and what stands beside it.
+pub(super) fn from_json(text: &str) -> Result<(Event, Beside), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let record = reader.deserialize_map(Reading)?;
+    reader.end().map(|()| record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Block, Reply, StopReason, ToolCall, ToolInput};
+    use crate::id::CallId;
+
+    #[test]
+    fn an_event_is_read_as_it_was_written_with_what_the_one_before_had_led_to() {
+        let input = ToolInput::parse(r#"{"before": {"names": [], "digest": "\"1\""}, "type": "x"}"#);
+        let call = ToolCall { id: "1".into(), name: "before".into(), input };
+        let said = Block::Text { text: "\"before\":\u{2028}".into() };
+        let reply = Reply {
+            content: vec![said, Block::ToolUse(call)],
+            stop: StopReason::ToolUse,
+            usage: None,
+            model: "m".into(),
+        };
+        let event = Event::ModelCompleted { call: CallId(7), reply: Box::new(reply) };
+        let asked = Asked { names: vec!["RunTool".into()], digest: "d".into() };
+        for (event, before) in [(&event, Some(&asked)), (&event, None), (&Event::DeadlinePassed, Some(&asked))] {
+            let text = to_json(event, before, 3).unwrap();
+            let beside = Beside { before: before.cloned(), told: Some(3) };
+            assert_eq!(from_json(&text).unwrap(), (event.clone(), beside.clone()));
+            let sorted = serde_json::from_str::<serde_json::Value>(&text).unwrap().to_string();
+            assert_eq!(from_json(&sorted).unwrap(), (event.clone(), beside));
+        }
+        for wrong in ["", "[]", "{}", r#"{"type":"deadline_passed"} {}"#, r#"{"type":"deadline_passed","before":{}}"#] {
+            assert!(from_json(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Writes the report: into the run's folder, and wherever the caller wants a copy. None stays that says a better end than the run had.
-//! What later runs may want to know of it is remembered.
 
-use super::{Settings, memory};
+use super::Settings;
 use crate::report::Report;
 use crate::run::TaskResult;
 use crate::store::{RunDir, StoreError, read_text, write_whole};
@@ -25,9 +24,7 @@ pub(super) fn save(
 ) -> Result<(), StoreError> {
     let text = text(result, task, settings, run_dir);
     write_whole(&run_dir.report(), text.as_bytes())?;
-    copies.iter().try_for_each(|path| write_whole(path, text.as_bytes()))?;
-    memory::keep(result, task, settings); // only what is known to be reported
-    Ok(())
+    copies.iter().try_for_each(|path| write_whole(path, text.as_bytes()))
 }
 
 /// Writes it wherever that goes. From where it does not, an older report of the same run is removed.

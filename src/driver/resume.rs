@@ -4,11 +4,13 @@
 use super::drive::{Beginning, Drive};
 use super::fold::Folded;
 use super::perform::Hands;
-use super::record::{RESUMED, Terms};
-use super::{Agent, JOURNAL_SCHEMA_VERSION, RunError, timestamp};
+use super::perform::Unready;
+use super::record::{RESUMED, Resumed, Terms};
+use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
 use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError, tidy_beside};
+use crate::task::Task;
 use crate::verdict::Reason;
 use std::sync::Arc;
 
@@ -42,8 +44,11 @@ pub enum ResumeFault {
     #[error("record {seq} of the journal of run {run} cannot be understood")]
     Unclear { run: RunId, seq: u64, source: serde_json::Error },
     /// The gate from before the agent started is not there as it was. It is never frozen again from what an agent may have changed.
-    #[error("the frozen gate of run {run} is gone: {why}; start another run")]
+    #[error("the frozen gate of run {run} is gone: {why}")]
     Gate { run: RunId, why: String },
+    /// Its gate or its tools cannot be made ready for now.
+    #[error("run {run} cannot go on: {why}")]
+    NotReady { run: RunId, why: String },
 }
 
 impl ResumeFault {
@@ -55,7 +60,7 @@ impl ResumeFault {
             Self::Over { .. } | Self::NotOver { .. } | Self::Elsewhere { .. } | Self::OtherModels { .. } => {
                 Reason::BadInput
             }
-            Self::Gate { .. } => Reason::GateErrored,
+            Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
             Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
         }
     }
@@ -80,53 +85,91 @@ pub(super) fn readable(head: &RunHead) -> Result<(), ResumeFault> {
     Ok(())
 }
 
+/// What is done with a run whose frozen gate is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LostGate {
+    Refused,
+    Ended,
+}
+
 impl Agent {
-    /// Goes on with a run that was interrupted, or whose report could not be written, to its end. A run that was verified gives its result
-    /// again, and nothing is begun.
+    /// Goes on with a run that was interrupted, or whose report could not be written, to its end. Where its gate had passed and no report
+    /// tells of that, the gate judges once more. A run that was verified gives its result again, and nothing is begun.
     ///
     /// # Errors
     /// As those of [`Agent::run_task`]; [`RunError::NotResumed`] when it cannot be gone on with.
     pub async fn resume(&mut self, run: &RunId) -> Result<TaskResult, RunError> {
+        self.take_up(run, LostGate::Refused).await
+    }
+
+    /// The same, for who would else start another run: one whose frozen gate is lost, so that nobody can ever go on with it, ends as
+    /// `gate_errored`.
+    ///
+    /// # Errors
+    /// As those of [`Agent::resume`]; [`RunError::GateLost`] when that has happened.
+    pub async fn resume_or_end(&mut self, run: &RunId) -> Result<TaskResult, RunError> {
+        self.take_up(run, LostGate::Ended).await
+    }
+
+    async fn take_up(&mut self, run: &RunId, lost_gate: LostGate) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
         let settings = &self.settings;
         let store = Store::open(&settings.state_dir, &settings.workspace).map_err(ResumeFault::from)?;
         let (row, terms) = terms(&store, run)?;
         self.must_fit(&row)?;
+        let task = Task { source: row.head.source.clone(), ..terms.task };
         if let RunState::Ended(outcome) = row.state {
-            let records = store.events(run, 0).map_err(ResumeFault::from)?;
-            let folded = folded(run, records)?;
-            let hands = Hands::new(self.settings.clone(), Arc::new(terms.task), store.folder(run));
+            let hands = Hands::new(self.settings.clone(), Arc::new(task), store.folder(run));
+            let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
             hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
             if !outcome.verified {
                 return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason }.into());
             }
-            return RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?);
+            return self.tell_again(run, folded).await;
         }
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
         settings.reports.iter().for_each(|path| tidy_beside(path));
-        folded.go_back();
-        let (open, title) = (folded.open(), terms.task.title.clone());
-        let (is_new, state) = (folded.asked.is_none(), folded.run.state());
-        let beginning = if is_new {
-            Beginning::Task(Box::new(self.charter(&terms.task, run.clone())))
-        } else {
-            Beginning::Open(open)
+        let gate_again = folded.go_back(true);
+        let (title, state) = (task.title.clone(), folded.run.state());
+        let mut beginning = match folded.asked {
+            None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
+            Some(_) => Beginning::Open(folded.open()),
         };
-        let hands = Hands::new(self.settings.clone(), Arc::new(terms.task), journal.folder());
+        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder());
+        let mut lost = None;
         if matches!(state, StateName::Executing | StateName::Verifying) {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
-            hands.make_ready(gate_file, &folded.changes).map_err(|why| ResumeFault::Gate { run: run.clone(), why })?;
+            lost = match hands.make_ready(gate_file, folded.sandbox, &folded.changes, self.stop.token()).await {
+                Ok(()) => None,
+                Err(Unready::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
+                Err(Unready::GateLost(why)) => return Err(ResumeFault::Gate { run: run.clone(), why }.into()),
+                Err(Unready::NotNow(why)) => return Err(ResumeFault::NotReady { run: run.clone(), why }.into()),
+            };
+        }
+        if lost.is_some() {
+            beginning = Beginning::End(Reason::GateErrored);
         }
         if state == StateName::Idle {
             hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
         } else {
-            let who = serde_json::json!({ "type": "resumed", "at": timestamp(), "process": std::process::id() });
-            let told = journal.append(folded.at.0, RESUMED, &who.to_string());
+            let told = journal.append(folded.at.0, RESUMED, &Resumed::now(gate_again).to_json());
             told.and_then(|()| journal.sync()).map_err(ResumeFault::from)?;
         }
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, run.clone()).go_on_from(folded);
-        self.see_through(drive, title, beginning).await
+        match (self.see_through(drive, title, beginning).await, lost) {
+            (Err(RunError::Gate(result)), Some(why)) => Err(RunError::GateLost { result, why }),
+            (ended, _) => ended,
+        }
+    }
+
+    /// Tells how a run began and ended that is over, and gives its result.
+    async fn tell_again(&self, run: &RunId, folded: Folded) -> Result<TaskResult, RunError> {
+        for (event, seq) in folded.told.into_iter().zip(folded.seq + 1..) {
+            self.bus.tell(EventRecord::now(run, seq, event));
+        }
+        self.bus.settle(SETTLE).await;
+        RunError::judge(folded.run.result().ok_or(RunError::NeverEnded)?)
     }
 
     /// Whether it is the run of this workspace and, where it is to go on, of these models.

@@ -32,12 +32,17 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         workspace,
         state_dir: home.join(state),
         models: vec![cassette],
-        env: Vec::new(),
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        holdout: None,
+        baseline: Baseline::Auto,
         protect: Vec::new(),
         reports: Vec::new(),
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),
+        wall: crate::process::wall::WallChoice::Off,
+        network: false,
+        helper: None,
         jobs: 1,
     })
 }
@@ -138,6 +143,15 @@ fn cut_off(home: &Path, state: &str, records: &[Record]) {
         journal.append(record.at_ms, &record.kind, &record.data).unwrap();
     }
     fs::copy(whole.folder(&row.head.id).gate(), cut.folder(&row.head.id).gate()).unwrap();
+    let trees = |store: &Store| store.folder(&row.head.id).project().join("trees.git");
+    for entry in walkdir::WalkDir::new(trees(&whole)).into_iter().map(Result::unwrap) {
+        let to = trees(&cut).join(entry.path().strip_prefix(trees(&whole)).unwrap());
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(to).unwrap()
+        } else {
+            drop(fs::copy(entry.path(), to).unwrap())
+        }
+    }
 }
 
 #[tokio::test]

@@ -4,20 +4,27 @@
 use super::Gate;
 use super::detection::{self, look_if_no_lanes};
 use super::pages::{LANES, TOML, astray, book};
-use super::protected::protection;
+use super::protected::policy;
 use super::seal::Seal;
+use crate::id::TreeId;
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Lane, LaneFault, Remark, Step};
+use crate::lane::{self, Lane, LaneFault, Remark, Step};
+use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
 use crate::yaml::{Problem, listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The most remarks on files that a lane is run with, or lanes are listed with.
 const MOST_NOTES: usize = 5;
+
+/// The variable that tells steps of lanes that only the gate knows where their folder is.
+pub(super) const HOLDOUT: &str = "FLEDGE_HOLDOUT";
 
 /// The gate cannot be frozen.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +53,14 @@ pub enum GateFault {
     /// Protected files that cannot be read.
     #[error("cannot read protected files")]
     Seal(#[source] std::io::Error),
+    /// Lanes that only the gate is to know.
+    #[error("the hold-out folder {} cannot be used: {why}", folder.display())]
+    Holdout {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A step that could not run.
     #[error("step `{step}` of lane `{lane}` cannot run: {why}")]
     CannotRun {
@@ -63,7 +78,7 @@ impl GateFault {
     pub fn reason(&self) -> Reason {
         match self {
             Self::CannotRun { .. } => Reason::GateErrored,
-            Self::UnknownLane { .. } | Self::Lane(_) | Self::Pattern(_) => Reason::BadInput,
+            Self::UnknownLane { .. } | Self::Lane(_) | Self::Pattern(_) | Self::Holdout { .. } => Reason::BadInput,
             Self::Unreadable(_) | Self::Seal(_) => Reason::PlanFailed,
         }
     }
@@ -81,29 +96,84 @@ fn meant(lane: &str, known: &[String]) -> String {
     format!("{near}: it has {}", listed(names()))
 }
 
-/// Freezes the gate of these lanes in the workspace at `root`. `path` is the search path that steps will have.
+/// What a gate is frozen from.
+#[derive(Debug, Clone, Copy)]
+pub struct Definition<'a> {
+    /// The workspace.
+    pub root: &'a Path,
+    /// The names of the lanes.
+    pub lanes: &'a [String],
+    /// The folder with the lanes that only the gate knows, outside of the workspace.
+    pub holdout: Option<&'a Path>,
+    /// Protected paths beyond the built-in ones, as globs.
+    pub protect: &'a [String],
+    /// Protected paths that may be changed all the same, as globs.
+    pub allow_edit: &'a [String],
+    /// The search path that steps will have.
+    pub path: &'a str,
+    /// The tree of the workspace as it is now.
+    pub base: &'a TreeId,
+    /// The paths of its files.
+    pub paths: &'a [String],
+}
+
+/// Freezes a gate.
 ///
 /// # Errors
 /// Unknown or wrong lanes, patterns that are no globs, steps that cannot run.
-pub fn freeze(
-    root: &Path,
-    lanes: &[String],
-    protect: &[String],
-    allow_edit: &[String],
-    path: &str,
-) -> Result<Gate, GateFault> {
-    let loaded = lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
+pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
+    let Definition { root, path, .. } = from;
+    let loaded = from.lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
     let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
-    for lane in &lanes {
+    let held_out = from.holdout.map_or(Ok(Vec::new()), |folder| held_out(root, folder))?;
+    for lane in lanes.iter().chain(&held_out) {
         can_run(root, lane, path, &lane.always_run())?;
     }
     let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
-    let protection = protection(&lanes, root, protect, allow_edit)?;
-    let seal = Seal::take(root, protection).map_err(GateFault::Seal)?;
+    let policy = policy(&lanes, root, from.protect, from.allow_edit, from.paths)?;
+    let seal = Seal::take(root, policy.protection().clone()).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();
     notes.retain(|note| told.insert(note.clone())); // lanes of one file share what is said of it
-    Ok(Gate { lanes, digest, notes, seal: Arc::new(seal) })
+    Ok(Gate {
+        lanes,
+        held_out,
+        digest,
+        notes,
+        kept: policy.kept(from.paths),
+        policy: Arc::new(policy),
+        seal: Arc::new(seal),
+        base: from.base.clone(),
+        judged: OnceCell::new(),
+    })
+}
+
+/// The lanes of a folder that only the gate knows.
+fn held_out(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
+    let unusable = |why: String| GateFault::Holdout { folder: folder.to_owned(), why };
+    let real = folder.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    if store::is_inside(&real, root) {
+        return Err(unusable("it is in the workspace, where the agent would see it".into()));
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(&real)
+        .map_err(|error| unusable(error.to_string()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(unusable("there is no lane in it, no file `NAME.yaml`".into()));
+    }
+    let place = real.to_string_lossy().into_owned();
+    let lane = |path: &PathBuf| -> Result<Lane, GateFault> {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text = store::read_text(path, MAX_SOURCE)?.unwrap_or_default();
+        let mut lane = lane::parse(&name, &path.to_string_lossy(), &text)?;
+        lane.env.insert(HOLDOUT.into(), place.clone());
+        Ok(lane)
+    };
+    files.iter().map(lane).collect()
 }
 
 /// A lane, and what is to be known about it.
@@ -242,7 +312,8 @@ pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<()
 fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(usize, &'l Step, String)> {
     let lacks = |(number, step): (usize, &'l Step)| {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
-        let made_before = if number == 0 { made_by_nobody(root, step) } else { None };
+        let is_first = number == 0 && lane.setup.is_empty();
+        let made_before = if is_first { made_by_nobody(root, step) } else { None };
         made_before.or_else(|| not_in_path(step, path)).map(|why| (number, step, why))
     };
     let run = lane.steps.iter().enumerate().zip(runs).filter(|(_, runs)| **runs);

@@ -2,17 +2,19 @@
 //! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
 
 use super::Gate;
+use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
+use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::workspace::pattern::PatternError;
-use crate::workspace::{ProtectedRule, Protection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 3;
 
 /// What is kept of a gate cannot be made a gate again.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +22,9 @@ pub enum ThawFault {
     /// Its first line is not what it should be.
     #[error("its head cannot be read")]
     Head(#[source] serde_json::Error),
-    /// It was written by a newer fledge.
+    /// It was written by another fledge.
     #[error("it has version {0}, and this fledge knows version {VERSION}")]
-    Newer(u32),
+    Other(u32),
     /// It ends too early, or too late.
     #[error("its contents are not as long as its head says")]
     Length,
@@ -31,13 +33,21 @@ pub enum ThawFault {
     Pattern(#[from] PatternError),
 }
 
+#[derive(Debug, Deserialize)]
+struct Version {
+    schema_version: u32,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     schema_version: u32,
     lanes: Vec<Lane>,
+    held_out: Vec<Lane>,
+    base: TreeId,
     digest: String,
     notes: Vec<String>,
-    rules: Vec<ProtectedRule>,
+    kept: Vec<String>,
+    policy: Frozen,
     files: Vec<File>,
 }
 
@@ -80,9 +90,12 @@ impl Gate {
         let head = Head {
             schema_version: VERSION,
             lanes: self.lanes.clone(),
+            held_out: self.held_out.clone(),
+            base: self.base.clone(),
             digest: self.digest.clone(),
             notes: self.notes.clone(),
-            rules: self.seal.protection().rules().cloned().collect(),
+            kept: self.kept.clone(),
+            policy: self.policy.frozen().clone(),
             files,
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
@@ -97,10 +110,11 @@ impl Gate {
     /// When the bytes are not what [`Gate::keep`] gave.
     pub fn thaw(kept: &[u8], root: &Path, allow_edit: &[String]) -> Result<Self, ThawFault> {
         let end = kept.iter().position(|byte| *byte == b'\n').ok_or(ThawFault::Length)?;
-        let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
-        if head.schema_version != VERSION {
-            return Err(ThawFault::Newer(head.schema_version));
+        let Version { schema_version } = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
+        if schema_version != VERSION {
+            return Err(ThawFault::Other(schema_version));
         }
+        let head: Head = serde_json::from_slice(&kept[..end]).map_err(ThawFault::Head)?;
         let mut rest = &kept[end + 1..];
         let mut files = BTreeMap::new();
         for File { path, what } in head.files {
@@ -119,16 +133,18 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let protection = Protection::new(head.rules, allow_edit)?;
-        let seal = Arc::new(Seal { root: root.to_owned(), protection, files });
-        Ok(Self { lanes: head.lanes, digest: head.digest, notes: head.notes, seal })
+        let Head { lanes, held_out, base, digest, notes, kept, policy: mut frozen, .. } = head;
+        frozen.allow_edit = allow_edit.to_vec();
+        let policy = Arc::new(Policy::thaw(frozen)?);
+        let seal = Arc::new(Seal { root: root.to_owned(), protection: policy.protection().clone(), files });
+        Ok(Self { lanes, held_out, digest, notes, kept, policy, seal, base, judged: OnceCell::new() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::freeze;
+    use crate::gate::{Definition, freeze};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -142,7 +158,12 @@ mod tests {
         fs::write(root.join("lanes/verify.yaml"), lane).unwrap();
         fs::write(root.join("specs/bytes"), [0, b'\n', 255]).unwrap();
         symlink("nowhere", root.join("specs/link")).unwrap();
-        let gate = freeze(root, &["verify".into()], &["open/**".into()], &["specs/free".into()], "/bin").unwrap();
+        let (lanes, protect) = (["verify".to_owned()], ["open/**".to_owned()]);
+        let allow_edit = ["specs/free".to_owned()];
+        let (base, path) = (TreeId::empty(), "/bin");
+        let (lanes, protect, allow_edit) = (lanes.as_slice(), protect.as_slice(), allow_edit.as_slice());
+        let from = Definition { root, lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &[] };
+        let gate = freeze(from).unwrap();
         let kept = gate.keep();
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();
         fs::remove_file(root.join("specs/bytes")).unwrap();
@@ -156,6 +177,9 @@ mod tests {
         assert!(
             thawed.seal.protection().rule("specs/free").is_none() && thawed.seal.protection().rule("open/a").is_some()
         );
+        let older = String::from_utf8_lossy(&kept).replacen("\"schema_version\":3", "\"schema_version\":1", 1);
+        let fault = Gate::thaw(older.as_bytes(), root, &[]).unwrap_err();
+        assert_eq!(fault.to_string(), "it has version 1, and this fledge knows version 3");
         for cut in [0, 1, kept.len() / 2, kept.len() - 1] {
             assert!(Gate::thaw(&kept[..cut], root, &[]).is_err(), "cut at {cut}");
         }

@@ -1,98 +1,69 @@
-//! What an agent may not change: which rules there are, and which files of the workspace they and the lanes' commands name.
+//! The policy of a workspace as it lies on the disk: which files the base has, what is in the scripts that lanes name, and where
+//! links lead. What is protected is for [`Policy`] to say.
 
+use super::policy::{Policy, exactly, is_a_test};
+use super::seal::NOT_LOOKED_INTO;
 use crate::lane::Lane;
+use crate::workspace::ProtectedRule;
 use crate::workspace::pattern::PatternError;
-use crate::workspace::{ProtectedRule, Protection};
-use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use ignore::WalkBuilder;
+use std::fs;
+use std::path::Path;
 
-/// What defines the gate in every project. Patterns match paths that do not exist yet, too.
-const BUILT_IN: [(&str, &str); 13] = [
-    ("/lanes", "it defines the gate"),
-    ("/specs", "it says what the code must do"),
-    ("/fledge.yaml", "it configures the gate"),
-    ("/fledge.local.yaml", "it configures the gate"),
-    ("/fledge.toml", "it defines the gate"),
-    ("/.fledge", "it configures the gate"),
-    ("/.github", "it defines the continuous integration"),
-    ("/.gitlab-ci.yml", "it defines the continuous integration"),
-    ("/.gitlab", "it defines the continuous integration"),
-    ("/.circleci", "it defines the continuous integration"),
-    ("/.ci", "it defines the continuous integration"),
-    ("/Jenkinsfile", "it defines the continuous integration"),
-    ("/azure-pipelines.yml", "it defines the continuous integration"),
-];
+/// The largest file that is read for what it names, in bytes.
+const LARGEST: u64 = 1024 * 1024;
 
-/// Why a file that a command names is protected.
-const NAMED: &str = "a step of the gate names it";
-
-/// The built-in rules, files that the lanes' commands name, and what the project and the task add; `allow_edit` opens paths
-/// again. Where a protected path is a link, what it leads to is protected as well.
+/// The policy of the workspace at `root`, as it is now. `protect` adds globs, `allow_edit` opens paths again; `paths` are those of the
+/// base, which are looked for where there are none. Where a protected path is a link, what it leads to is protected as well.
 ///
 /// # Errors
 /// The first pattern that is none.
-pub(super) fn protection(
+pub(super) fn policy(
     lanes: &[Lane],
     root: &Path,
     protect: &[String],
     allow_edit: &[String],
-) -> Result<Protection, PatternError> {
-    let rule = |pattern: String, why: &str| ProtectedRule { pattern, why: why.into() };
-    let exactly = |path: &str, why: &str| rule(format!("/{}", globset::escape(path)), why);
-    let mut rules = Vec::new();
-    for (pattern, why) in BUILT_IN {
-        rules.push(rule(pattern.into(), why));
-        rules.extend(led_to(root, pattern.trim_start_matches('/')).map(|path| exactly(&path, why)));
+    paths: &[String],
+) -> Result<Policy, PatternError> {
+    let paths = if paths.is_empty() { files(root) } else { paths.to_vec() };
+    let policy = Policy::freeze(paths, lanes, protect, allow_edit, &mut |path| read(&root.join(path)))?;
+    let Ok(real_root) = root.canonicalize() else { return Ok(policy) };
+    let mut frozen = policy.frozen().clone();
+    let own = frozen.rules.iter().filter(|rule| !is_a_test(rule));
+    let led = own.filter_map(|rule| {
+        let path = led_to(&real_root, rule.pattern.strip_prefix('/')?)?;
+        Some(ProtectedRule { pattern: exactly(&path), why: rule.why.clone() })
+    });
+    let led: Vec<ProtectedRule> = led.collect();
+    if led.is_empty() {
+        return Ok(policy);
     }
-    for path in scripts(lanes, root) {
-        rules.push(exactly(&path, NAMED));
-        rules.extend(led_to(root, &path).map(|path| exactly(&path, NAMED)));
-    }
-    rules.extend(protect.iter().map(|pattern| rule(pattern.clone(), "the task or the project says so")));
-    Protection::new(rules, allow_edit)
+    frozen.rules.extend(led);
+    Policy::thaw(frozen)
+}
+
+/// The files that git would have: not those that it ignores, nor its own.
+fn files(root: &Path) -> Vec<String> {
+    let mut walk = WalkBuilder::new(root);
+    walk.hidden(false).ignore(false).filter_entry(|entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        !(is_folder && entry.depth() > 0 && NOT_LOOKED_INTO.iter().any(|name| entry.file_name() == *name))
+    });
+    let entries = walk.build().flatten().filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()));
+    entries.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned())).collect()
+}
+
+/// What is in a file that is there; nothing, where that would be too much.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(if meta.len() > LARGEST { Vec::new() } else { fs::read(path).unwrap_or_default() })
 }
 
 /// Where a path really is, when links lead from it to another place in the workspace.
 fn led_to(root: &Path, path: &str) -> Option<String> {
-    let (root, real) = (root.canonicalize().ok()?, root.join(path).canonicalize().ok()?);
-    let real = real.strip_prefix(&root).ok()?.to_str()?;
+    let real = root.join(path).canonicalize().ok()?;
+    let real = real.strip_prefix(root).ok()?.to_str()?;
     (real != path && !real.is_empty()).then(|| real.to_owned())
-}
-
-/// Words of the lanes' commands that name a file of the workspace, seen from the root, from the step's folder, and from every
-/// folder that the command names.
-pub(super) fn scripts(lanes: &[Lane], root: &Path) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for step in lanes.iter().flat_map(|lane| &lane.steps) {
-        let splits = |c: char| c.is_whitespace() || ";|&()<>\"'`=".contains(c);
-        let words: Vec<&str> = step.run.split(splits).filter(|word| !word.is_empty()).collect();
-        let mut folders = vec![PathBuf::new()];
-        folders.extend(step.dir.as_ref().map(PathBuf::from));
-        for word in &words {
-            for start in folders.clone() {
-                let folder = inside(&start.join(word)).filter(|folder| root.join(folder).is_dir());
-                folders.extend(folder.filter(|folder| !folders.contains(folder)));
-            }
-        }
-        let places = folders.iter().flat_map(|folder| words.iter().filter_map(|word| inside(&folder.join(word))));
-        let files = places.filter(|place| root.join(place).is_file());
-        found.extend(files.filter_map(|file| file.to_str().map(ToOwned::to_owned)));
-    }
-    found
-}
-
-/// A relative path without `.` and `..`, when it does not lead outside.
-fn inside(path: &Path) -> Option<PathBuf> {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => plain.push(name),
-            Component::CurDir => {}
-            Component::ParentDir if plain.pop() => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(plain)
 }
 
 #[cfg(test)]
@@ -125,8 +96,8 @@ mod tests {
             ("run: ./check.sh", "tools/check.sh"),
         ] {
             let (dir, lanes) = project(step);
-            let protection = protection(&lanes, dir.path(), &[], &[]).unwrap();
-            assert_eq!(protection.rule(path).map(|rule| rule.why.as_str()), Some(NAMED), "{step}");
+            let policy = policy(&lanes, dir.path(), &[], &[], &[]).unwrap();
+            assert_eq!(policy.rule(path).map(|rule| rule.why.as_str()), Some("a step of the gate names it"), "{step}");
         }
     }
 
@@ -135,8 +106,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ci")).unwrap();
         symlink("ci", dir.path().join("lanes")).unwrap();
-        let protection = protection(&[], dir.path(), &[], &[]).unwrap();
-        assert!(protection.rule("ci/check.sh").is_some());
-        assert!(protection.rule("src/lib.rs").is_none());
+        let policy = policy(&[], dir.path(), &[], &[], &[]).unwrap();
+        assert!(policy.rule("ci/check.sh").is_some());
+        assert!(policy.rule("src/lib.rs").is_none());
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 /// Folders that are not looked into unless they are protected themselves: git's own data, and what builds leave behind.
-const NOT_LOOKED_INTO: [&str; 3] = [".git", "target", "node_modules"];
+pub(super) const NOT_LOOKED_INTO: [&str; 7] = [".git", "target", "node_modules", ".venv", "venv", ".tox", ".nox"];
 /// Bytes of one file, and of all together, that are kept; what is larger is compared by digest and cannot be put back.
 const KEPT: u64 = 4 * 1024 * 1024;
 const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;

@@ -1,95 +1,157 @@
 //! Gates frozen in real folders, and what they say after somebody has been there.
 
 use super::*;
+use crate::verdict::{Finding, Proof};
 use std::fs;
-use std::path::Path;
+use tempfile::TempDir;
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A project with these lanes, and the gate of all of them, in this order.
-fn frozen(lanes: &[(&str, &str)]) -> (tempfile::TempDir, Result<Gate, GateFault>) {
-    let home = tempfile::tempdir().unwrap();
-    fs::create_dir_all(home.path().join("tree/lanes")).unwrap();
-    for (name, text) in lanes {
-        fs::write(home.path().join(format!("tree/lanes/{name}.yaml")), text).unwrap();
-    }
-    let names: Vec<String> = lanes.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let gate = freeze(&home.path().join("tree"), &names, &[], &[], PATH);
-    (home, gate)
+/// A project, what stands around it, and its gate.
+struct Court {
+    home: TempDir,
+    trees: Trees,
+    gate: Result<Gate, GateFault>,
 }
 
-async fn judged(home: &Path, gate: &Gate, on_tamper: OnTamper) -> Verdict {
-    let env = vec![("PATH".to_owned(), PATH.to_owned())];
-    let site = Site {
-        root: home.join("tree"),
-        env,
-        logs: home.join("logs"),
-        durations: home.join("durations.json"),
-        jobs: 1,
-        on_tamper,
-    };
-    gate.judge(&site, 1, &CancellationToken::new(), &|_| {}).await
+/// A project with these files, and the gate of these lanes, in this order.
+async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&str>) -> Court {
+    let home = tempfile::tempdir().unwrap();
+    let (root, stop) = (home.path().join("tree"), CancellationToken::new());
+    fs::create_dir_all(root.join("lanes")).unwrap();
+    fs::create_dir_all(home.path().join("held")).unwrap();
+    let lane_files = lanes.iter().map(|(name, text)| (format!("tree/lanes/{name}.yaml"), *text));
+    let files = files.iter().map(|(path, text)| (format!("tree/{path}"), *text)).chain(lane_files);
+    for (path, text) in files.chain(holdout.map(|text| ("held/hidden.yaml".to_owned(), text))) {
+        let path = home.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let trees = Trees::open(&home.path().join("trees.git"), &root, PATH, &stop).await.unwrap();
+    let base = trees.take(&stop).await.unwrap().tree;
+    let paths: Vec<String> = trees.entries(&base, &stop).await.unwrap().into_iter().map(|entry| entry.path).collect();
+    let names: Vec<String> = lanes.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let held = home.path().join("held");
+    let gate = freeze(Definition {
+        root: &root,
+        lanes: &names,
+        holdout: holdout.map(|_| held.as_path()),
+        protect: &[],
+        allow_edit: &[],
+        path: PATH,
+        base: &base,
+        paths: &paths,
+    });
+    Court { home, trees, gate }
+}
+
+/// The same of lanes alone.
+async fn frozen(lanes: &[(&str, &str)]) -> Court {
+    court(&[], lanes, None).await
+}
+
+impl Court {
+    fn tree(&self, path: &str) -> PathBuf {
+        self.home.path().join("tree").join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.tree(path).parent().unwrap()).unwrap();
+        fs::write(self.tree(path), text).unwrap();
+    }
+
+    fn gate(&self) -> &Gate {
+        self.gate.as_ref().unwrap()
+    }
+
+    fn site(&self, on_tamper: OnTamper) -> Site {
+        let home = self.home.path();
+        Site {
+            root: home.join("tree"),
+            trees: self.trees.clone(),
+            wall: Wall::off(),
+            hidden: Vec::new(),
+            env: vec![("PATH".to_owned(), PATH.to_owned())],
+            logs: home.join("logs"),
+            rooms: home.join("rooms"),
+            ignored: home.join("ignored"),
+            project: home.join("project"),
+            jobs: 1,
+            on_tamper,
+            may_judge_base: true,
+        }
+    }
+
+    async fn judged(&self, on_tamper: OnTamper) -> Verdict {
+        self.gate().judge(&self.site(on_tamper), 1, &CancellationToken::new(), &|_| {}).await
+    }
+
+    async fn ruling(&self) -> Ruling {
+        self.judged(OnTamper::Restore).await.ruling
+    }
+
+    async fn base(&self) -> Result<(Ruling, String), BaseFault> {
+        self.gate().judge_base(&self.site(OnTamper::Restore), &CancellationToken::new(), &|_| {}).await
+    }
 }
 
 #[tokio::test]
 async fn an_edited_lane_is_put_back_and_the_frozen_one_judges() {
     let strict = "steps: [{ name: check, run: test -f done }]";
-    let (home, gate) = frozen(&[("verify", strict)]);
-    let (gate, lane) = (gate.unwrap(), home.path().join("tree/lanes/verify.yaml"));
-    fs::write(&lane, "steps: [{ run: 'true' }]").unwrap();
-    let verdict = judged(home.path(), &gate, OnTamper::Restore).await;
+    let court = frozen(&[("verify", strict)]).await;
+    court.write("lanes/verify.yaml", "steps: [{ run: 'true' }]");
+    let verdict = court.judged(OnTamper::Restore).await;
     let finding =
         Finding { path: "lanes/verify.yaml".into(), change: "changed".into(), rule: "it defines the gate".into() };
     assert_eq!((verdict.ruling, verdict.findings), (Ruling::Tampered, vec![finding]));
-    assert_eq!(fs::read_to_string(&lane).unwrap(), strict);
-    assert_eq!(judged(home.path(), &gate, OnTamper::Restore).await.ruling, Ruling::Failed);
-    fs::write(home.path().join("tree/done"), "").unwrap();
-    assert_eq!(judged(home.path(), &gate, OnTamper::Restore).await.ruling, Ruling::Passed);
+    assert_eq!(fs::read_to_string(court.tree("lanes/verify.yaml")).unwrap(), strict);
+    assert_eq!(court.ruling().await, Ruling::Failed);
+    court.write("done", "");
+    assert_eq!(court.ruling().await, Ruling::Passed);
 }
 
 #[tokio::test]
 async fn a_tampered_gate_runs_nothing() {
-    let (home, gate) = frozen(&[("verify", "steps: [{ run: touch ran }]")]);
-    let extra = home.path().join("tree/lanes/extra.yaml");
-    fs::write(&extra, "steps: [{ run: 'true' }]").unwrap();
-    let verdict = judged(home.path(), &gate.unwrap(), OnTamper::Fail).await;
+    let court = frozen(&[("verify", "steps: [{ run: touch ran }]")]).await;
+    court.write("lanes/extra.yaml", "steps: [{ run: 'true' }]");
+    let verdict = court.judged(OnTamper::Fail).await;
     assert_eq!((verdict.ruling, verdict.steps), (Ruling::Tampered, Vec::new()));
-    assert!(extra.exists() && !home.path().join("tree/ran").exists());
+    assert!(court.tree("lanes/extra.yaml").exists() && !court.home.path().join("logs").exists());
 }
 
-#[test]
-fn what_cannot_run_is_refused_when_it_is_frozen() {
-    let refusal = |lane| frozen(&[("verify", lane)]).1.unwrap_err();
+#[tokio::test]
+async fn what_cannot_run_is_refused_when_it_is_frozen() {
+    let refusal = async |lane| frozen(&[("verify", lane)]).await.gate.unwrap_err();
     for lane in [
         "steps: [{ run: no-such-program --now }]",
         "steps: [{ run: 'true', dir: nowhere }]",
         "steps: [{ run: ./gone.sh }]",
     ] {
-        assert!(matches!(refusal(lane), GateFault::CannotRun { .. }), "{lane}");
+        assert!(matches!(refusal(lane).await, GateFault::CannotRun { .. }), "{lane}");
     }
-    assert!(matches!(refusal("steps: []"), GateFault::Lane(_)));
-    let (home, _) = frozen(&[("verify", "steps: [{ run: 'true' }]")]);
-    let unknown = freeze(&home.path().join("tree"), &["verfy".into()], &[], &[], PATH).unwrap_err();
+    assert!(matches!(refusal("steps: []").await, GateFault::Lane(_)));
+    let court = frozen(&[("verify", "steps: [{ run: 'true' }]")]).await;
+    let unknown = load(&court.tree(""), "verfy", PATH).unwrap_err();
     assert!(unknown.to_string().ends_with("it has verify"), "{unknown}");
 }
 
 #[tokio::test]
 async fn a_failed_lane_is_the_last_and_explains_itself() {
     let first = "steps: [{ name: no, run: echo because && exit 3 }]";
-    let (home, gate) = frozen(&[("one", first), ("two", "steps: [{ run: touch ran }]")]);
-    let verdict = judged(home.path(), &gate.unwrap(), OnTamper::Restore).await;
+    let court = frozen(&[("one", first), ("two", "steps: [{ run: touch ran }]")]).await;
+    let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!((verdict.ruling, verdict.signature.as_str(), verdict.steps.len()), (Ruling::Failed, "one/no exit 3", 1));
     assert!(verdict.feedback.contains("```\nbecause\n```"), "{}", verdict.feedback);
-    assert!(!home.path().join("tree/ran").exists());
+    assert!(!court.home.path().join("logs/attempt-1/two").exists());
 }
 
-#[test]
-fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
-    let (home, _) =
-        frozen(&[("verify", "steps: [{ rnu: x }]"), ("good", "steps: [{ name: go, run: no-such-program }]")]);
+#[tokio::test]
+async fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
+    let court =
+        frozen(&[("verify", "steps: [{ rnu: x }]"), ("good", "steps: [{ name: go, run: no-such-program }]")]).await;
     let toml = "tasks.a = { cmd = 'true', deps = ['b'] }\nlanes.ci.steps = ['a', { run = 'no-such-program', when = 'X' }]\nlanes.ok = { steps = [{ run = 'true' }], x = 1 }";
-    fs::write(home.path().join("tree/fledge.toml"), toml).unwrap();
-    let Checked { lanes, problems, warnings } = check(&home.path().join("tree"), PATH);
+    court.write("fledge.toml", toml);
+    let Checked { lanes, problems, warnings } = check(&court.tree(""), PATH);
     assert_eq!(lanes.iter().map(|lane| lane.name.as_str()).collect::<Vec<_>>(), ["good", "ok"]);
     let told = |remarks: &[crate::lane::Remark]| remarks.iter().map(ToString::to_string).collect::<Vec<_>>();
     let expected = [
@@ -109,23 +171,150 @@ fn checking_tells_all_problems_of_all_files_and_what_steps_lack_here() {
     assert_eq!(told(&warnings), expected);
 }
 
-#[test]
-fn what_a_step_lacks_that_runs_only_under_a_condition_stops_no_lane() {
+#[tokio::test]
+async fn what_a_step_lacks_that_runs_only_under_a_condition_stops_no_lane() {
     let lane = "tasks: { gen: no-such-generator, docker: { cmd: no-such-program, deps: [gen] } }\n\
         steps: [{ run: 'true' }, { task: docker, when: DOCKER }]";
-    assert!(frozen(&[("verify", lane)]).1.is_ok());
+    assert!(frozen(&[("verify", lane)]).await.gate.is_ok());
 }
 
-#[test]
-fn a_lane_is_run_with_a_few_remarks_on_its_file_and_not_with_all() {
-    let (home, _) = frozen(&[]);
+#[tokio::test]
+async fn a_lane_is_run_with_a_few_remarks_on_its_file_and_not_with_all() {
     let keys: Vec<String> = (0..9).map(|number| format!("k{number} = 1\n")).collect();
-    let toml = format!(
-        "lanes.a.steps = [{{ run = 'true' }}]\nlanes.b.steps = [{{ run = 'true' }}]\n[tasks.t]\ncmd = 'true'\n{}",
-        keys.concat()
-    );
-    fs::write(home.path().join("tree/fledge.toml"), toml).unwrap();
-    let gate = freeze(&home.path().join("tree"), &["a".into(), "b".into()], &[], &[], PATH).unwrap();
-    assert_eq!(gate.notes.len(), 6, "once for both lanes");
-    assert_eq!(gate.notes[5], "and 4 more: `fledge lanes validate` has them all");
+    let toml = format!("lanes.a.steps = [{{ run = 'true' }}]\n[tasks.t]\ncmd = 'true'\n{}", keys.concat());
+    let court = court(&[("fledge.toml", &toml)], &[], None).await;
+    let loaded = load(&court.tree(""), "a", PATH).unwrap();
+    assert_eq!(loaded.notes.len(), 6);
+    assert_eq!(loaded.notes[5], "and 4 more: `fledge lanes validate` has them all");
+}
+
+#[tokio::test]
+async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
+    let court =
+        court(&[(".gitignore", "out\n")], &[("verify", "steps: [{ run: test -f done && test ! -f out }]")], None).await;
+    court.write("out", "a build that the agent left");
+    court.write("done", "");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    let tree = court.trees.take(&CancellationToken::new()).await.unwrap().tree;
+    let proof = Proof {
+        base: court.gate().base().clone(),
+        tree,
+        lanes: court.gate().digest.clone(),
+        room: "clean".into(),
+        sandbox: "off".into(),
+        tests: None,
+        canaries: 0,
+        held_out: 0,
+    };
+    assert_eq!(verdict.proof.as_deref(), Some(&proof));
+    assert!(!court.home.path().join("rooms").read_dir().unwrap().next().is_some(), "rooms are gone");
+}
+
+#[tokio::test]
+async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must_settle() {
+    let step = |writes: &str, run: &str| format!("{writes}\nsteps: [{{ name: fmt, run: '{run}' }}]");
+    let silent = step("", "echo more >> text");
+    let court = court(&[("text", "a\n")], &[("verify", &silent)], None).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("changed files that it judges (text)"), "{}", verdict.feedback);
+
+    let settles = step("writes: true", "echo done > text");
+    let court = self::court(&[("text", "a\n")], &[("verify", &settles)], None).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    let tree = &verdict.proof.unwrap().tree;
+    let text = court.trees.read(tree, "text", 100, &CancellationToken::new()).await.unwrap();
+    assert_eq!(text.as_deref(), Some(&b"done\n"[..]), "what passed is what the lane has written");
+
+    let never = step("writes: true", "date +%N >> text");
+    let court = self::court(&[("text", "a\n")], &[("verify", &never)], None).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Errored);
+    assert!(verdict.feedback.contains("does not settle"), "{}", verdict.feedback);
+}
+
+#[tokio::test]
+async fn caches_come_from_the_base_and_never_from_the_agent() {
+    let lane = "setup: [{ run: mkdir -p deps && echo base > deps/lib }]\ncache: [deps]\nsteps: [{ run: grep -qx base deps/lib }]";
+    let court = court(&[(".gitignore", "deps\n")], &[("verify", lane)], None).await;
+    assert_eq!(court.base().await.unwrap(), (Ruling::Passed, String::new()));
+    court.write("deps/lib", "poisoned");
+    assert_eq!(court.ruling().await, Ruling::Passed);
+    court.write(".gitignore", "");
+    let verdict = court.judged(OnTamper::Fail).await;
+    let told: Vec<_> = verdict.findings.iter().map(|finding| (finding.path.as_str(), finding.rule.as_str())).collect();
+    assert_eq!(told, [("deps/lib", "it is in a cache of the gate, which only the base fills")]);
+}
+
+#[tokio::test]
+async fn a_setup_that_fails_and_a_base_that_cannot_run_end_it_before_anything_is_spent() {
+    let setup = frozen(&[("verify", "setup: [{ name: get, run: echo no && false }]\nsteps: [{ run: 'true' }]")]).await;
+    let fault = setup.base().await.unwrap_err();
+    assert_eq!(fault.to_string(), "the setup of lane `verify` failed: step `get`: no");
+    let skipped = frozen(&[("verify", "steps: [{ run: 'true', when: NEVER_SET }]")]).await;
+    assert!(matches!(skipped.base().await.unwrap_err(), BaseFault::CannotRun(why) if why.contains("nothing ran")));
+}
+
+#[tokio::test]
+async fn fewer_tests_than_on_the_base_are_no_pass() {
+    let lane = "steps: [{ name: test, run: cat *.count }]";
+    let court = court(&[("a.count", "Ran 3 tests in 0.1s\n")], &[("verify", lane)], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    assert_eq!(court.ruling().await, Ruling::Passed);
+    court.write("a.count", "Ran 2 tests in 0.1s\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("fewer tests ran than on the base: 2, there 3"), "{}", verdict.feedback);
+}
+
+#[tokio::test]
+async fn a_planted_failure_must_be_seen_on_the_base_and_on_the_work() {
+    let lane =
+        |run: &str| format!("canary: {{ file: checks/planted, text: fail }}\nsteps: [{{ name: test, run: '{run}' }}]");
+    let sees = lane("! grep -rq fail checks || test -f silenced");
+    let court = court(&[("checks/one", "ok")], &[("verify", &sees)], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, verdict.proof.map(|proof| proof.canaries)), (Ruling::Passed, Some(1)));
+    court.write("silenced", "");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("its tests are silenced"), "{}", verdict.feedback);
+
+    let blind = lane("true");
+    let court = self::court(&[("checks/one", "ok")], &[("verify", &blind)], None).await;
+    assert!(matches!(court.base().await.unwrap_err(), BaseFault::Unseen(lane) if lane == "verify"));
+}
+
+#[tokio::test]
+async fn of_a_hold_out_lane_nothing_is_told_but_that_it_failed() {
+    let hidden = "steps: [{ name: secret, run: test -f right && test -d $FLEDGE_HOLDOUT }]";
+    let court = court(&[], &[("verify", "steps: [{ run: 'true' }]")], Some(hidden)).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("a hold-out check failed") && !verdict.feedback.contains("secret"));
+    assert!(verdict.steps.iter().all(|step| step.step != "secret"));
+    court.write("right", "");
+    assert_eq!(court.judged(OnTamper::Restore).await.proof.map(|proof| proof.held_out), Some(1));
+}
+
+#[tokio::test]
+async fn what_failed_before_any_change_is_labelled_so() {
+    let lane = "fail_fast: false\nsteps: [{ name: old, run: 'false' }, { name: new, run: test ! -f broken }]";
+    let court = frozen(&[("verify", lane)]).await;
+    court.write("broken", "");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert!(verdict.feedback.ends_with("failed before any change, too: verify/old\n"), "{}", verdict.feedback);
+    assert_eq!(verdict.signature, "verify/new exit 1; verify/old exit 1");
+}
+
+#[tokio::test]
+async fn a_lane_may_run_in_the_workspace_itself_and_the_proof_says_so() {
+    let court =
+        court(&[(".gitignore", "out\n")], &[("verify", "room: in-place\nsteps: [{ run: test -f out }]")], None).await;
+    court.write("out", "");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.proof.map(|proof| proof.room), Some("in-place".into()));
 }

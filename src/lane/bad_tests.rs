@@ -1,6 +1,7 @@
 //! Every key of a lane file with values that are wrong: each is told with its place, what was expected, what was found, and
 //! what to do.
 
+use super::terms::TERMS;
 use super::{Book, Remark};
 
 /// Values that hardly any key takes, in both forms.
@@ -36,14 +37,15 @@ fn is_whole(said: &str) -> bool {
     let said = said.strip_prefix("warning: ").unwrap_or(said);
     let mut parts = said.splitn(3, ':');
     let has_place = parts.by_ref().take(2).all(|part| part.parse::<usize>().is_ok());
-    has_place && parts.next().is_some_and(|text| !text.is_empty()) && said.ends_with(')')
+    let says_what_to_do = said.ends_with(')') || said.contains("to be `"); // one of these words
+    has_place && parts.next().is_some_and(|text| !text.is_empty()) && says_what_to_do
 }
 
 #[test]
 fn every_wrong_value_of_every_key_of_a_yaml_lane_is_told_with_what_to_do() {
     let of_step = ["name", "needs", "dir", "env", "shell", "when", "changed", "allow_failure", "junit"];
     let of_numbers = ["timeout", "retries", "retry_delay"];
-    let of_lane = ["description", "fail_fast", "timeout", "env", "jobs", "tasks"];
+    let of_lane = ["description", "fail_fast", "timeout", "env", "jobs", "tasks"].iter().chain(&TERMS);
     let more = ["~", "-5s", "366d", "yes", "010", "99999999999"];
     let mut table = String::new();
     let mut note = |shown: String, text: String| {
@@ -122,26 +124,23 @@ fn several_problems_of_one_value_come_at_once_and_in_their_order() {
 
 #[test]
 fn keys_that_a_later_stage_will_know_are_refused_in_a_lane_and_in_its_steps() {
-    let keys = [
-        "room",
-        "setup",
-        "cache",
-        "network",
-        "canary",
-        "writes",
-        "include_ignored",
-        "holdout",
-        "baseline",
-        "expect",
-        "flaky",
-        "sandbox",
-    ];
-    for key in keys {
+    for key in ["holdout", "baseline", "expect", "sandbox"] {
         let said = yaml(&format!("{key}: 1\nsteps: [{{run: a, {key}: 2}}]"));
         let refused = |place: &str| format!("{place}: `{key}` is not supported yet (remove it)");
         assert_eq!(said, [refused("1:1"), refused("2:18")]);
         let said = toml(&format!("[lanes.ci]\ndescription = 'd'\nsteps = [{{run = 'a'}}]\n{key} = 1"));
         assert_eq!(said, [format!("warning: 4:1: `{key}` is not supported yet (remove it)")]);
+    }
+}
+
+#[test]
+fn what_is_said_of_a_whole_lane_is_refused_in_a_step_and_means_nothing_in_a_fledge_toml() {
+    for key in TERMS {
+        let said = yaml(&format!("steps: [{{run: a, {key}: 2}}]"));
+        assert_eq!(said, [format!("1:18: `{key}` is said of a whole lane (write it beside `steps`)")]);
+        let said = toml(&format!("[lanes.ci]\ndescription = 'd'\nsteps = [{{run = 'a'}}]\n{key} = 1"));
+        let told = format!("warning: 4:1: `{key}` is not read here (write the lane as `lanes/<name>.yaml` to use it)");
+        assert_eq!(said, [told]);
     }
 }
 

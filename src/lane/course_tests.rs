@@ -76,6 +76,17 @@ fn a_step_that_could_not_run_makes_an_errored_lane_unless_another_said_no() {
 }
 
 #[test]
+fn a_step_that_may_fail_must_still_be_able_to_run() {
+    let lane = parse("verify", "v.yaml", "steps: [{run: a, allow_failure: true}, {run: b}]").unwrap();
+    let mut course = of(&lane, 8);
+    course.start();
+    assert_eq!(
+        course.ended(0, Errored),
+        (Errored, Next::Over, vec![Leave(1, NotRun, "another step failed before".into()), Done(LaneRuling::Errored)])
+    );
+}
+
+#[test]
 fn the_end_of_its_time_stops_a_lane_and_fails_it() {
     let mut course = of(&lane(true), 8);
     course.start();

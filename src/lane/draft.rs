@@ -1,6 +1,7 @@
 //! Lanes and tasks as they are written, each thing with its place: what the readers of files make, and the compiler takes.
 
 use super::Condition;
+use super::terms::Terms;
 use crate::yaml::Place;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,6 +17,8 @@ pub(super) struct Draft {
     pub(super) env: BTreeMap<String, String>,
     pub(super) jobs: Option<NonZeroUsize>,
     pub(super) items: Vec<Item>,
+    /// On what terms it is a gate.
+    pub(super) terms: Terms,
     /// The tasks that this file defines for itself.
     pub(super) tasks: BTreeMap<String, Task>,
 }

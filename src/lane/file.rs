@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Form, Item, Kind, Options, Task};
 use super::reading::{LATER, LONGEST_NAME, Reading};
+use super::terms::TERMS;
 use super::{Book, Lane, LaneFault};
 use crate::workspace::pattern::Patterns;
 use crate::yaml::{self, Node, Place, Problem, Problems, Table, Value};
@@ -64,6 +65,7 @@ impl Reading {
             timeout: self.time(&mut table, "timeout"),
             env: self.env(&mut table),
             jobs: jobs.and_then(|jobs| NonZeroUsize::new(usize::try_from(jobs).ok()?)),
+            terms: self.terms(&mut table),
             tasks: table.take("tasks").map(|node| self.tasks(node)).unwrap_or_default(),
             items: match table.take("steps") {
                 Some(steps) => self.list(steps, "steps", |reading, node| reading.item(node, false)),
@@ -79,7 +81,12 @@ impl Reading {
         Some(draft)
     }
 
-    fn list<T>(&mut self, node: &Node, key: &str, mut read: impl FnMut(&mut Self, &Node) -> Option<T>) -> Vec<T> {
+    pub(super) fn list<T>(
+        &mut self,
+        node: &Node,
+        key: &str,
+        mut read: impl FnMut(&mut Self, &Node) -> Option<T>,
+    ) -> Vec<T> {
         match &node.value {
             Value::List(items) if !items.is_empty() => items.iter().filter_map(|item| read(self, item)).collect(),
             Value::List(_) | Value::Null => {
@@ -94,7 +101,7 @@ impl Reading {
         }
     }
 
-    fn item(&mut self, node: &Node, in_group: bool) -> Option<Item> {
+    pub(super) fn item(&mut self, node: &Node, in_group: bool) -> Option<Item> {
         if !matches!(node.value, Value::Map(_)) {
             let text = node.as_text().filter(|text| !text.trim().is_empty()).unwrap_or("a command");
             let hint = format!("write `- run: {}`", yaml::excerpt(text));
@@ -116,6 +123,12 @@ impl Reading {
             if let (false, Some(place)) = (is_read, table.place_of(key)) {
                 table.take(key);
                 self.complain(place, format!("`{key}` goes with a command"), "give it to the steps inside");
+            }
+        }
+        for key in TERMS {
+            if let Some(place) = table.place_of(key) {
+                table.take(key);
+                self.complain(place, format!("`{key}` is said of a whole lane"), "write it beside `steps`");
             }
         }
         table.later(&LATER, &mut self.problems);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::Condition;
-use crate::lane::{Entry, EntryKind, Joint, Member, Step};
+use crate::lane::{Entry, EntryKind, Flaky, Joint, Member, RoomKind, Step};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -98,6 +98,14 @@ fn a_lane_is_read_with_everything_in_it() {
             entry("set -e\n./check.sh", EntryKind::Inline, &[3]),
         ],
         gathers: Vec::new(),
+        room: RoomKind::Clean,
+        setup: Vec::new(),
+        cache: Vec::new(),
+        network: false,
+        writes: false,
+        canary: None,
+        flaky: Flaky::Pass,
+        include_ignored: Vec::new(),
     };
     assert_eq!(parse("verify", "lanes/verify.yaml", FULL), Ok(lane));
 }

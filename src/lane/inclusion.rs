@@ -1,4 +1,5 @@
-//! What an included lane says about itself that cannot hold inside of another: how many steps run at once, and what a failure ends.
+//! What an included lane says about itself that cannot hold inside of another: how many steps run at once, what a failure ends, and on
+//! what terms it is a gate.
 
 use super::book::{Book, Remark};
 use super::draft::{Item, Kind, Named};
@@ -29,7 +30,7 @@ pub(super) fn in_one(book: &Book, lane: &str) -> Vec<Remark> {
         let fail_fast = inner.fail_fast.filter(|is| *is != outer.fail_fast.unwrap_or(true));
         let jobs = inner.jobs.filter(|jobs| Some(*jobs) != outer.jobs);
         let said = [fail_fast.map(|is| format!("fail_fast: {is}")), jobs.map(|jobs| format!("jobs: {jobs}"))];
-        for said in said.into_iter().flatten() {
+        for said in said.into_iter().flatten().chain(inner.terms.lost_in(&outer.terms)) {
             let message = format!("`{said}` of lane `{}` means nothing here: that of lane `{lane}` counts", named.name);
             let problem = Problem::at(named.place, message);
             let problem = problem.hint(format!("write it there, or run `{}` by itself", named.name));

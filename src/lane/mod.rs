@@ -17,6 +17,7 @@ mod order;
 mod program;
 mod reading;
 mod selection;
+mod terms;
 mod toml;
 
 pub use book::{Book, LaneFault, Remark};
@@ -26,6 +27,7 @@ pub use detect::{Detected, detect};
 pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
 pub use selection::{Facts, Selection};
+pub use terms::{Canary, Flaky, RoomKind};
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +59,30 @@ pub struct Lane {
     /// The tasks among them that have no command of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<Gather>,
+    /// Where it is run when it is a gate.
+    #[serde(default)]
+    pub room: RoomKind,
+    /// What makes that room ready, with network: run one after the other, each when the one before it has passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<Step>,
+    /// Folders that are built on the base and copied for each run as a gate: plain paths below the root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cache: Vec<String>,
+    /// Whether its steps have a network in the room.
+    #[serde(default)]
+    pub network: bool,
+    /// Whether its steps may change the sources in the room.
+    #[serde(default)]
+    pub writes: bool,
+    /// The planted failure that it must see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
+    /// What a pass that needed another try is worth.
+    #[serde(default)]
+    pub flaky: Flaky,
+    /// Files and folders of the base that git ignores and that the room needs: plain paths below the root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include_ignored: Vec<String>,
 }
 
 /// One command of a lane.
@@ -111,6 +137,38 @@ pub struct Joint {
 }
 
 impl Lane {
+    /// What makes its room ready, as a lane of its own; `None` where nothing does.
+    pub fn setup_lane(&self) -> Option<Self> {
+        if self.setup.is_empty() {
+            return None;
+        }
+        let entry = |(number, step): (usize, &Step)| Entry {
+            name: step.name.clone(),
+            kind: EntryKind::Inline,
+            items: Vec::new(),
+            steps: vec![number],
+            needed: Vec::new(),
+            when: None,
+            timeout: step.timeout,
+            retries: None,
+            retry_delay: None,
+        };
+        Some(Self {
+            name: format!("{}-setup", self.name),
+            description: format!("What makes the room of `{}` ready", self.name),
+            fail_fast: true,
+            entries: self.setup.iter().enumerate().map(entry).collect(),
+            steps: self.setup.clone(),
+            joints: Vec::new(),
+            gathers: Vec::new(),
+            setup: Vec::new(),
+            network: true,
+            writes: true,
+            canary: None,
+            ..self.clone()
+        })
+    }
+
     /// The numbers of all steps that must have ended before this one starts, in order.
     pub fn before(&self, step: usize) -> Vec<usize> {
         let Step { after, joints, .. } = &self.steps[step];

@@ -22,6 +22,7 @@ pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Next, Order, Step};
 use crate::limits::{GRACE, LINGER, LOG_LIMIT};
+use crate::process::wall::{Holes, Wall};
 use crate::process::{self, End, Ended, Invocation, Pace, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Where and how a lane runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Room {
     /// The directory that steps start in, and that their `dir` is relative to.
     pub root: PathBuf,
@@ -52,13 +53,27 @@ pub struct Room {
     pub listen: Listen,
     /// Shut by a listener that is behind: steps are held up for a while by their full pipes then.
     pub pace: Option<Pace>,
+    /// What stands around the steps; `None`: nothing.
+    pub behind: Option<Behind>,
+}
+
+/// A wall around the steps of a lane.
+#[derive(Debug, Clone)]
+pub struct Behind {
+    /// The wall.
+    pub wall: Wall,
+    /// What it lets through.
+    pub holes: Holes,
+    /// Where the room's folder is found behind it.
+    pub at: PathBuf,
 }
 
 impl Room {
     /// A room in which every step runs, none is known to take longer than another, and every line is told.
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
         let (left_out, expected) = (Vec::new(), Vec::new());
-        Self { root, env: env.into(), log_dir, jobs, left_out, expected, listen: Listen::Lines, pace: None }
+        let (listen, env) = (Listen::Lines, env.into());
+        Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None }
     }
 }
 
@@ -71,6 +86,9 @@ pub struct LaneOutcome {
     pub steps: Vec<StepReport>,
     /// When each of them ran, in the same order; `None` for those that did not.
     pub spans: Vec<Option<Span>>,
+    /// The test report that each of them wrote, in the same order, where it names one that can be read.
+    #[serde(skip)]
+    pub test_reports: Vec<Option<JunitReport>>,
     /// From the first order to the end of the last step.
     pub duration: Duration,
 }
@@ -95,6 +113,7 @@ pub async fn run_lane(
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
     let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
+    let mut test_reports: Vec<Option<JunitReport>> = vec![None; lane.steps.len()];
     let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len());
     let mut course = Course::new(lane, process::room_for(jobs), &room.left_out, &room.expected);
     let (mut running, mut explaining) = (FuturesUnordered::new(), FuturesUnordered::new());
@@ -144,6 +163,7 @@ pub async fn run_lane(
                 let report = report::ended(lane, number, tried.as_ref(), &reports[number], course.status_of_stopped());
                 let (status, next, orders) = course.ended(number, report.status);
                 reports[number] = StepReport { status, ..report };
+                test_reports[number] = tried.as_ref().and_then(|tried| tried.tests.clone()?.ok());
                 let log = tried.filter(|tried| explain::is_worth_its_log(status, &tried.ended)).map(|tried| tried.log);
                 match (next, log) {
                     (Next::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
@@ -160,7 +180,7 @@ pub async fn run_lane(
             }
         };
     };
-    LaneOutcome { ruling, steps: reports, spans, duration }
+    LaneOutcome { ruling, steps: reports, spans, test_reports, duration }
 }
 
 /// One try of a step, over.
@@ -204,15 +224,13 @@ async fn run_step(
     let invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
     let on_output = |bytes: &[u8]| teller.take(bytes);
-    let ended = if place::leads_out(room, step.dir.as_deref().unwrap_or(".")) {
-        let why = format!("the directory `{}` leads out of the project", invocation.dir.display());
-        Ended::at_once(End::NotStarted(why), Duration::ZERO)
-    } else {
-        tokio::select! {
+    let ended = match place::unfit(room, step) {
+        Some(why) => Ended::at_once(End::NotStarted(why), Duration::ZERO),
+        None => tokio::select! {
             biased;
-            ended = process::run_at(room.pace.as_ref(), invocation, stop, &on_output) => ended,
+            ended = run_behind(room, invocation, stop, &on_output) => ended,
             never = teller.run() => match never {},
-        }
+        },
     };
     teller.finish();
     let unrun = unrun::judge(room, step, &variables, &ended);
@@ -224,12 +242,26 @@ async fn run_step(
     (number, Some(Tried { tries, ended, log, tests, unrun }))
 }
 
+/// Runs a program behind the room's wall, where there is one.
+async fn run_behind(
+    room: &Room,
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> Ended {
+    let Some(Behind { wall, holes, .. }) = &room.behind else {
+        return process::run_at(room.pace.as_ref(), invocation, stop, on_output).await;
+    };
+    wall.told(process::run_at(room.pace.as_ref(), wall.around(holes, invocation), stop, on_output).await)
+}
+
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {
     let mut words = step.shell.iter().cloned();
+    let root = room.behind.as_ref().map_or(&room.root, |behind| &behind.at);
     Invocation {
         program: words.next().unwrap_or_else(|| "/bin/sh".into()),
         args: words.chain([step.run.clone()]).collect(),
-        dir: step.dir.as_ref().map_or_else(|| room.root.clone(), |dir| room.root.join(dir)),
+        dir: step.dir.as_ref().map_or_else(|| root.clone(), |dir| root.join(dir)),
         env: room.env.with(lane.env.iter().chain(&step.env)),
         timeout: step.timeout,
         grace: GRACE,

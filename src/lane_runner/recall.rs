@@ -7,20 +7,27 @@ use crate::verdict::StepStatus;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the steps of a lane took before, for [`super::Room::expected`]; `durations` is the file.
-pub fn recall(lane: &Lane, durations: &Path) -> Vec<Duration> {
-    let known = if has_choice(lane) { Durations::read(durations) } else { return Vec::new() };
-    lane.steps.iter().map(|step| known.of(&lane.name, &step.name, &step.run)).collect()
+/// How long the steps of a lane took before, for [`super::Room::expected`]; `project` is the folder of what is kept of the project. What
+/// cannot be read is not known.
+pub fn recall(lane: &Lane, project: &Path) -> Vec<Duration> {
+    if !has_choice(lane) {
+        return Vec::new();
+    }
+    let known = Durations::read(project, &lane.name).unwrap_or_else(|error| {
+        tracing::debug!(%error, cause = error.cause(), "how long steps take is not known");
+        Durations::default()
+    });
+    lane.steps.iter().map(|step| known.of(&step.name, &step.run)).collect()
 }
 
 /// Remembers how long the steps took that passed at their first try, for the next time. What cannot be written is forgotten.
-pub fn remember(lane: &Lane, outcome: &LaneOutcome, durations: &Path) {
+pub fn remember(lane: &Lane, outcome: &LaneOutcome, project: &Path) {
     let passed = outcome.steps.iter().filter(|step| step.status == StepStatus::Passed);
     let took = passed.map(|step| (&*step.lane, &*step.step, &*step.command, Duration::from_millis(step.duration_ms)));
     if has_choice(lane)
-        && let Err(error) = Durations::add(durations, took)
+        && let Err(error) = Durations::add(project, took)
     {
-        tracing::debug!(%error, "cannot remember how long steps took");
+        tracing::debug!(%error, cause = error.cause(), "cannot remember how long steps took");
     }
 }
 

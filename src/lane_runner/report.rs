@@ -1,7 +1,7 @@
 //! What came of a step, in the words of a verdict. Pure.
 
 use super::{Tried, explain};
-use crate::duration::show_duration;
+use crate::duration::{milliseconds, show_duration};
 use crate::lane::{Lane, Step};
 use crate::process::End;
 use crate::verdict::{StepReport, StepStatus, TestCounts};
@@ -65,6 +65,9 @@ pub(super) fn ended(
     if ended.leaked {
         note = also(&note, "left processes behind, which were killed");
     }
+    if ended.output.total > 0 && !ended.is_logged {
+        note = also(&note, "its log could not be written to the end");
+    }
     let (status, tests) = match tests {
         // A report that is named is evidence: what it does not bear out is no pass.
         Some(Ok(report)) => {
@@ -80,14 +83,13 @@ pub(super) fn ended(
         }
         None => (status, None),
     };
-    let was_started = !matches!(ended.end, End::NotStarted(_));
     StepReport {
         status,
         tries: *tries,
         exit_code: if let End::Exited(code) = ended.end { Some(code) } else { None },
         signal: if let End::Signalled(signal) = ended.end { Some(signal) } else { None },
-        duration_ms: before.duration_ms.saturating_add(u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX)),
-        log: was_started.then(|| log.to_string_lossy().into_owned()),
+        duration_ms: before.duration_ms.saturating_add(milliseconds(ended.duration)),
+        log: ended.has_log().then(|| log.to_string_lossy().into_owned()),
         excerpt: match explain::is_explained(status) {
             true => explain::from_ends(&ended.output),
             false => ended.output.text(BRIEF).trim_end().to_owned(),

@@ -266,15 +266,33 @@ async fn no_more_steps_run_at_a_time_than_the_room_has_jobs() {
 #[tokio::test]
 async fn a_failed_step_is_tried_again_with_a_log_for_each_try() {
     let place = place();
-    let text =
-        "steps: [{name: a, run: 'test -f done || { touch done; echo first; exit 3; }', retries: 1, retry_delay: 1ms}]";
+    let text = "steps: [{name: a, run: 'test -f done && echo second || { touch done; echo first; exit 3; }', retries: 1, retry_delay: 1ms}]";
     let outcome = run(&place, text).await;
     assert_eq!(
         (outcome.ruling, statuses(&outcome), outcome.steps[0].tries),
         (LaneRuling::Passed, vec![StepStatus::Flaky], 2)
     );
     let log = |name: &str| std::fs::read_to_string(place.folder.path().join("logs").join(name)).unwrap();
-    assert_eq!((log("verify-01-a.log").as_str(), log("verify-01-a-try2.log").as_str()), ("first\n", ""));
+    assert_eq!((log("verify-01-a.log").as_str(), log("verify-01-a-try2.log").as_str()), ("first\n", "second\n"));
+}
+
+#[tokio::test]
+async fn a_step_that_passes_without_a_word_leaves_no_log() {
+    let text = "fail_fast: false\nsteps: [{run: 'true'}, {run: 'false'}, {run: echo a}]";
+    let place = place();
+    let outcome = run(&place, text).await;
+    let written = |step: &StepReport| step.log.as_ref().map(|log| std::fs::read_to_string(log).unwrap());
+    let logs: Vec<Option<String>> = outcome.steps.iter().map(written).collect();
+    assert_eq!(logs, [None, Some(String::new()), Some("a\n".into())]);
+}
+
+#[tokio::test]
+async fn a_log_that_could_not_be_written_is_told() {
+    let place = place();
+    let gone = place.room.log_dir.display().to_string();
+    let outcome = run(&place, &format!("steps: [{{run: 'rm -r {gone}; echo a'}}]")).await;
+    let step = &outcome.steps[0];
+    assert_eq!((step.status, step.note.as_str()), (Passed, "its log could not be written to the end"));
 }
 
 #[tokio::test]

@@ -108,9 +108,10 @@ impl<'a> Output<'a> {
         self.pipe.is_some()
     }
 
-    /// What was kept, and whether the log has all that there is to log.
-    pub(super) fn finish(mut self) -> (Captured, bool) {
-        let logged = self.log.take().map(Log::finish);
+    /// What was kept, and whether the log has all that there is to log. The log of a program that wrote nothing is made only if it
+    /// `is_wanted` all the same.
+    pub(super) fn finish(mut self, is_wanted: bool) -> (Captured, bool) {
+        let logged = self.log.take().map(|log| log.finish(is_wanted));
         if let Some(Err(error)) = &logged {
             tracing::warn!(%error, "cannot finish a step's log");
         }

@@ -25,6 +25,7 @@ static OWN_SESSION: LazyLock<Option<i32>> = LazyLock::new(|| census::own().map(|
 static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is_ok());
 
 /// The hold on a running step's processes. When it is let go, they are killed.
+#[derive(Debug)]
 pub(super) struct Group {
     leader: Pid,
     number: u64,

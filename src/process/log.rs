@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 /// A log being written. Half of the limit holds the start; behind it two slots of a sixth each take turns in holding the end, in
 /// unnamed files that are there from when the start is full, so that at most a sixth is ever needed twice.
 pub(super) struct Log {
-    file: File,
-    folder: PathBuf,
+    path: PathBuf,
+    /// Made when there is something to write: most of what making it costs is the file system's.
+    file: Option<File>,
     room: u64,
     slot: u64,
     end: Option<Slots>,
@@ -26,27 +27,27 @@ struct Slots {
 }
 
 impl Log {
-    /// Makes the file afresh, with its directory when that is missing. An old file of that name, or a link, is replaced and not
+    /// Makes place for the file, with its directory when that is missing. An old file of that name, or a link, is removed and not
     /// written through.
-    pub(super) fn create(path: &Path, limit: u64) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let create = || File::options().write(true).create_new(true).mode(0o600).open(path);
-        let file = match create() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(folder).and_then(|()| create()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create()),
-            created => created,
-        }?;
-        Ok(Self { file, folder: folder.to_owned(), room: limit / 2, slot: (limit / 6).max(1), end: None })
+    pub(super) fn prepare(path: PathBuf, limit: u64) -> io::Result<Self> {
+        let folder = folder(&path);
+        if !folder.is_dir() {
+            fs::create_dir_all(folder)?;
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(Self { path, file: None, room: limit / 2, slot: (limit / 6).max(1), end: None }),
+        }
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let (start, mut rest) = bytes.split_at(bytes.len().min(usize::try_from(self.room).unwrap_or(usize::MAX)));
-        self.file.write_all(start)?;
+        self.file()?.write_all(start)?;
         self.room -= start.len() as u64;
         while !rest.is_empty() {
             let end = match &mut self.end {
                 Some(end) => end,
-                none => none.insert(Slots::create(&self.folder)?),
+                none => none.insert(Slots::create(folder(&self.path))?),
             };
             if end.filled == self.slot {
                 end.turn()?;
@@ -59,20 +60,36 @@ impl Log {
         Ok(())
     }
 
-    /// Puts the kept end behind the start.
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        let Some(Slots { mut older, mut newer, filled, turns }) = self.end else { return Ok(()) };
+    /// Puts the kept end behind the start. Where nothing was written there is a file only if it `is_wanted` all the same.
+    pub(super) fn finish(mut self, is_wanted: bool) -> io::Result<()> {
+        if is_wanted {
+            self.file()?;
+        }
+        let (Some(Slots { mut older, mut newer, filled, turns }), Some(file)) = (self.end, &mut self.file) else {
+            return Ok(());
+        };
         if turns > 1 {
             let dropped = (turns - 1) * self.slot;
-            write!(self.file, "\n[fledge: {dropped} bytes left out here; this log has reached its limit]\n")?;
+            write!(file, "\n[fledge: {dropped} bytes left out here; this log has reached its limit]\n")?;
         }
         for (part, length) in [(&mut older, self.slot), (&mut newer, filled)] {
             part.rewind()?;
-            io::copy(&mut part.take(length), &mut self.file)?;
+            io::copy(&mut part.take(length), file)?;
             part.set_len(0)?;
         }
         Ok(())
     }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        match &mut self.file {
+            Some(file) => Ok(file),
+            none => Ok(none.insert(File::options().write(true).create_new(true).mode(0o600).open(&self.path)?)),
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Slots {
@@ -97,9 +114,9 @@ mod tests {
     fn written(limit: u64, pieces: &[&[u8]]) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/step.log");
-        let mut log = Log::create(&path, limit).unwrap();
+        let mut log = Log::prepare(path.clone(), limit).unwrap();
         pieces.iter().for_each(|piece| log.write(piece).unwrap());
-        log.finish().unwrap();
+        log.finish(true).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::read(path).unwrap()
     }
@@ -134,14 +151,25 @@ mod tests {
     }
 
     #[test]
+    fn what_writes_nothing_has_a_file_only_where_one_is_wanted_and_never_an_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step.log");
+        fs::write(&path, "old").unwrap();
+        Log::prepare(path.clone(), 600).unwrap().finish(false).unwrap();
+        assert!(!path.exists());
+        Log::prepare(path.clone(), 600).unwrap().finish(true).unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"");
+    }
+
+    #[test]
     fn a_link_in_the_place_of_the_log_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (victim, path) = (folder.path().join("victim"), folder.path().join("step.log"));
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
-        let mut log = Log::create(&path, 600).unwrap();
+        let mut log = Log::prepare(path.clone(), 600).unwrap();
         log.write(b"output").unwrap();
-        log.finish().unwrap();
+        log.finish(false).unwrap();
         assert_eq!((fs::read(&victim).unwrap(), fs::read(&path).unwrap()), (b"precious".to_vec(), b"output".to_vec()));
     }
 }

@@ -26,6 +26,11 @@ pub(super) static FAMILY: LazyLock<u64> = LazyLock::new(|| {
     top - 1 - chance % (top / 2)
 });
 
+/// A word of letters and digits that nobody can know before.
+pub fn unforeseen() -> String {
+    Uuid::now_v7().simple().to_string()
+}
+
 /// A number for another step.
 pub(super) fn next() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);

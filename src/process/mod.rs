@@ -6,6 +6,7 @@
 
 mod capture;
 mod census;
+mod dialogue;
 mod group;
 mod guard;
 mod log;
@@ -17,14 +18,17 @@ mod signals;
 mod start;
 mod text;
 mod variables;
+pub mod wall;
 
 pub use capture::Captured;
+pub use dialogue::{Dialogue, Lines};
 pub use group::{close, kill_everything};
+pub use mark::unforeseen;
 pub use open_files::room_for;
 pub use pace::Pace;
 pub use private::keep_private;
 pub use signals::unblock_signals;
-pub use text::{clean, shorten};
+pub use text::{clean, is_invisible, shorten};
 pub use variables::Variables;
 
 use crate::limits::CANCEL_GRACE;
@@ -66,7 +70,7 @@ pub struct Invocation {
     pub grace: Duration,
     /// What a process that outlives the program has to finish what it is doing.
     pub linger: Duration,
-    /// The file for its whole output, replaced when it exists.
+    /// The file for its whole output, replaced when it exists; see [`Ended::has_log`].
     pub log: Option<PathBuf>,
     /// The most bytes that file may have; above that its middle is dropped.
     pub log_limit: u64,
@@ -149,11 +153,16 @@ pub async fn run_at(
         Cause::TimedOut => End::TimedOut,
         Cause::Ended => how(status),
     };
-    let (output, is_logged) = output.finish();
+    let (output, is_logged) = output.finish(end != End::Exited(0));
     Ended { end, duration: begun.elapsed(), output, leaked, is_logged }
 }
 
 impl Ended {
+    /// Whether it was one that leaves a log where one was asked for: of a program that says nothing and exits with 0 there is none.
+    pub fn has_log(&self) -> bool {
+        !matches!(self.end, End::NotStarted(_)) && (self.output.total > 0 || self.end != End::Exited(0))
+    }
+
     /// What came of a program that was never started.
     pub(crate) fn at_once(end: End, duration: Duration) -> Self {
         Self { end, duration, output: Captured::default(), leaked: false, is_logged: false }
@@ -161,6 +170,7 @@ impl Ended {
 }
 
 /// The program itself, and what tells of its end.
+#[derive(Debug)]
 struct Leader {
     pid: Pid,
     /// Comes when any child of this process has ended.
@@ -249,7 +259,8 @@ fn start<'a>(
         return Err(format!("the directory `{}` does not exist", dir.display()));
     }
     let log = log.as_ref().map(|path| {
-        Log::create(path, *log_limit).map_err(|error| format!("cannot write the log `{}`: {error}", path.display()))
+        Log::prepare(path.clone(), *log_limit)
+            .map_err(|error| format!("cannot write the log `{}`: {error}", path.display()))
     });
     let log = log.transpose()?;
     let pipe = || -> io::Result<_> {
@@ -258,7 +269,7 @@ fn start<'a>(
     };
     let (reader, output) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
-    let group = Group::start(Program { path: program, args, dir, variables: env, output })
+    let group = Group::start(Program { path: program, args, dir, variables: env, input: None, output })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
     Ok((leader, group, Output::new(reader, log, pace, on_output)))

@@ -6,10 +6,12 @@ use super::mark;
 use super::variables::Variables;
 use process_wrap::std::{CommandWrap, ProcessSession};
 use rustix::process::Pid;
-use std::io::{self, PipeWriter};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::OnceLock;
 
 /// A program that is to be started.
 pub(super) struct Program<'a> {
@@ -17,6 +19,8 @@ pub(super) struct Program<'a> {
     pub(super) args: &'a [String],
     pub(super) dir: &'a Path,
     pub(super) variables: &'a Variables,
+    /// What it reads, if anything.
+    pub(super) input: Option<PipeReader>,
     /// Where it writes.
     pub(super) output: PipeWriter,
 }
@@ -25,7 +29,7 @@ impl Program<'_> {
     /// Starts it with the number of its step in its environment. One that leads a session has no terminal.
     pub(super) fn start(self, number: u64, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
-        if !in_session && self.path.contains('/') && self.starts_here() {
+        if !in_session && self.input.is_none() && self.path.contains('/') && self.starts_here() {
             return self.start_here(number);
         }
         self.start_anywhere(number, in_session)
@@ -52,7 +56,7 @@ impl Program<'_> {
         let mark = CString::new(format!("{}={number}", mark::VARIABLE))?;
         let variables: Vec<_> = self.variables.entries(mark::VARIABLE)?.chain([mark.as_c_str()]).collect();
 
-        let nothing = std::fs::File::open("/dev/null")?;
+        let nothing = nothing()?;
         let mut files = PosixSpawnFileActions::init()?;
         files.add_dup2(nothing.as_raw_fd(), 0)?;
         files.add_dup2(self.output.as_raw_fd(), 1)?;
@@ -78,7 +82,7 @@ impl Program<'_> {
         let mut command = CommandWrap::with_new(self.path, |command| {
             command.args(self.args).current_dir(self.dir).env_clear().envs(self.variables.pairs());
             command.env(mark::VARIABLE, number.to_string());
-            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+            command.stdin(self.input.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
         });
         if in_session {
             command.wrap(ProcessSession);
@@ -87,6 +91,16 @@ impl Program<'_> {
         }
         let child = command.spawn()?;
         i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(numberless)
+    }
+}
+
+/// What a program reads that has no input: opened once, since it has no position that programs could share.
+#[cfg(target_os = "linux")]
+fn nothing() -> io::Result<&'static File> {
+    static NOTHING: OnceLock<File> = OnceLock::new();
+    match NOTHING.get() {
+        Some(file) => Ok(file),
+        None => File::open("/dev/null").map(|file| NOTHING.get_or_init(|| file)),
     }
 }
 

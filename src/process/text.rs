@@ -84,9 +84,9 @@ impl Screen {
     }
 }
 
-/// Characters that change what a reader sees without being seen: direction controls, line separators, the byte order mark,
+/// Whether it is one of those that change what a reader sees without being seen: direction controls, line separators, the byte order mark,
 /// and the tag characters that hide text.
-fn is_invisible(char: char) -> bool {
+pub fn is_invisible(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 

@@ -38,6 +38,10 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     } else if result.files_changed.len() > FILES_NAMED {
         say("", format!("and {} more", result.files_changed.len() - FILES_NAMED));
     }
+    if let Some(sandbox) = result.sandbox {
+        let network = if result.network { ", with the network" } else { "" };
+        say("sandbox", format!("{}{network}", sandbox.name()));
+    }
     say("tools", tools(result));
     say("tokens", tokens(result));
     say("time", seconds(result.duration_ms));

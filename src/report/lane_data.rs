@@ -1,6 +1,7 @@
 //! Lanes as data: what there is, what would run, and what came of it. The outer keys are those that scripts for projects with a
 //! `fledge.toml` have always read; what these do not know stands beside them.
 
+use crate::duration::milliseconds;
 use crate::lane::{Entry, EntryKind, Lane, Member};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::verdict::{StepReport, StepStatus};
@@ -28,6 +29,14 @@ pub fn listed(lane: &Lane, is_detected: bool) -> Value {
         "env": lane.env,
         "commands": (0..lane.steps.len()).map(|number| command(lane, number)).collect::<Vec<_>>(),
         "joints": joints(lane),
+        "room": lane.room,
+        "setup": lane.setup.iter().map(|step| step.run.as_str()).collect::<Vec<_>>(),
+        "cache": lane.cache,
+        "network": lane.network,
+        "writes": lane.writes,
+        "canary": lane.canary,
+        "flaky": lane.flaky,
+        "include_ignored": lane.include_ignored,
     })
 }
 
@@ -102,7 +111,7 @@ pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, fr
         "description": lane.description,
         "total_steps": lane.entries.len(),
         "success": exit_code == 0,
-        "duration_ms": millis(outcome.duration),
+        "duration_ms": milliseconds(outcome.duration),
         "fail_fast": lane.fail_fast,
         "steps": steps,
         "failures": failures,
@@ -134,7 +143,7 @@ fn step(number: usize, entry: &Entry, turn: Turn, outcome: &LaneOutcome) -> Valu
     let spans = || entry.steps.iter().filter_map(|step| outcome.spans.get(*step).copied().flatten());
     let begin = spans().map(|span| span.begin).min().unwrap_or_default();
     let end = spans().map(|span| span.end).max().unwrap_or_default();
-    value["duration_ms"] = millis(end.saturating_sub(begin)).into();
+    value["duration_ms"] = milliseconds(end.saturating_sub(begin)).into();
     let tries = entry.steps.iter().map(|step| outcome.steps[*step].tries).max().unwrap_or(0);
     if tries > 1 {
         value["attempts"] = tries.into();
@@ -211,10 +220,6 @@ fn joints(lane: &Lane) -> Vec<Value> {
 
 fn names<'l>(lane: &'l Lane, numbers: &[usize]) -> Vec<&'l str> {
     numbers.iter().map(|number| lane.steps[*number].name.as_str()).collect()
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Seconds: whole ones where they are, as they are written in existing projects.

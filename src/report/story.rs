@@ -1,6 +1,7 @@
 //! What a journal tells: a fold of its events through the machine that they were fed to, as scenes in their order and as where the
 //! time went. Pure; the same for a run that is over, under way or interrupted.
 
+pub use super::course::{Part, Stretch};
 use crate::chat::{Detail, FileChange, StopReason, Usage};
 use crate::limits::Limits;
 use crate::moment::Moment;
@@ -27,6 +28,8 @@ pub struct Story {
     succeeded: bool,
     /// The run before its report could not be written, as long as that is the newest thing: who takes it up goes back to it.
     unreported: Option<Box<Run>>,
+    /// The run before its gate passed, as long as no report tells of that: who takes it up may go back to it.
+    unproven: Option<Box<Run>>,
 }
 
 /// Something that happened.
@@ -105,58 +108,6 @@ pub struct ToolScene {
     pub detail: Detail,
 }
 
-/// What a run spends its time on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// The model.
-    Model,
-    /// Tools, sub-agents and hooks.
-    Tools,
-    /// The gate.
-    Gate,
-    /// Pauses before another try, and people.
-    Waiting,
-    /// Planning and reporting.
-    Other,
-}
-
-impl Part {
-    /// Every part, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [Self::Model, Self::Tools, Self::Gate, Self::Waiting, Self::Other];
-
-    /// What a run with this label is busy with.
-    fn of(run: &Run) -> Self {
-        match (run.state(), run.label()) {
-            (StateName::Executing, "CallingModel" | "Compacting") => Self::Model,
-            (StateName::Executing, "BackingOff" | "Confirming") => Self::Waiting,
-            (StateName::Executing, _) => Self::Tools,
-            (StateName::Verifying, _) => Self::Gate,
-            (StateName::Idle | StateName::Planning | StateName::Reporting, _) => Self::Other,
-        }
-    }
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Model => "model",
-            Self::Tools => "tools",
-            Self::Gate => "gate",
-            Self::Waiting => "waiting",
-            Self::Other => "other",
-        }
-    }
-}
-
-/// A time that was spent on one thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Stretch {
-    /// On what.
-    pub part: Part,
-    /// How long, in milliseconds.
-    pub ms: u64,
-}
-
 impl Story {
     /// Tells one more event of the journal.
     pub fn take(&mut self, at: Moment, event: Event) {
@@ -166,7 +117,7 @@ impl Story {
         if event.call().is_none_or(|call| self.run.awaited().contains(&call)) {
             self.happened(&event, ms);
         }
-        self.unreported = matches!(event, Event::ReportFailed { .. }).then(|| Box::new(self.run.clone()));
+        self.keep(&event);
         for action in self.run.handle(at, event) {
             if let Action::Emit { event } = action {
                 self.was_told(event);
@@ -174,12 +125,26 @@ impl Story {
         }
     }
 
-    /// Notes that another process has taken the run up.
-    pub fn resumed(&mut self, at: Moment) {
+    fn keep(&mut self, event: &Event) {
+        let before = || Some(Box::new(self.run.clone()));
+        self.unreported = if let Event::ReportFailed { .. } = event { before() } else { None };
+        if let Event::GateFinished { call, verdict } = event {
+            self.unproven = if verdict.passed() && self.run.awaited().contains(call) { before() } else { None };
+        } else if let Event::ReportSaved { .. } = event {
+            self.unproven = None;
+        }
+    }
+
+    /// Notes that another process has taken the run up; with `gate_again`, that the gate then judges the newest attempt once more.
+    pub fn resumed(&mut self, at: Moment, gate_again: bool) {
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
             self.scenes.retain(|scene| !matches!(scene.what, What::Ended { .. }));
+        }
+        if let Some(run) = self.unproven.take_if(|_| gate_again) {
+            self.run = *run;
+            self.gates -= 1;
         }
         self.scenes.push(Scene { at_ms: self.at.0, what: What::Resumed });
     }
@@ -285,6 +250,7 @@ impl Story {
                 What::Ended { reason, verified, exit_code, message }
             }
             AgentEvent::Started { .. }
+            | AgentEvent::Resumed { .. }
             | AgentEvent::StateChanged(_)
             | AgentEvent::PhaseChanged(_)
             | AgentEvent::Text(_)

@@ -3,6 +3,7 @@
 use crate::chat::{Message, ToolSpec};
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_RETRIES};
+use crate::process::wall::WallKind;
 use crate::task::OnTamper;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ pub struct Charter {
     pub prompt: String,
     /// Whether there is a gate.
     pub verify: bool,
+    /// Whether a gate that passes on the base ends the run, verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fix: bool,
     /// Further attempts after the first one.
     pub max_retries: u32,
     /// Attempts with the same failure that end the run early; `None`: only the retries bound it.
@@ -45,6 +49,7 @@ impl Charter {
             title: title.into(),
             prompt: prompt.into(),
             verify: true,
+            is_fix: false,
             max_retries: MAX_RETRIES,
             stuck_after: None,
             on_tamper: OnTamper::Restore,
@@ -77,6 +82,15 @@ pub struct Plan {
     /// The ids of what was recalled of earlier runs into the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,
+    /// Whether the gate passes on the base, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_passes: Option<bool>,
+    /// The wall around the agent; `None` where an older program planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<WallKind>,
+    /// Whether the agent reaches the network from behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

@@ -113,6 +113,16 @@ impl Run {
         self.context.ledger.turns + 1
     }
 
+    /// The number of the attempt under way, from 1; 0 before the first.
+    pub fn attempt(&self) -> u32 {
+        self.context.attempt
+    }
+
+    /// The number of the model's turn under way, or else of the last one; 0 before the first.
+    pub fn turn(&self) -> u64 {
+        self.context.ledger.turns + u64::from(matches!(self.state, State::CallingModel(_)))
+    }
+
     /// Whether it has begun and not yet come to its report.
     fn is_active(&self) -> bool {
         match self.state.name() {

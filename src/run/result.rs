@@ -5,6 +5,7 @@ use super::state::Ended;
 use super::{Run, context::Context};
 use crate::chat::{FileChange, ModelUsage};
 use crate::id::RunId;
+use crate::process::wall::WallKind;
 use crate::verdict::{Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +49,12 @@ pub struct TaskResult {
     pub warnings: Vec<String>,
     /// The digest of the frozen gate; empty without one.
     pub gate_digest: String,
+    /// The wall around the agent; `None` when none was needed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<WallKind>,
+    /// Whether the agent could reach the network from behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
     /// From start to the last event, in milliseconds.
     pub duration_ms: u64,
 }
@@ -81,6 +88,8 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         tools: cx.ledger.tools.clone(),
         warnings: cx.ledger.warnings.clone(),
         gate_digest: cx.plan.gate_digest.clone(),
+        sandbox: cx.plan.sandbox,
+        network: cx.plan.network,
         duration_ms: cx.now.0.saturating_sub(cx.started.0),
     }
 }

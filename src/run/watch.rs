@@ -14,6 +14,8 @@ use serde_json::Value;
 pub enum AgentEvent {
     /// The run began.
     Started { title: String, models: Vec<String>, max_retries: u32, verify: bool },
+    /// Another process has taken the run up in this state, attempt and turn of the model, each from 1. The machine itself never says so.
+    Resumed { state: StateName, attempt: u32, turn: u64 },
     /// Memories of earlier runs went into the first message.
     Recalled { ids: Vec<String> },
     /// One of the five states was entered; Executing also after a failed gate.

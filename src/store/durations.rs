@@ -1,163 +1,236 @@
-//! How long the steps of a project's lanes took, so that the longest can be started first. A small file beside the runs; it helps and
-//! proves nothing, so one that is broken counts as empty, and of two runs that write it at once one may be forgotten.
+//! How long the steps of a project's lanes took, so that the longest can be started first. It helps and proves nothing: who asks waits
+//! for nobody, and what cannot be read is not known.
 
-use super::{StoreError, sha256};
-use serde::{Deserialize, Serialize};
+use super::{StoreError, files, schema, sha256};
+use crate::fail_point::reach;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-const VERSION: u32 = 1;
 /// How many steps are remembered. Those that were not seen for longest are forgotten.
-const MOST: usize = 2000;
-/// The largest file that is read, in bytes.
-const MAX_FILE: usize = 1024 * 1024;
+const MOST: i64 = 2000;
+/// Pages of the write-ahead log that is read whole by who opens the database alone.
+const SHORT_LOG: &str = "PRAGMA wal_autocheckpoint = 256";
+/// The file that was there before the table, and the largest that is read, in bytes.
+const OLD_FILE: (&str, usize) = ("durations.json", 1024 * 1024);
+/// Three tenths of the new, seven of what was known.
+const ADD: &str = "INSERT INTO durations (lane, step, command, ms, run) VALUES (?1, ?2, ?3, ?4, ?5) \
+    ON CONFLICT DO UPDATE SET ms = (ms * 7 + excluded.ms * 3) / 10, run = excluded.run";
+const TAKE_OVER: &str = "INSERT OR IGNORE INTO durations (lane, step, command, ms, run) VALUES (?1, ?2, ?3, ?4, ?5)";
+const FORGET: &str = "DELETE FROM durations WHERE (lane, step, command) IN (SELECT lane, step, command FROM durations \
+    ORDER BY run, lane, step, command LIMIT max(0, (SELECT count(*) FROM durations) - ?1))";
 
-/// What is known of how long steps take.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How long the steps of one lane are thought to take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Durations {
-    schema_version: u32,
-    /// Counts the runs that have added to it.
-    run: u64,
-    steps: BTreeMap<String, Known>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
-    ms: u32,
-    /// The run that has added to it last.
-    run: u64,
+    /// By the name of the step and the digest of its command, in milliseconds.
+    steps: BTreeMap<(String, String), u32>,
 }
 
 impl Durations {
-    /// Reads the file. Empty when it is missing, broken, or of a newer version.
-    pub fn read(path: &Path) -> Self {
-        let text = super::read_text(path, MAX_FILE).ok().flatten().unwrap_or_default();
-        serde_json::from_str(&text).ok().filter(|known: &Self| known.schema_version == VERSION).unwrap_or_default()
+    /// What is known in the folder of a project of the steps of a lane. Nothing is made or brought up to date for it.
+    ///
+    /// # Errors
+    /// When the database is busy, damaged, not ours, or that of a newer fledge.
+    pub fn read(project: &Path, lane: &str) -> Result<Self, StoreError> {
+        if let Some(old) = Old::read(project) {
+            let ours = old.steps.iter().filter_map(|(key, known)| Some((parts(key)?, known.ms)));
+            let ours = ours.filter(|((of, ..), _)| *of == lane);
+            return Ok(Self {
+                steps: ours.map(|((_, step, command), ms)| ((step.into(), command.into()), ms)).collect(),
+            });
+        }
+        let path = project.join(schema::FILE);
+        let Some(db) = schema::glance(&path)? else { return Ok(Self::default()) };
+        let read = || -> rusqlite::Result<_> {
+            let mut statement = db.prepare("SELECT step, command, ms FROM durations WHERE lane = ?1")?;
+            statement.query_map([lane], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?.collect()
+        };
+        Ok(Self { steps: read().map_err(|error| StoreError::database("read", &path, error))? })
     }
 
     /// How long a step is thought to take; zero when it is not known. It is another step when its command is another one.
-    pub fn of(&self, lane: &str, step: &str, command: &str) -> Duration {
-        self.steps.get(&key(lane, step, command)).map_or(Duration::ZERO, |known| Duration::from_millis(known.ms.into()))
+    pub fn of(&self, step: &str, command: &str) -> Duration {
+        let ms = self.steps.get(&(step.to_owned(), digest(command))).copied();
+        Duration::from_millis(ms.unwrap_or_default().into())
     }
 
-    /// Adds to the file how long steps have taken, each with its lane, name and command: three tenths of the new, seven of what was
-    /// known. Written in one step but not synced: after a crash of the machine it may be an older one, or broken.
+    /// Adds in the folder of a project how long steps have taken, each with its lane, name and command. Not synced: after a crash of the
+    /// machine the last ones may be forgotten.
     ///
     /// # Errors
-    /// When it cannot be written; what was there before is then still there.
+    /// When it cannot be written, or somebody else is writing; what was known before is then still known.
     pub fn add<'a>(
-        path: &Path,
+        project: &Path,
         took: impl IntoIterator<Item = (&'a str, &'a str, &'a str, Duration)>,
     ) -> Result<(), StoreError> {
-        let mut all = Self::read(path);
-        (all.schema_version, all.run) = (VERSION, all.run.saturating_add(1));
-        for (lane, step, command, took) in took {
-            let took = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
-            let known = all.steps.entry(key(lane, step, command)).or_insert(Known { ms: took, run: 0 });
-            *known = Known { ms: mixed(known.ms, took), run: all.run };
+        let took: Vec<_> = took.into_iter().collect();
+        if took.is_empty() {
+            return Ok(());
         }
-        all.prune();
-        let fail = |source| StoreError::new("write", path, source);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        super::make_private(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-        let text = serde_json::to_vec(&all).map_err(|error| fail(error.into()))?;
-        file.write_all(&text).map_err(fail)?;
-        file.persist(path).map(drop).map_err(|error| fail(error.error))
-    }
-
-    /// Forgets the steps that were not seen for longest.
-    fn prune(&mut self) {
-        let surplus = self.steps.len().saturating_sub(MOST);
-        let mut by_age: Vec<(u64, String)> = self.steps.iter().map(|(key, known)| (known.run, key.clone())).collect();
-        by_age.sort_unstable();
-        for (_, key) in &by_age[..surplus] {
-            self.steps.remove(key);
-        }
+        files::make_safely(project)?;
+        let path = project.join(schema::FILE);
+        let db = schema::open_at_once(&path)?;
+        let place = |how_far| reach("durations", how_far).map_err(|error| StoreError::new("write", &path, error));
+        place("begun")?;
+        add(&db, Old::read(project), &took).map_err(|error| StoreError::database("write", &path, error))?;
+        let _there_is_none_any_more = fs::remove_file(project.join(OLD_FILE.0));
+        place("done")
     }
 }
 
-fn mixed(old: u32, new: u32) -> u32 {
-    let sum = u64::from(old) * 7 + u64::from(new) * 3;
-    u32::try_from(sum / 10).unwrap_or(u32::MAX)
+fn add(db: &Connection, old: Option<Old>, took: &[(&str, &str, &str, Duration)]) -> rusqlite::Result<()> {
+    db.prepare(SHORT_LOG)?.query([])?.next()?;
+    let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    let mut take_over = transaction.prepare(TAKE_OVER)?;
+    for (key, known) in old.iter().flat_map(|old| &old.steps) {
+        if let Some((lane, step, command)) = parts(key) {
+            take_over.execute(params![lane, step, command, known.ms, known.run])?;
+        }
+    }
+    let run: i64 = transaction.query_row("SELECT coalesce(max(run), 0) + 1 FROM durations", [], |row| row.get(0))?;
+    let mut add = transaction.prepare(ADD)?;
+    for (lane, step, command, took) in took {
+        let ms = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
+        add.execute(params![lane, step, digest(command), ms, run])?;
+    }
+    transaction.execute(FORGET, [MOST])?;
+    drop((take_over, add));
+    transaction.commit()
 }
 
-/// Names a step for people who look into the file; the digest is that of its command.
-fn key(lane: &str, step: &str, command: &str) -> String {
-    format!("{lane}/{step} {}", &sha256(command.as_bytes())[..12])
+/// What a command is known by.
+fn digest(command: &str) -> String {
+    let mut digest = sha256(command.as_bytes());
+    digest.truncate(12);
+    digest
+}
+
+/// What was known before there was a table.
+#[derive(Deserialize)]
+struct Old {
+    steps: BTreeMap<String, OldStep>,
+}
+
+#[derive(Deserialize)]
+struct OldStep {
+    ms: u32,
+    run: u32,
+}
+
+impl Old {
+    /// `None` when it is missing or broken.
+    fn read(project: &Path) -> Option<Self> {
+        let text = super::read_text(&project.join(OLD_FILE.0), OLD_FILE.1).ok()??;
+        serde_json::from_str(&text).ok()
+    }
+}
+
+/// The lane, the step, and the digest of the command, of `lane/step digest`.
+fn parts(key: &str) -> Option<(&str, &str, &str)> {
+    let (step, command) = key.rsplit_once(' ')?;
+    step.split_once('/').map(|(lane, step)| (lane, step, command))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
-    #[test]
-    fn what_is_learned_moves_slowly_and_belongs_to_a_command() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("project/durations.json");
-        assert_eq!(Durations::read(&path), Durations::default());
-        Durations::add(&path, [("verify", "test", "cargo test", ms(1000)), ("verify", "lint", "x", ms(5))]).unwrap();
-        Durations::add(&path, [("verify", "test", "cargo test", ms(2000))]).unwrap();
-        let known = Durations::read(&path);
-        let of = |lane: &str, command: &str| known.of(lane, "test", command);
-        assert_eq!(
-            [of("verify", "cargo test"), of("verify", "true"), of("fix", "cargo test")],
-            [ms(1300), ms(0), ms(0)]
-        );
-        assert_eq!(known.of("verify", "lint", "x"), ms(5));
+    fn of(project: &Path, lane: &str, step: &str, command: &str) -> Duration {
+        Durations::read(project, lane).unwrap().of(step, command)
     }
 
     #[test]
-    fn what_is_broken_or_newer_counts_as_empty_and_is_replaced() {
+    fn what_is_learned_moves_slowly_and_belongs_to_a_command() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("durations.json");
-        let newer = r#"{"schema_version":2,"run":1,"steps":{}}"#;
-        for text in ["", "{", "[]", "\u{0}", newer, r#"{"schema_version":1,"run":1,"steps":{"a":5}}"#] {
-            fs::write(&path, text).unwrap();
-            assert_eq!(Durations::read(&path), Durations::default(), "{text}");
-            Durations::add(&path, [("a", "b", "c", ms(100))]).unwrap();
-            assert_eq!(Durations::read(&path).of("a", "b", "c"), ms(100));
+        let project = &folder.path().join("project");
+        assert_eq!(Durations::read(project, "verify").unwrap(), Durations::default());
+        Durations::add(project, []).unwrap();
+        assert!(!project.exists());
+        Durations::add(project, [("verify", "test", "cargo test", ms(1000)), ("verify", "lint", "x", ms(5))]).unwrap();
+        Durations::add(project, [("verify", "test", "cargo test", ms(2000))]).unwrap();
+        let of = |lane: &str, step: &str, command: &str| of(project, lane, step, command);
+        assert_eq!(
+            [of("verify", "test", "cargo test"), of("verify", "test", "true"), of("fix", "test", "cargo test")],
+            [ms(1300), ms(0), ms(0)]
+        );
+        assert_eq!(of("verify", "lint", "x"), ms(5));
+    }
+
+    #[test]
+    fn what_an_older_fledge_knew_is_taken_over_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, file) = (folder.path(), folder.path().join("durations.json"));
+        let key = format!("verify/cargo test {}", digest("cargo test"));
+        let known = format!(
+            r#"{{"schema_version":1,"run":7,"steps":{{"{key}":{{"ms":1000,"run":7}},"x":{{"ms":1,"run":1}}}}}}"#
+        );
+        fs::write(&file, &known).unwrap();
+        assert_eq!(of(project, "verify", "cargo test", "cargo test"), ms(1000));
+        for (new, wanted) in [(2000, 1300), (300, 1000)] {
+            Durations::add(project, [("verify", "cargo test", "cargo test", ms(new))]).unwrap();
+            assert_eq!((of(project, "verify", "cargo test", "cargo test"), file.exists()), (ms(wanted), false));
         }
-        fs::remove_file(&path).unwrap();
-        fs::create_dir(&path).unwrap();
-        assert!(Durations::add(&path, [("a", "b", "c", ms(100))]).is_err());
+        for broken in ["", "{", "[]", "\u{0}", r#"{"schema_version":1,"run":1,"steps":{"a":5}}"#] {
+            fs::write(&file, broken).unwrap();
+            assert_eq!(of(project, "verify", "cargo test", "cargo test"), ms(1000), "{broken}");
+        }
+        Durations::add(project, [("a", "b", "c", ms(100))]).unwrap();
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_database_that_is_busy_and_one_that_is_newer_is_let_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path();
+        let step = |took| [("verify", "test", "c", ms(took))];
+        Durations::add(project, step(100)).unwrap();
+        let other = Connection::open(project.join(schema::FILE)).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE; UPDATE durations SET ms = 1").unwrap();
+        let busy = Durations::add(project, step(900)).unwrap_err();
+        assert!(matches!(&busy, StoreError::Database { verb: "write", .. }), "{busy:?}");
+        assert_eq!(of(project, "verify", "test", "c"), ms(100));
+        other.execute_batch("ROLLBACK; PRAGMA user_version = 99").unwrap();
+        assert!(matches!(Durations::add(project, step(900)), Err(StoreError::Newer { found: 99, .. })));
+        assert!(matches!(Durations::read(project, "verify"), Err(StoreError::Newer { found: 99, .. })));
+        let left: u32 = other.query_row("SELECT ms FROM durations", [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 100);
     }
 
     #[test]
     fn what_was_not_seen_for_longest_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("durations.json");
-        let steps: Vec<String> = (0..MOST).map(|n| format!("step {n}")).collect();
-        Durations::add(&path, [("verify", "first", "c", ms(100))]).unwrap();
-        Durations::add(&path, [("verify", "second", "c", ms(100))]).unwrap();
-        Durations::add(&path, steps[1..].iter().map(|step| ("verify", step.as_str(), "c", ms(100)))).unwrap();
-        let known = Durations::read(&path);
-        assert_eq!([known.of("verify", "first", "c"), known.of("verify", "second", "c")], [ms(0), ms(100)]);
-        assert_eq!(known.steps.len(), MOST);
+        let project = folder.path();
+        let steps: Vec<String> = (1..MOST).map(|n| format!("step {n}")).collect();
+        Durations::add(project, [("verify", "first", "c", ms(100))]).unwrap();
+        Durations::add(project, [("verify", "second", "c", ms(100))]).unwrap();
+        Durations::add(project, steps.iter().map(|step| ("verify", step.as_str(), "c", ms(100)))).unwrap();
+        let known = Durations::read(project, "verify").unwrap();
+        assert_eq!([known.of("first", "c"), known.of("second", "c")], [ms(0), ms(100)]);
+        assert_eq!(i64::try_from(known.steps.len()).unwrap(), MOST);
     }
 
     #[test]
-    fn runs_that_write_it_at_once_never_tear_it() {
+    fn lanes_that_end_at_once_never_tear_it() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("durations.json");
+        let project = folder.path();
+        Durations::add(project, ["a", "b", "c"].map(|name| ("verify", name, "c", ms(100)))).unwrap();
         std::thread::scope(|scope| {
-            for name in ["a", "b", "c", "d"] {
-                let path = &path;
+            for name in ["a", "b", "c"] {
                 scope.spawn(move || {
                     for _ in 0..25 {
-                        Durations::add(path, [("verify", name, "c", ms(100))]).unwrap();
-                        assert_ne!(Durations::read(path), Durations::default());
+                        let _somebody_else_may_be_writing = Durations::add(project, [("verify", name, "c", ms(100))]);
+                        assert_eq!(of(project, "verify", name, "c"), ms(100));
                     }
                 });
             }
         });
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -30,12 +30,15 @@ impl Store {
     /// When there is no such run or record, or the database cannot be read.
     pub fn events(&self, run: &RunId, after: u64) -> Result<Events<'_>, StoreError> {
         let (head, task) = (self.run(run)?.head, self.task(run)?);
-        let sql = "SELECT no, safe_seq, safe_hash, (SELECT hash FROM events WHERE run = no AND seq = ?2) FROM runs WHERE id = ?1";
-        let found = self.db.query_row(sql, (run.as_str(), number(after)), |row| {
-            Ok((row.get(0)?, (unsigned(row, 1)?, row.get(2)?), row.get::<_, Option<Link>>(3)?))
-        });
-        let (no, safe, before) = found.map_err(self.fault("read"))?;
-        let before = if after == 0 { Some(chain::first(&head, &task)) } else { before };
+        let sql = "SELECT no, safe_seq, safe_hash FROM runs WHERE id = ?1";
+        let found = self.db.query_row(sql, [run.as_str()], |row| Ok((row.get(0)?, (unsigned(row, 1)?, row.get(2)?))));
+        let (no, safe) = found.map_err(self.fault("read"))?;
+        let link =
+            || self.db.query_row("SELECT hash FROM events WHERE place = ?1", [place(no, after)], |row| row.get(0));
+        let before = match after {
+            0 => Some(chain::first(&head, &task)),
+            _ => link().optional().map_err(self.fault("read"))?,
+        };
         let none = || StoreError::Damaged { run: run.clone(), seq: after, what: "it is not there".into() };
         let before = before.ok_or_else(none)?;
         Ok(Events {
@@ -122,14 +125,14 @@ impl Events<'_> {
     }
 
     fn read(&self) -> rusqlite::Result<Vec<Raw>> {
-        let sql =
-            "SELECT seq, at, kind, data, blob, hash FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+        let sql = "SELECT place & 4294967295, at, kind, data, blob, hash FROM events WHERE place > ?1 AND place <= ?2 \
+             ORDER BY place LIMIT ?3";
         let raw = |row: &Row<'_>| {
             let (kind, data, blob, link) = (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
             Ok(Raw { seq: unsigned(row, 0)?, at_ms: unsigned(row, 1)?, kind, data, blob, link })
         };
         let mut statement = self.store.db.prepare_cached(sql)?;
-        let page = statement.query_map((self.no, number(self.seq), PAGE), raw)?;
+        let page = statement.query_map((place(self.no, self.seq), place(self.no, u64::MAX), PAGE), raw)?;
         let mut page = page.collect::<rusqlite::Result<Vec<_>>>()?;
         page.reverse();
         Ok(page)
@@ -156,6 +159,12 @@ impl Events<'_> {
 pub(super) fn number_of(store: &Store, run: &RunId) -> Result<i64, StoreError> {
     let no = store.db.query_row("SELECT no FROM runs WHERE id = ?1", [run.as_str()], |row| row.get(0)).optional();
     no.map_err(store.fault("read"))?.ok_or_else(|| StoreError::Unknown { name: run.to_string() })
+}
+
+/// Where a record is in its table: the number of its run in the upper half, its own in the lower one, so that those of a run are side by
+/// side in their order. Numbers that are too large have the last place, where only one row can be.
+pub(super) fn place(no: i64, seq: u64) -> i64 {
+    (no.min(i64::from(i32::MAX)) << 32) | i64::from(u32::try_from(seq).unwrap_or(u32::MAX))
 }
 
 /// SQLite has signed numbers alone; ours are far below their limit.

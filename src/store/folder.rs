@@ -51,9 +51,9 @@ impl RunDir {
         self.path.join("outputs")
     }
 
-    /// How long the steps of the project's lanes took.
-    pub fn durations(&self) -> PathBuf {
-        durations(self.path.ancestors().nth(2).unwrap_or(&self.path))
+    /// The folder of the project, for [`super::Durations`].
+    pub fn project(&self) -> &Path {
+        self.path.ancestors().nth(2).unwrap_or(&self.path)
     }
 
     /// What is too large for the database, by digest.
@@ -69,11 +69,6 @@ pub fn project_dir(state: &Path, workspace: &Path) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let stem: String = name.chars().take(40).map(plain).collect();
     state.join(format!("{stem}-{}", &sha256(workspace.as_os_str().as_encoded_bytes())[..12]))
-}
-
-/// The file for [`super::Durations`] in the folder of a project.
-pub fn durations(project: &Path) -> PathBuf {
-    project.join("durations.json")
 }
 
 #[cfg(test)]

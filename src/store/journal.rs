@@ -4,16 +4,17 @@
 //! survives that of the machine. After a failed write or sync nothing is ever written again.
 
 use super::chain::{self, Link};
-use super::events::{number, number_of};
+use super::events::{number, number_of, place as place_of};
 use super::files::{make_private, sync_folder, tidy_beside, write_whole};
 use super::lock::Lock;
+use super::prune::{in_files, in_rows};
 use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy, schema};
 use crate::fail_point::reach;
 use crate::id::RunId;
 use rusqlite::Connection;
 
 /// Data of more bytes is kept in a file of its own.
-const LARGEST_IN_ROW: usize = 64 * 1024;
+pub(super) const LARGEST_IN_ROW: usize = 64 * 1024;
 /// Pages in the write-ahead log from which on a sync moves them into the database: 4 MB.
 const FULL_LOG: i64 = 1000;
 
@@ -27,6 +28,8 @@ pub struct Journal {
     /// The last record.
     seq: u64,
     link: Link,
+    /// What the records take in the database.
+    bytes: u64,
     /// The last record that is safe from a crash of the machine; `None` while not even the run's row is.
     safe: Option<u64>,
     is_broken: bool,
@@ -54,7 +57,7 @@ impl Journal {
         }
         let no = begun?;
         place("done")?;
-        Ok(Self { store, run: head.id.clone(), no, seq: 0, link, safe: None, is_broken: false, _lock: lock })
+        Ok(Self { store, run: head.id.clone(), no, seq: 0, link, bytes: 0, safe: None, is_broken: false, _lock: lock })
     }
 
     /// Takes up the journal of a run again. Each record is given out in order, and only one is held at a time. If the run had ended,
@@ -78,13 +81,16 @@ impl Journal {
             .for_each(|path| tidy_beside(path));
         let store = store.again()?;
         let mut events = store.events(run, 0)?;
+        let mut bytes = 0;
         for record in events.by_ref() {
-            each(record?)?;
+            let record = record?;
+            bytes += in_rows(record.data.len());
+            each(record)?;
         }
         let (seq, link) = events.end();
-        store.take_back_end(no)?;
+        store.take_back_end(no, bytes)?;
         place("done")?;
-        Ok(Self { store, run: run.clone(), no, seq, link, safe: None, is_broken: false, _lock: lock })
+        Ok(Self { store, run: run.clone(), no, seq, link, bytes, safe: None, is_broken: false, _lock: lock })
     }
 
     /// The run's folder.
@@ -100,16 +106,17 @@ impl Journal {
         self.guard("journal append", |journal| {
             let (seq, digest) = (journal.seq + 1, chain::of(data));
             let link = chain::next(&journal.link, seq, at_ms, kind, &digest);
-            let is_large = data.len() > LARGEST_IN_ROW;
+            let (length, is_large) = (data.len(), data.len() > LARGEST_IN_ROW);
             if is_large {
                 journal.write_blob(&chain::hex(&digest), data)?;
             }
             let (data, blob) = if is_large { (None, Some(digest)) } else { (Some(data), None) };
-            let sql = "INSERT INTO events (run, seq, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let row = (journal.no, number(seq), number(at_ms), kind, data, blob, link);
+            let sql = "INSERT INTO events (place, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let row = (place_of(journal.no, seq), number(at_ms), kind, data, blob, link);
             let added = journal.store.db.prepare_cached(sql).and_then(|mut statement| statement.execute(row));
             added.map_err(journal.store.fault("append to"))?;
             (journal.seq, journal.link) = (seq, link);
+            journal.bytes += in_rows(length);
             Ok(())
         })
     }
@@ -123,7 +130,7 @@ impl Journal {
             if journal.safe == Some(journal.seq) {
                 return Ok(());
             }
-            journal.commit_safely("", &[])
+            journal.commit_safely(journal.bytes, "", &[])
         })
     }
 
@@ -133,29 +140,31 @@ impl Journal {
     /// As those of [`Journal::sync`].
     pub fn finish(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
         self.guard("journal finish", |journal| {
-            let bytes = number(super::prune::bytes_of(&journal.store, &journal.run, journal.no)?);
+            let bytes = journal.bytes.saturating_add(in_files(&journal.folder()));
             let Outcome { reason, summary, ended_at_ms, cost_micros, .. } = outcome;
             let cost = cost_micros.map(number);
             let counts = [outcome.attempts, outcome.turns, outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached];
             let [attempts, turns, tokens_in, tokens_out, cached] = counts.map(number);
-            let more = ", ended_at = ?4, reason = ?5, exit_code = ?6, verified = ?7, cancelled = ?8, attempts = ?9, turns = ?10, \
-                 tokens_in = ?11, tokens_out = ?12, tokens_cached = ?13, cost_micros = ?14, summary = ?15, bytes = ?16";
+            let more = ", ended_at = ?5, reason = ?6, exit_code = ?7, verified = ?8, cancelled = ?9, attempts = ?10, turns = ?11, \
+                 tokens_in = ?12, tokens_out = ?13, tokens_cached = ?14, cost_micros = ?15, summary = ?16";
             journal.commit_safely(
+                bytes,
                 more,
                 rusqlite::params![
                     ended_at_ms, reason, outcome.exit_code, outcome.verified, outcome.cancelled, attempts, turns, tokens_in,
-                    tokens_out, cached, cost, summary, bytes
+                    tokens_out, cached, cost, summary
                 ],
             )?;
             schema::tidy_up_at_last(&journal.store.db, true).map_err(journal.store.fault("sync"))
         })
     }
 
-    /// Commits how far the journal goes, and more of the run's row, with a sync of the write-ahead log: of all commits before, that is.
-    fn commit_safely(&mut self, more: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), StoreError> {
-        let seq = number(self.seq);
-        let sql = format!("UPDATE runs SET safe_seq = ?2, safe_hash = ?3{more} WHERE no = ?1");
-        let values = [&[&self.no as &dyn rusqlite::ToSql, &seq, &self.link], values].concat();
+    /// Commits how far the journal goes, the bytes that the run takes, and more of its row, with a sync of the write-ahead log: of all
+    /// commits before, that is.
+    fn commit_safely(&mut self, bytes: u64, more: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), StoreError> {
+        let (seq, bytes) = (number(self.seq), number(bytes));
+        let sql = format!("UPDATE runs SET safe_seq = ?2, safe_hash = ?3, bytes = ?4{more} WHERE no = ?1");
+        let values = [&[&self.no as &dyn rusqlite::ToSql, &seq, &self.link, &bytes], values].concat();
         let changed = empty_full_log(&self.store.db)
             .and_then(|()| self.store.db.execute_batch("PRAGMA synchronous = FULL"))
             .and_then(|()| self.store.db.execute(&sql, values.as_slice()))

@@ -3,8 +3,9 @@
 
 use super::events::{number, unsigned};
 use super::{Store, StoreError, sha256, words};
+use crate::fail_point::reach;
 use crate::id::RunId;
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 /// Characters of an id.
 const ID: usize = 32;
@@ -17,6 +18,7 @@ const COMMON: u64 = 100;
 /// time that recalling takes.
 const TELLING: usize = 12;
 const WEIGHED: u64 = 200;
+const EXPIRED: &str = "DELETE FROM memory WHERE expires_at <= ?1";
 const COLUMNS: &str = "m.id, m.text, m.run, m.created_at, m.expires_at";
 
 /// One thing remembered.
@@ -82,13 +84,15 @@ impl Store {
     /// # Errors
     /// When the database cannot be written.
     pub fn remember(&self, memory: &Memory) -> Result<(), StoreError> {
-        self.forget(Forget::Expired(memory.created_at_ms))?;
         let sql = "INSERT INTO memory (id, text, run, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5) \
              ON CONFLICT (id) DO UPDATE SET text = excluded.text, run = excluded.run, created_at = excluded.created_at, \
              expires_at = max(expires_at, excluded.expires_at)"; // null, which is never, is the largest
         let Memory { id, text, run, created_at_ms, expires_at_ms } = memory;
         let row = params![id, text, run.as_ref().map(RunId::as_str), created_at_ms, expires_at_ms];
-        self.db.execute(sql, row).map(drop).map_err(self.fault("remember in"))
+        self.change("remember in", |db| {
+            db.execute(EXPIRED, [memory.created_at_ms])?;
+            db.execute(sql, row).map(drop)
+        })
     }
 
     /// The memories that have words of a text, whatever is in it, and are not expired: the best first, of equal ones the newest.
@@ -169,12 +173,31 @@ impl Store {
     /// # Errors
     /// When the database cannot be written.
     pub fn forget(&self, what: Forget<'_>) -> Result<u64, StoreError> {
-        let forgotten = match what {
-            Forget::One(id) => self.db.execute("DELETE FROM memory WHERE id = ?1", [id]),
-            Forget::Expired(now_ms) => self.db.execute("DELETE FROM memory WHERE expires_at <= ?1", [now_ms]),
-            Forget::All => self.db.execute("DELETE FROM memory", []),
+        self.change("forget in", |db| {
+            let forgotten = match what {
+                Forget::One(id) => db.execute("DELETE FROM memory WHERE id = ?1", [id]),
+                Forget::Expired(now_ms) => db.execute(EXPIRED, [now_ms]),
+                Forget::All => db.execute("DELETE FROM memory", []),
+            };
+            forgotten.map(|count| count as u64)
+        })
+    }
+
+    /// Changes what is remembered, whole or not at all.
+    fn change<T>(
+        &self,
+        verb: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let place = |how_far| reach("memory", how_far).map_err(|error| StoreError::new(verb, &self.path(), error));
+        place("begun")?;
+        let changed = || {
+            let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+            let changed = work(&transaction)?;
+            transaction.commit().map(|()| changed)
         };
-        forgotten.map(|count| count as u64).map_err(self.fault("forget in"))
+        let changed = changed().map_err(self.fault(verb))?;
+        place("done").map(|()| changed)
     }
 }
 

@@ -23,7 +23,7 @@ pub use fault::StoreError;
 pub use files::{
     NotUtf8, is_inside, make_private, read_text, sha256, tidy_beside, write_new, write_shared, write_whole,
 };
-pub use folder::{RunDir, durations, project_dir};
+pub use folder::{RunDir, project_dir};
 pub use journal::Journal;
 pub use lane_dir::LaneDir;
 pub use memory::{Forget, Memory};

@@ -1,14 +1,20 @@
 //! Removing old runs: their rows, their folders, the space that they took. Never one that is being driven, nor a young one that can be
 //! taken up again.
 
-use super::events::unsigned;
+use super::events::{place, unsigned};
 use super::lock::{self, Lock};
-use super::{Store, StoreError, make_private};
+use super::{RunDir, Store, StoreError, make_private, schema};
+use crate::fail_point::reach;
 use crate::id::RunId;
-use rusqlite::{Transaction, TransactionBehavior};
+use rusqlite::{Row, Transaction, TransactionBehavior};
 use std::fs;
 use std::io::ErrorKind;
 use walkdir::WalkDir;
+
+/// Bytes of a page of the database, and of a block of the disk.
+const PAGE: u64 = 4096;
+/// What a record has beside its data: its place, time, kind and hash.
+const HEAD: u64 = 80;
 
 /// How long and how much is kept. A run goes as soon as one of these says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +23,7 @@ pub struct Retention {
     pub age_ms: Option<i64>,
     /// So many of the newest runs.
     pub runs: Option<u64>,
-    /// So many bytes of the newest runs: journals, logs, outputs.
+    /// So many bytes of the newest runs on the disk: journals, logs, outputs.
     pub bytes: Option<u64>,
 }
 
@@ -69,7 +75,7 @@ impl Store {
         }
         if !pruned.runs.is_empty() {
             remove_all(&gone)?;
-            self.shrink().map_err(self.fault("shrink"))?;
+            schema::shrink(&self.db).map_err(self.fault("shrink"))?;
         }
         Ok(pruned)
     }
@@ -99,35 +105,17 @@ impl Store {
         Ok(beyond)
     }
 
-    /// Gives the pages that are free now back to the file system, with the next checkpoint. Each step of the pragma frees one.
-    fn shrink(&self) -> rusqlite::Result<()> {
-        let mut statement = self.db.prepare("PRAGMA incremental_vacuum")?;
-        let mut steps = statement.query([])?;
-        while steps.next()?.is_some() {}
-        Ok(())
-    }
-
     /// All runs, the newest first.
     fn kept(&self) -> Result<Vec<Kept>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<(Kept, bool)>> {
-            let sql = "SELECT no, id, coalesce(ended_at, started_at), ended_at IS NOT NULL, coalesce(bytes, 0), bytes IS NULL \
-                 FROM runs ORDER BY no DESC";
-            let mut statement = self.db.prepare(sql)?;
-            let rows = statement.query_map([], |row| {
-                let (no, id, at_ms, has_ended) =
-                    (row.get(0)?, RunId::new(row.get::<_, String>(1)?), row.get(2)?, row.get(3)?);
-                Ok((Kept { no, id, at_ms, has_ended, bytes: unsigned(row, 4)? }, row.get(5)?))
-            })?;
-            rows.collect()
+        let sql = "SELECT no, id, coalesce(ended_at, started_at), ended_at IS NOT NULL, coalesce(bytes, 0) FROM runs ORDER BY no DESC";
+        let kept = |row: &Row<'_>| {
+            let id = RunId::new(row.get::<_, String>(1)?);
+            let (has_ended, rows) = (row.get(3)?, unsigned(row, 4)?);
+            let files = if has_ended { 0 } else { in_files(&self.folder(&id)) }; // they are counted at the end
+            Ok(Kept { no: row.get(0)?, id, at_ms: row.get(2)?, has_ended, bytes: rows.saturating_add(files) })
         };
-        let mut runs = Vec::new();
-        for (mut run, is_unknown) in read().map_err(self.fault("read"))? {
-            if is_unknown {
-                run.bytes = bytes_of(self, &run.id, run.no)?;
-            }
-            runs.push(run);
-        }
-        Ok(runs)
+        let read = || -> rusqlite::Result<Vec<Kept>> { self.db.prepare(sql)?.query_map([], kept)?.collect() };
+        read().map_err(self.fault("read"))
     }
 
     /// Removes a run unless it is being driven. The folder is put aside first: if this is interrupted, the row is still there to say
@@ -141,32 +129,38 @@ impl Store {
             Err(error) => return Err(error),
         };
         let gone = self.project.join("removed");
+        let place_in = |how_far| reach("removal", how_far).map_err(|e| StoreError::new("remove", folder.path(), e));
+        place_in("begun")?;
         make_private(&gone)?;
         let aside = fs::rename(folder.path(), gone.join(run.id.as_str()));
         if let (Err(error), true) = (aside, folder.path().exists()) {
             return Err(StoreError::new("remove", folder.path(), error));
         }
+        place_in("aside")?;
         let work = || -> rusqlite::Result<()> {
             let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-            for sql in [
-                "DELETE FROM events WHERE run = ?1",
-                "DELETE FROM tasks WHERE run = ?1",
-                "DELETE FROM runs WHERE no = ?1",
-            ] {
+            let records = "DELETE FROM events WHERE place BETWEEN ?1 AND ?2";
+            transaction.execute(records, [place(run.no, 0), place(run.no, u64::MAX)])?;
+            for sql in ["DELETE FROM tasks WHERE run = ?1", "DELETE FROM runs WHERE no = ?1"] {
                 transaction.execute(sql, [run.no])?;
             }
             transaction.commit()
         };
-        work().map(|()| true).map_err(self.fault("remove a run from"))
+        work().map_err(self.fault("remove a run from"))?;
+        place_in("done").map(|()| true)
     }
 }
 
-/// How much a run takes: its rows and the files in its folder.
-pub(super) fn bytes_of(store: &Store, run: &RunId, no: i64) -> Result<u64, StoreError> {
-    let sql = "SELECT coalesce(sum(octet_length(data)), 0) FROM events WHERE run = ?1";
-    let rows = store.db.query_row(sql, [no], |row| unsigned(row, 0)).map_err(store.fault("read"))?;
-    let files = WalkDir::new(store.folder(run).path()).into_iter().flatten().filter_map(|entry| entry.metadata().ok());
-    Ok(files.filter(|meta| meta.is_file()).map(|meta| meta.len()).fold(rows, u64::saturating_add))
+/// What a record with so many bytes of data takes in the database. Two that are larger than half a page are not on one.
+pub(super) fn in_rows(data: usize) -> u64 {
+    let row = if data > super::journal::LARGEST_IN_ROW { HEAD } else { HEAD.saturating_add(data as u64) };
+    if row > PAGE / 2 { row.next_multiple_of(PAGE) } else { row }
+}
+
+/// What the files of a run take on the disk.
+pub(super) fn in_files(folder: &RunDir) -> u64 {
+    let files = WalkDir::new(folder.path()).into_iter().flatten().filter_map(|entry| entry.metadata().ok());
+    files.filter(|meta| meta.is_file()).map(|meta| meta.len().next_multiple_of(PAGE)).fold(0, u64::saturating_add)
 }
 
 fn remove_all(folder: &std::path::Path) -> Result<(), StoreError> {

@@ -76,7 +76,7 @@ fn what_many_runs_leave_stays_within_what_is_kept_of_them() {
         let taken = size_of(&store.project);
         assert!(taken < 8 << 20, "{taken} after {at}");
     }
-    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 4);
+    assert_eq!(store.runs(&Filter::default()).unwrap().len(), 3);
 }
 
 fn size_of(path: &Path) -> u64 {

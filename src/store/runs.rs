@@ -1,7 +1,7 @@
 //! The rows of runs: begun, ended, listed, and found by what people type.
 
 use super::chain::Link;
-use super::events::unsigned;
+use super::events::{number, unsigned};
 use super::{Store, StoreError, lock};
 use crate::id::RunId;
 use rusqlite::{OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -278,7 +278,7 @@ impl Store {
             }
         }
         let sql = "INSERT INTO runs (id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, \
-             started_at, safe_seq, safe_hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 0, ?12)";
+             started_at, bytes, safe_seq, safe_hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 0, 0, ?12)";
         let work = || -> rusqlite::Result<i64> {
             let RunHead { title, source, task_digest, workspace, fledge, journal_version, started_at_ms, .. } = head;
             let (parent, models) =
@@ -309,11 +309,12 @@ impl Store {
         Ok(no)
     }
 
-    /// Makes a run that had ended one that did not.
-    pub(super) fn take_back_end(&self, no: i64) -> Result<(), StoreError> {
-        let sql =
-            "UPDATE runs SET ended_at = NULL, exit_code = NULL, bytes = NULL WHERE no = ?1 AND ended_at IS NOT NULL";
-        self.db.execute(sql, [no]).map(drop).map_err(self.fault("reopen a run in"))
+    /// Makes a run that had ended one that did not, whose records take so many bytes. Where a server was sent its end, only the records
+    /// count as sent.
+    pub(super) fn take_back_end(&self, no: i64, bytes: u64) -> Result<(), StoreError> {
+        let sql = "UPDATE runs SET ended_at = NULL, exit_code = NULL, bytes = ?2, synced = min(synced, safe_seq) \
+             WHERE no = ?1 AND ended_at IS NOT NULL";
+        self.db.execute(sql, [no, number(bytes)]).map(drop).map_err(self.fault("reopen a run in"))
     }
 
     fn row(&self, row: &Row<'_>) -> rusqlite::Result<RunRow> {

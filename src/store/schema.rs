@@ -5,7 +5,7 @@ use super::files::sync_folder;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rustix::fs::{Access, access};
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -17,6 +17,8 @@ pub(super) const FILE: &str = "fledge.db";
 const APPLICATION: i64 = 0x666c_6467;
 /// How long a write waits for those of other processes. To wait is better than to lose a run.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The same for what can as well be lost.
+const IMPATIENCE: Duration = Duration::from_millis(20);
 /// What every connection sets. Commits are written without a sync, and the write-ahead log is emptied in `Journal::sync`; 16 MB of it is
 /// for whoever never syncs.
 const CONNECTION: &str =
@@ -24,7 +26,7 @@ const CONNECTION: &str =
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
 /// One step each from a version of the schema to the next. What was released is never changed.
-const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID];
+const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS];
 
 /// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
 /// from one that goes no further. `synced` is what a server was sent of it.
@@ -81,29 +83,64 @@ const MEMORY_BY_ID: &str = "
         INSERT INTO memory_words (rowid, text) VALUES (new.no, new.text);
     END;";
 
+/// The records by one number, see [`super::events::place`]: rows of up to a page stay on theirs, where those of a table without such a
+/// number leave it at a quarter of one. A record that cannot have been written is left out, and its journal is then found to be damaged.
+/// `bytes` is known of every run from now on: of one that did not end, what its records take.
+const EVENTS_BY_PLACE: &str = "
+    ALTER TABLE events RENAME TO old_events;
+    CREATE TABLE events (
+        place INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT, blob BLOB, hash BLOB NOT NULL,
+        CHECK ((data IS NULL) <> (blob IS NULL))
+    ) STRICT;
+    INSERT INTO events SELECT (run << 32) | seq, at, kind, data, blob, hash FROM old_events
+        WHERE run BETWEEN 1 AND 2147483647 AND seq BETWEEN 1 AND 4294967295 ORDER BY run, seq;
+    UPDATE runs SET bytes = (SELECT coalesce(sum(octet_length(data)), 0) FROM old_events WHERE run = no) WHERE bytes IS NULL;
+    DROP TABLE old_events;";
+
+/// How long the steps of lanes take. `command` is the start of a digest of what the step runs, `run` counts those that have added to it.
+const DURATIONS: &str = "
+    CREATE TABLE durations (
+        lane TEXT NOT NULL, step TEXT NOT NULL, command TEXT NOT NULL, ms INTEGER NOT NULL, run INTEGER NOT NULL,
+        PRIMARY KEY (lane, step, command)
+    ) STRICT, WITHOUT ROWID;";
+
 /// Opens the database, new or old.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
-    open_up_to(path, MIGRATIONS)
+    open_up_to(path, MIGRATIONS, PATIENCE)
 }
 
-fn open_up_to(path: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
-    let mut db = connect(path)?;
+/// The same for who would rather go without it than wait for others.
+pub(super) fn open_at_once(path: &Path) -> Result<Connection, StoreError> {
+    open_up_to(path, MIGRATIONS, IMPATIENCE)
+}
+
+/// The same for who only looks: `None` where there is none, or an older one.
+pub(super) fn glance(path: &Path) -> Result<Option<Connection>, StoreError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let db = connect(path, IMPATIENCE)?;
+    Ok((version(&db, path, MIGRATIONS)? == MIGRATIONS.len()).then_some(db))
+}
+
+fn open_up_to(path: &Path, migrations: &[&str], patience: Duration) -> Result<Connection, StoreError> {
+    let mut db = connect(path, patience)?;
     let version = version(&db, path, migrations)?;
     keep_others_out(path)?;
     if version < migrations.len() {
-        migrate(&mut db, path, migrations)?;
+        migrate(&mut db, path, migrations, patience)?;
     }
     Ok(db)
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+fn connect(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
     let fail = |error| match refused(path) {
         None => StoreError::database("open", path, error),
         Some(source) => StoreError::new("open", path, source),
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(fail)?;
-    db.busy_timeout(PATIENCE).and_then(|()| db.execute_batch(CONNECTION)).map_err(fail)?;
+    db.busy_timeout(patience).and_then(|()| db.execute_batch(CONNECTION)).map_err(fail)?;
     tidy_up_at_last(&db, false).map_err(fail)?;
     Ok(db)
 }
@@ -152,15 +189,17 @@ fn version(db: &Connection, path: &Path, migrations: &[&str]) -> Result<usize, S
     }
 }
 
-/// Goes from version to version, each in one transaction. One process at a time: another one that comes waits.
-fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+/// Goes from version to version, each in one transaction. One process at a time: another one that comes waits, if it has the patience.
+fn migrate(db: &mut Connection, path: &Path, migrations: &[&str], patience: Duration) -> Result<(), StoreError> {
     let lock = path.with_extension("migrating");
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
-    let held = file.and_then(|file| file.lock().map(|()| file));
+    let take = |file: &File| if patience < PATIENCE { file.try_lock().map_err(io::Error::from) } else { file.lock() };
+    let held = file.and_then(|file| take(&file).map(|()| file));
     let _held = held.map_err(|source| StoreError::new("lock", &lock, source))?;
     let fail = |error| StoreError::database("bring up to date", path, error);
-    let mut at = version(db, path, migrations)?;
+    let (mut at, mut was_filled) = (version(db, path, migrations)?, true);
     if at == 0 {
+        was_filled = false;
         // The second only counts before anything is written. As long as there is no write-ahead log, a failure of the power is survived
         // with the first alone.
         db.execute_batch("PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL").map_err(fail)?;
@@ -178,6 +217,14 @@ fn migrate(db: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), 
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
         work(&transaction).and_then(|()| transaction.commit()).map_err(fail)?;
     }
+    if was_filled { shrink(db).map_err(fail) } else { Ok(()) }
+}
+
+/// Gives the pages that are free now back to the file system, with the next checkpoint. Each step of the pragma frees one.
+pub(super) fn shrink(db: &Connection) -> rusqlite::Result<()> {
+    let mut statement = db.prepare("PRAGMA incremental_vacuum")?;
+    let mut steps = statement.query([])?;
+    while steps.next()?.is_some() {}
     Ok(())
 }
 
@@ -200,21 +247,25 @@ fn keep_log(db: &Connection, path: &Path) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::place;
     use super::*;
 
     #[test]
     fn a_database_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(FILE);
-        let old = open_up_to(&path, &MIGRATIONS[..1]).unwrap();
-        let event = "INSERT INTO events (run, seq, at, kind, data, hash) VALUES (1, 1, 2, 'A', 'one', x'00')";
-        old.execute_batch(event).unwrap();
-        assert!(matches!(open_up_to(&path, &[]), Err(StoreError::Newer { found: 1, known: 0, .. })));
+        let old = open_up_to(&path, &MIGRATIONS[..1], PATIENCE).unwrap();
+        let rows = "INSERT INTO events (run, seq, at, kind, data, hash) \
+             VALUES (1, 1, 2, 'A', 'one', x'00'), (7, 3, 4, 'B', 'other', x'01'), (7, 1 << 40, 4, 'B', 'lost', x'02')";
+        old.execute_batch(rows).unwrap();
+        assert!(matches!(open_up_to(&path, &[], PATIENCE), Err(StoreError::Newer { found: 1, known: 0, .. })));
         drop(old);
         let db = open(&path).unwrap();
         assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
-        let data: String = db.query_row("SELECT data FROM events", [], |row| row.get(0)).unwrap();
-        assert_eq!(data, "one");
+        let mut statement = db.prepare("SELECT place, data FROM events").unwrap();
+        let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let found: Vec<(i64, String)> = found.map(Result::unwrap).collect();
+        assert_eq!(found, [(place(1, 1), "one".into()), (place(7, 3), "other".into())]);
     }
 
     #[test]
@@ -230,7 +281,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(FILE);
         let broken = [RUNS, "CREATE TABLE more (a) STRICT; CREATE TABLE runs (a)"];
-        assert!(open_up_to(&path, &broken).is_err());
+        assert!(open_up_to(&path, &broken, PATIENCE).is_err());
         let db = open(&path).unwrap();
         assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
     }

@@ -26,7 +26,8 @@ impl Store {
     pub fn unsent(&self, limit: u32) -> Result<Vec<Unsent>, StoreError> {
         // The outcome counts as one record more.
         let sql = "SELECT id, synced, newest, ended FROM (SELECT no, id, synced, ended_at IS NOT NULL AS ended, \
-             (SELECT coalesce(max(seq), 0) FROM events WHERE run = no) AS newest FROM runs) \
+             (SELECT coalesce(max(place) & 4294967295, 0) FROM events WHERE place BETWEEN no << 32 AND (no << 32) + 4294967295) \
+             AS newest FROM runs) \
              WHERE synced < newest + ended ORDER BY no LIMIT ?1";
         let read = || -> rusqlite::Result<Vec<Unsent>> {
             let mut statement = self.db.prepare(sql)?;
@@ -54,7 +55,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{begin, store};
+    use super::super::tests::{begin, reopen, store};
     use super::*;
     use crate::store::Outcome;
 
@@ -83,5 +84,20 @@ mod tests {
         store.mark_sent(&one, 3, true).unwrap();
         assert_eq!(queue(&store), []);
         assert!(matches!(store.mark_sent(&RunId::new("no"), 1, true), Err(StoreError::Unknown { .. })));
+    }
+
+    #[test]
+    fn an_end_that_is_taken_back_was_not_sent_and_the_records_were() {
+        let (_home, store) = store();
+        let mut journal = begin(&store, "r");
+        journal.append(1, "A", "{}").unwrap();
+        journal.finish(&Outcome::default()).unwrap();
+        drop(journal);
+        store.mark_sent(&RunId::new("r"), 1, true).unwrap();
+        assert_eq!(queue(&store), []);
+        let (mut journal, _) = reopen(&store, "r").unwrap();
+        assert_eq!(queue(&store), []);
+        journal.append(2, "A", "{}").unwrap();
+        assert_eq!(queue(&store), [("r".into(), 2, 2, false)]);
     }
 }

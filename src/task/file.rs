@@ -1,7 +1,7 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
 use super::params;
-use super::{Budget, GateChoice, OnTamper, ParamValues, SpecChoice, Task, Tier, ToolChoice};
+use super::{Baseline, Budget, Commit, Expect, GateChoice, OnTamper, ParamValues, SpecChoice, Task, Tier, ToolChoice};
 use crate::limits::MAX_RETRIES;
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["approve", "mcp", "needs", "output_schema", "schedule", "expect", "candidates"];
+const LATER: &[&str] = &["approve", "mcp", "needs", "output_schema", "schedule", "candidates"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -51,8 +51,8 @@ pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, Tas
     read_paths(&mut table, &mut task, &mut problems);
     read_means(&mut table, &mut task, &mut problems);
     table.later(LATER, &mut problems);
-    planned(&mut table, "isolation", "in-place", &["worktree"], &mut problems);
-    planned(&mut table, "commit", "none", &["on-success", "each-turn"], &mut problems);
+    let isolation = [("in-place", Some(())), ("worktree", None)];
+    now_or_later(&mut table, "isolation", &isolation, &mut problems);
     table.finish(&mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
 }
@@ -80,6 +80,20 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.max_retries = retries.unwrap_or(MAX_RETRIES);
     let words = [("restore", OnTamper::Restore), ("fail", OnTamper::Fail)];
     task.on_tamper = table.one_of("on_tamper", &words, problems).unwrap_or(task.on_tamper);
+    let words = [("failing", Expect::Failing), ("passing", Expect::Passing)];
+    task.expect = table.one_of("expect", &words, problems);
+    task.baseline = table.one_of("baseline", &Baseline::WORDS, problems);
+    let words = [("none", Some(Commit::None)), ("on-success", Some(Commit::OnSuccess)), ("each-turn", None)];
+    task.commit = now_or_later(table, "commit", &words, problems).unwrap_or_default();
+    if task.expect.is_some() && task.gate == GateChoice::Skip {
+        let place = table.place_of("expect").unwrap_or(table.place);
+        let unjudged = Problem::at(place, "`expect` says what the gate says, and `lane: false` skips it");
+        problems.push(unjudged.hint("remove one of the two"));
+    } else if task.expect.is_some() && task.baseline == Some(Baseline::Never) {
+        let place = table.place_of("baseline").unwrap_or(table.place);
+        let unjudged = Problem::at(place, "`expect` needs the base to be judged, and `baseline: never` forbids it");
+        problems.push(unjudged.hint("remove one of the two"));
+    }
 }
 
 fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
@@ -127,16 +141,20 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     }
 }
 
-/// A key of which one word is understood already; the others are known and refused.
-fn planned(table: &mut Table<'_>, key: &str, now: &str, later: &[&str], problems: &mut Problems) {
-    let words: Vec<(&str, bool)> =
-        std::iter::once((now, true)).chain(later.iter().map(|word| (*word, false))).collect();
-    if let Some(false) = table.one_of(key, &words, problems)
-        && let Some(place) = table.place_of(key)
-    {
-        let only = Problem::at(place, format!("`{key}` other than `{now}` is not supported yet"));
-        problems.push(only.hint(format!("write `{key}: {now}` or remove it")));
+/// A key some of whose words mean something already; the others are known and refused.
+fn now_or_later<T: Clone>(
+    table: &mut Table<'_>,
+    key: &str,
+    words: &[(&str, Option<T>)],
+    problems: &mut Problems,
+) -> Option<T> {
+    let meaning = table.one_of(key, words, problems)?;
+    if let (None, Some(place)) = (&meaning, table.place_of(key)) {
+        let now: Vec<&str> = words.iter().filter(|(_, meaning)| meaning.is_some()).map(|(word, _)| *word).collect();
+        let only = Problem::at(place, format!("`{key}` other than `{}` is not supported yet", now.join("` and `")));
+        problems.push(only.hint(format!("write `{key}: {}` or remove it", now[0])));
     }
+    meaning
 }
 
 /// What is wrong with a glob over paths of the workspace, and what to do.

@@ -43,6 +43,18 @@ pub struct Task {
     pub tools: ToolChoice,
     /// What the run may spend beyond the defaults.
     pub budget: Budget,
+    /// What the gate must say about the base before anything is done; nothing where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// Whether the base is judged first; what the configuration says where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// Whether it is to make the gate pass, and nothing else: one that passes already ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fix: bool,
+    /// What becomes a commit.
+    #[serde(default)]
+    pub commit: Commit,
 }
 
 impl Task {
@@ -65,6 +77,10 @@ impl Task {
             context: Vec::new(),
             tools: ToolChoice::default(),
             budget: Budget::default(),
+            expect: None,
+            baseline: None,
+            is_fix: false,
+            commit: Commit::None,
         }
     }
 }
@@ -105,6 +121,45 @@ pub enum OnTamper {
     Restore,
     /// The run ends.
     Fail,
+}
+
+/// What the gate must say about the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// It fails: the task repairs something.
+    Failing,
+    /// It passes: the task breaks nothing.
+    Passing,
+}
+
+/// Whether the gate judges the base before the first model call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    /// Where the task needs it, or a lane's caches do.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Baseline {
+    /// The words that are written for it.
+    pub const WORDS: [(&str, Self); 3] = [("auto", Self::Auto), ("always", Self::Always), ("never", Self::Never)];
+}
+
+/// What becomes a commit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    /// Nothing.
+    #[default]
+    None,
+    /// The tree that the gate has passed.
+    OnSuccess,
 }
 
 /// Which specs go into the context.

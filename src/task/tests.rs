@@ -27,7 +27,9 @@ context: ["docs/dates.md"]
 tools: { allow: ["read*"], deny: ["shell-exec"] }
 budget: { turns: 60, tokens: 500000, time: 30m }
 isolation: in-place
-commit: none
+commit: on-success
+expect: failing
+baseline: always
 ---
 # Something else
 
@@ -56,6 +58,10 @@ fn every_key_of_the_front_matter_has_its_field() {
         context: texts(&["docs/dates.md"]),
         tools: ToolChoice { allow: texts(&["read*"]), deny: texts(&["shell-exec"]) },
         budget: Budget { turns: Some(60), tokens: Some(500_000), time_ms: Some(1_800_000) },
+        expect: Some(Expect::Failing),
+        baseline: Some(Baseline::Always),
+        is_fix: false,
+        commit: Commit::OnSuccess,
     };
     assert_eq!(read(FULL), Ok(expected));
 }
@@ -176,12 +182,15 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "budget: { usd: 2.50 }",
         "isolation: worktree",
         "isolation: docker",
-        "commit: on-success",
+        "commit: each-turn",
         "commit: sometimes",
         "approve: { ask: ['*'] }",
         "mcp: [docs]",
         "needs: [x]",
-        "expect: failing",
+        "expect: red",
+        "expect: failing\nlane: false",
+        "expect: passing\nbaseline: never",
+        "baseline: true",
         "output_schema: a.json",
         "schedule: '* * * * *'",
         "candidates: 3",

@@ -1,14 +1,16 @@
 //! The one door to the tools: a request goes in, an outcome comes out, both plain data, and nothing that happens behind it,
 //! not even a panic, gets past it.
 
+use super::behind::Behind;
 use super::bench::Bench;
 use super::contract::{Effect, ToolRequest};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, LedgerCopy};
 use super::rules::Rules;
 use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
+use crate::process::wall::{Holes, Wall};
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
 use futures_util::FutureExt;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The least that a result may be bounded to, in bytes: below it a cut would be all note.
-const MIN_RESULT: usize = 1024;
+pub(super) const MIN_RESULT: usize = 1024;
 
 /// What a tool host works by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,15 @@ pub enum HostError {
         /// The directory.
         path: PathBuf,
     },
+    /// The agent could write the program that its wall rests on.
+    #[error(
+        "fledge itself, `{}`, is inside the workspace, where an agent could change it: run a copy of it that is elsewhere",
+        path.display()
+    )]
+    HelperInside {
+        /// The program.
+        path: PathBuf,
+    },
     /// A glob among the protected, allowed or listed paths is none.
     #[error("the paths that may be changed")]
     Rules(#[source] ToolError),
@@ -68,6 +79,8 @@ pub enum HostError {
 #[derive(Debug)]
 pub struct ToolHost {
     bench: Arc<Bench>,
+    /// Where tools that touch the workspace are run, when it is not here.
+    behind: Option<Behind>,
 }
 
 impl ToolHost {
@@ -99,19 +112,62 @@ impl ToolHost {
             shell_timeout: settings.shell_timeout,
             shelf,
         };
-        Ok(Self { bench: Arc::new(bench) })
+        Ok(Self { bench: Arc::new(bench), behind: None })
+    }
+
+    /// The same behind a wall: every tool but those of the memory runs in a process of its own there, which is started when it is first
+    /// needed. What it may reach are these holes. Without a wall it is [`ToolHost::with_memory`].
+    ///
+    /// # Errors
+    /// As those of [`ToolHost::new`]; and when the program that the wall rests on could be written behind it.
+    pub fn behind(settings: HostSettings, shelf: Option<Shelf>, wall: Wall, holes: Holes) -> Result<Self, HostError> {
+        let host = Self::with_memory(settings.clone(), shelf)?;
+        let Some(helper) = wall.helper().map(PathBuf::from) else { return Ok(host) };
+        if holes.writable.iter().any(|folder| helper.starts_with(folder)) {
+            return Err(HostError::HelperInside { path: helper });
+        }
+        Ok(Self { behind: Some(Behind::new(wall, holes, helper, settings)), ..host })
+    }
+
+    /// Ends the process in which tools run, if there is one. When this returns, nothing that it started is alive; the next call starts it
+    /// again, and it remembers what it did.
+    pub async fn close(&self) {
+        if let Some(behind) = &self.behind {
+            behind.close().await;
+        }
     }
 
     /// Takes down what an earlier process did to files in the same run, so that what is counted goes on from there.
     pub fn recall<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) {
-        let mut ledger = self.bench.ledger();
-        changes.into_iter().for_each(|change| ledger.recall(change));
+        match &self.behind {
+            Some(behind) => behind.recall(changes.into_iter().cloned()),
+            None => {
+                let mut ledger = self.bench.ledger();
+                changes.into_iter().for_each(|change| ledger.recall(change));
+            }
+        }
+    }
+
+    /// Takes up what an earlier host has left.
+    pub(super) fn restore(&self, ledger: LedgerCopy) {
+        self.bench.ledger().restore(ledger);
+    }
+
+    /// What the next host has to know.
+    pub(super) fn remembered(&self) -> LedgerCopy {
+        self.bench.ledger().copy()
     }
 
     /// Runs one call to its end, which `stop` brings near. Never fails: what goes wrong is in the outcome.
     pub async fn call(&self, request: ToolRequest, stop: &CancellationToken, progress: Progress<'_>) -> ToolOutcome {
+        let found = Tool::find(&request.name);
+        if let (Some(tool), Some(behind)) = (found, &self.behind)
+            && !tool.needs_memory()
+        {
+            return behind.call(tool, request, stop, progress).await;
+        }
         let ToolRequest { call: id, name, input } = request;
-        match Tool::find(&name) {
+        match found {
             Some(tool) => self.perform(Call { tool, id, input, stop: stop.clone() }, progress).await,
             None => {
                 let known = TOOLS.map(|tool| tool.name).join(", ");

@@ -4,6 +4,7 @@ use super::{ToolError, bound};
 use crate::chat::{ChangeKind, FileChange};
 use crate::workspace::jail::RelPath;
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,6 +13,8 @@ use std::time::Duration;
 const MAX_ORIGINAL: usize = 2 * 1024 * 1024;
 /// All originals together, in bytes.
 const MAX_ORIGINALS: usize = 64 * 1024 * 1024;
+/// All originals that are handed on, in bytes.
+const MAX_COPIED: usize = 8 * 1024 * 1024;
 /// The largest diff that is passed on, in bytes.
 const MAX_DIFF: usize = 16 * 1024;
 /// How long one comparison may look for a shorter diff; after that it takes the one it has.
@@ -31,6 +34,22 @@ enum Original {
     Absent,
     Bytes(Vec<u8>),
     /// Too large to keep: changes are counted against the file before each of them.
+    Unkept,
+}
+
+/// The same as plain data, from one host to the next.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LedgerCopy {
+    seen: Vec<(String, [u8; 32])>,
+    originals: Vec<(String, OriginalCopy)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OriginalCopy {
+    Absent,
+    Text(String),
     Unkept,
 }
 
@@ -74,12 +93,45 @@ impl Ledger {
 
     /// An earlier process of this run did this to a file. How it was before is known only of one that the run has made.
     pub(super) fn recall(&mut self, change: &FileChange) {
-        let path = change.path.split('/').fold(RelPath::default(), |path, name| path.join(name));
+        let path = named(&change.path);
         match change.kind {
             ChangeKind::Created => drop(self.originals.insert(path, Original::Absent)),
             ChangeKind::Modified | ChangeKind::Deleted => {
                 self.originals.entry(path).or_insert(Original::Unkept);
             }
+        }
+    }
+
+    /// All of it, for whoever takes the run up after this host. Originals that are many, or no text, are only said to have been there.
+    pub(super) fn copy(&self) -> LedgerCopy {
+        let mut room = MAX_COPIED;
+        let mut original = |original: &Original| match original {
+            Original::Absent => OriginalCopy::Absent,
+            Original::Bytes(bytes) if bytes.len() <= room => match String::from_utf8(bytes.clone()) {
+                Ok(text) => {
+                    room -= text.len();
+                    OriginalCopy::Text(text)
+                }
+                Err(_) => OriginalCopy::Unkept,
+            },
+            Original::Bytes(_) | Original::Unkept => OriginalCopy::Unkept,
+        };
+        LedgerCopy {
+            seen: self.seen.iter().map(|(path, hash)| (path.to_string(), *hash)).collect(),
+            originals: self.originals.iter().map(|(path, before)| (path.to_string(), original(before))).collect(),
+        }
+    }
+
+    /// Takes up what an earlier host has left.
+    pub(super) fn restore(&mut self, copy: LedgerCopy) {
+        self.seen.extend(copy.seen.into_iter().map(|(path, hash)| (named(&path), hash)));
+        for (path, original) in copy.originals {
+            let original = match original {
+                OriginalCopy::Absent => Original::Absent,
+                OriginalCopy::Text(text) => self.original(Some(text.as_bytes())),
+                OriginalCopy::Unkept => Original::Unkept,
+            };
+            self.originals.insert(named(&path), original);
         }
     }
 
@@ -93,6 +145,11 @@ impl Ledger {
             Some(_) => Original::Unkept,
         }
     }
+}
+
+/// A path by its text.
+fn named(path: &str) -> RelPath {
+    path.split('/').fold(RelPath::default(), |path, name| path.join(name))
 }
 
 /// A unified diff of at most 16 KiB; empty when the file is too large for one that people would read.
@@ -170,6 +227,17 @@ mod tests {
         ledger.recall(&change(ChangeKind::Created, 1, 0));
         ledger.recall(&change(ChangeKind::Deleted, 0, 0));
         assert_eq!(ledger.changed(&path(), Some(b"1\n"), Some(b"2\n3\n")), change(ChangeKind::Created, 2, 0));
+    }
+
+    #[test]
+    fn what_was_seen_and_how_files_were_is_handed_on() {
+        let mut ledger = Ledger::default();
+        ledger.changed(&path(), Some(b"1\n"), Some(b"1\n2\n"));
+        let mut next = Ledger::default();
+        next.restore(ledger.copy());
+        assert!(next.check(&path(), b"1\n").is_err() && next.check(&path(), b"1\n2\n").is_ok());
+        assert_eq!(next.changed(&path(), Some(b"1\n2\n"), Some(b"")), change(ChangeKind::Modified, 0, 1));
+        assert_eq!(next.copy().originals, ledger.copy().originals);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! to them, and plain data is all that goes through it.
 
 mod arguments;
+mod behind;
 mod bench;
 mod bound;
 mod contract;
@@ -21,16 +22,20 @@ mod nearest;
 mod notes;
 mod rules;
 mod search_grep;
+mod serve;
 mod shelf;
 mod shell_exec;
 mod text;
 mod walk;
+mod wire;
 
+pub use behind::TOOL_HOST;
 pub use contract::{Effect, ToolFlags, ToolRequest};
 pub use error::ToolError;
 pub use host::{HostError, HostSettings, ToolHost};
 pub use mask::Mask;
 pub use notes::Notes;
+pub use serve::serve;
 pub use shelf::Shelf;
 
 use crate::chat::{ToolOutcome, ToolSpec};

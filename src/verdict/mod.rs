@@ -4,6 +4,7 @@ mod reason;
 
 pub use reason::{Reason, ReasonRow};
 
+use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -24,6 +25,30 @@ pub struct Verdict {
     pub signature: String,
     /// What else should be known, a line each; every one becomes a warning of the run.
     pub notes: Vec<String>,
+    /// What a pass rests on. A pass of an earlier version of fledge has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Box<Proof>>,
+}
+
+/// What a pass rests on: this tree, and no other, passed these lanes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The tree that was there before the agent.
+    pub base: TreeId,
+    /// The tree that passed.
+    pub tree: TreeId,
+    /// The digest of the frozen lanes.
+    pub lanes: String,
+    /// Where they ran: `clean`, or `in-place` when one of them ran in the workspace itself.
+    pub room: String,
+    /// The wall around them: `bubblewrap`, `landlock`, `off`.
+    pub sandbox: String,
+    /// How many tests ran, where that is known.
+    pub tests: Option<u64>,
+    /// How many planted failures were seen.
+    pub canaries: u64,
+    /// How many lanes passed that only the gate knows.
+    pub held_out: u64,
 }
 
 /// The ruling of a gate run.

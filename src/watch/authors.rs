@@ -55,6 +55,17 @@ pub struct Blame {
     pub own: BTreeSet<PathBuf>,
 }
 
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It was cut short.
+    Cut,
+    /// By itself, but maybe before the end of its lane.
+    Whole,
+    /// All of its lane ran: what it leaves alone then it does not write each time.
+    Passed,
+}
+
 /// What changes mean for the run under way; the largest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
@@ -86,7 +97,12 @@ impl Authors {
         let mut most = Urgency::Never;
         for (path, change) in changes {
             match change {
-                Change::Rewritten => continue,
+                Change::Rewritten => {
+                    // It was not left alone: what is the lane's own work remains that.
+                    let streak = self.streaks.get_mut(&Trace::File(path.clone())).filter(|streak| streak.is_habit());
+                    streak.into_iter().for_each(|streak| streak.latest = self.run);
+                    continue;
+                }
                 Change::Came(folder) if !self.is_known(path) => {
                     self.came.insert(path.clone(), folder.clone());
                     self.traces.insert(Trace::Names(folder.clone()));
@@ -100,15 +116,17 @@ impl Authors {
         most
     }
 
-    /// The run is over; `is_whole` when it came to its end by itself.
-    pub fn ended(&mut self, is_whole: bool) -> Blame {
+    /// The run is over.
+    pub fn ended(&mut self, end: RunEnd) -> Blame {
+        let is_whole = end != RunEnd::Cut;
         for trace in std::mem::take(&mut self.traces) {
             let Streak { runs, whole, .. } = self.streak(&trace);
             let (runs, whole) = (runs.saturating_add(1), whole.saturating_add(u32::from(is_whole)));
             self.streaks.insert(trace, Streak { latest: self.run, runs, whole });
         }
         let run = self.run;
-        self.streaks.retain(|_, streak| streak.latest == run || streak.is_habit());
+        let may_go_on = end != RunEnd::Passed;
+        self.streaks.retain(|_, streak| streak.latest == run || may_go_on && streak.is_habit());
         let altered = std::mem::take(&mut self.altered).into_iter();
         let (mut own, mut others): (BTreeSet<_>, BTreeSet<_>) =
             altered.partition(|path| self.traces_of(path).any(|trace| self.streak(&trace).is_habit()));
@@ -138,7 +156,7 @@ impl Authors {
         [Trace::File(path.to_owned())].into_iter().chain(names)
     }
 
-    /// The streak that this run may go on with. What has become a habit remains one.
+    /// The streak that this run may go on with. A habit need not recur in runs that did not get to it.
     fn streak(&self, trace: &Trace) -> Streak {
         let streak = self.streaks.get(trace).copied().unwrap_or_default();
         if streak.is_habit() || streak.latest + 1 >= self.run { streak } else { Streak::default() }
@@ -172,7 +190,7 @@ mod tests {
     fn run(authors: &mut Authors, changes: &Changes) -> (bool, Blame) {
         authors.begin();
         let is_whole = authors.during(changes) < Urgency::Now;
-        (is_whole, authors.ended(is_whole))
+        (is_whole, authors.ended(if is_whole { RunEnd::Whole } else { RunEnd::Cut }))
     }
 
     #[test]
@@ -206,7 +224,7 @@ mod tests {
         for _ in 0..6 {
             authors.begin();
             authors.during(&altered(&["a.rs"]));
-            assert_eq!(authors.ended(false), blame(&["a.rs"], &[]));
+            assert_eq!(authors.ended(RunEnd::Cut), blame(&["a.rs"], &[]));
         }
     }
 
@@ -218,6 +236,26 @@ mod tests {
         }
         run(&mut authors, &Changes::new());
         assert_eq!(run(&mut authors, &altered(&["a.rs"])), (false, blame(&["a.rs"], &[])));
+    }
+
+    #[test]
+    fn what_a_passed_run_leaves_alone_is_not_the_lanes_work() {
+        for (end, change, whose) in [
+            (RunEnd::Passed, None, blame(&["a.rs"], &[])),
+            (RunEnd::Passed, Some(Change::Rewritten), blame(&[], &["a.rs"])),
+            (RunEnd::Passed, Some(Change::Altered), blame(&[], &["a.rs"])),
+            (RunEnd::Whole, None, blame(&[], &["a.rs"])),
+            (RunEnd::Cut, None, blame(&[], &["a.rs"])),
+        ] {
+            let mut authors = Authors::default();
+            for _ in 0..4 {
+                run(&mut authors, &altered(&["a.rs"]));
+            }
+            authors.begin();
+            authors.during(&change.clone().map(|change| ("a.rs".into(), change)).into_iter().collect());
+            authors.ended(end);
+            assert_eq!(run(&mut authors, &altered(&["a.rs"])).1, whose, "{end:?} {change:?}");
+        }
     }
 
     #[test]

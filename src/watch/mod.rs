@@ -7,7 +7,7 @@ mod lull;
 mod rules;
 mod tree;
 
-pub use authors::{Authors, Blame, Urgency};
+pub use authors::{Authors, Blame, RunEnd, Urgency};
 
 use crate::process::Stopwatch;
 use ears::Hints;

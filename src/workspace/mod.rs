@@ -1,9 +1,11 @@
 //! The directory that the agent may change: files by way of [`jail`], and which of them it may not change.
 
 mod changes;
+pub mod delivery;
 pub mod jail;
 pub mod pattern;
 mod protection;
+pub mod trees;
 
 pub use changes::{changed_paths, diff_of};
 pub use protection::{ProtectedRule, Protection};

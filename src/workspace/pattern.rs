@@ -42,6 +42,11 @@ impl Patterns {
         build(set)
     }
 
+    /// The first of the trees that a path is in, by its number.
+    pub fn first(&self, path: &str) -> Option<usize> {
+        self.0.matches(path).first().map(|glob| glob / 2) // each tree is two globs
+    }
+
     /// Whether a path relative to where the patterns begin is meant.
     pub fn fit(&self, path: &str) -> bool {
         self.0.is_match(path)
@@ -69,7 +74,7 @@ fn anchored(pattern: &str) -> Result<String, PatternError> {
 }
 
 fn glob(pattern: &str) -> Result<globset::Glob, PatternError> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
     glob.map_err(|error| PatternError { pattern: pattern.into(), problem: error.kind().to_string() })
 }
 

@@ -46,6 +46,16 @@ fn the_table_of_exit_codes_is_the_printed_one() {
 }
 
 #[test]
+fn the_table_of_what_is_protected_is_the_printed_one() {
+    let (path, table) = (root().join("specs/generated/protected.md"), fledge::gate::policy::table());
+    if std::env::var_os("FLEDGE_BLESS").is_some() {
+        fs::write(&path, &table).expect("specs/generated can be written");
+    }
+    let printed = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(printed, table, "specs/generated/protected.md is old: FLEDGE_BLESS=1 writes it anew");
+}
+
+#[test]
 fn what_the_documentation_shows_is_read_as_it_says() {
     let given = [("issue".to_owned(), "12".to_owned())].into();
     for file in ["README.md", "docs/tasks-and-lanes.md"] {

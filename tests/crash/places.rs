@@ -30,8 +30,10 @@ fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_
         let course = first(&format!("error:{place}"));
         // What the model hears of changes the conversation, and what a run ends by needs another one; what fledge itself cannot keep is
         // taken up where it was.
-        let is_told = course.code() == Some(0);
-        assert_eq!(is_told, ["tool", "workspace", "query"].iter().any(|told| place.starts_with(told)));
+        let is_told = ["tool", "workspace", "query"].iter().any(|told| place.starts_with(told));
+        // Nothing depends on how long steps took.
+        let is_idle = place.starts_with("durations");
+        assert_eq!(course.code() == Some(0), is_told || is_idle);
         let is_own = ["journal", "report"].iter().any(|own| place.starts_with(own));
         assert!(!is_own || course.code() == Some(8), "exit code {:?}", course.code());
         // All but the last place of a journal: there the end is written down, and only that it is has not been heard.

@@ -4,7 +4,9 @@ use crate::support::{Ended, Fledge, Model, Turn, call, say, shell, write};
 use serde_json::{Value, json};
 
 /// What a run of the program is started with; the same words begin it and take it up again.
-const ARGS: [&str; 6] = ["run", "task.md", "--json", "--run-key=k", "--resume-or-start", "--report=../copy.json"];
+// No wall: places in the tools are to be reached in the process that dies.
+const ARGS: [&str; 7] =
+    ["run", "task.md", "--sandbox=off", "--json", "--run-key=k", "--resume-or-start", "--report=../copy.json"];
 const TASK: &str = "---\ncontext: [notes.md]\nmax_retries: 2\n---\nDo what is to be done.";
 const LANE: &str = "fail_fast: false
 steps:

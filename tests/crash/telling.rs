@@ -19,16 +19,23 @@ impl Fed {
     /// Feeds it these records.
     pub(crate) fn with(records: &[Record]) -> Self {
         let (mut machine, mut fed, mut before) = (Run::new(), Self::default(), None);
+        let mut unproven = None;
         for record in records {
             if record.kind == "Resumed" {
                 if let Some((earlier, told)) = before.take() {
                     machine = earlier; // its report could not be written, and is to be written again
                     fed.told.truncate(told);
                 }
+                if serde_json::from_str::<Value>(&record.data).unwrap()["gate_again"] == true {
+                    machine = unproven.take().unwrap(); // it may have told of the verdict, and tells of the next one too
+                }
                 continue;
             }
             before = (record.kind == "ReportFailed").then(|| (machine.clone(), fed.told.len()));
             let event: Event = serde_json::from_str(&record.data).unwrap();
+            if matches!(&event, Event::GateFinished { verdict, .. } if verdict.passed()) {
+                unproven = Some(machine.clone());
+            }
             if let Some(call) = event.call() {
                 fed.open.retain(|(open, _)| *open != call.0);
             }
@@ -49,8 +56,10 @@ impl Fed {
     #[track_caller]
     pub(crate) fn must_have_told(&self, heard: &Heard, is_first: bool) {
         let mut said: Vec<String> = heard.events().iter().filter(|event| !passes(event)).map(plain).collect();
-        if !is_first && said.first().is_some_and(|line| line.starts_with("started ")) {
-            said.remove(0);
+        for about in ["started ", "resumed "] {
+            if !is_first && said.first().is_some_and(|line| line.starts_with(about)) {
+                said.remove(0); // what whoever takes it up says first
+            }
         }
         let all = said.clone();
         if heard.code == Some(8) {

@@ -19,6 +19,8 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         ..Endpoint::new(Kind::Anthropic, "scripted")
     };
     let settings = Settings {
+        holdout: None,
+        baseline: fledge::task::Baseline::Auto,
         workspace: place.workspace().canonicalize().unwrap(),
         state_dir: place.state(),
         models: vec![connect(endpoint).unwrap()],
@@ -29,6 +31,9 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),
+        wall: fledge::process::wall::WallChoice::Off,
+        network: false,
+        helper: None,
     };
     (place, Agent::new(settings))
 }

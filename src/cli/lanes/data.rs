@@ -7,6 +7,7 @@ use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
 use super::files::Place;
 use crate::driver::Watcher;
+use crate::duration::milliseconds;
 use crate::process::{Pace, Stopwatch};
 use crate::report::lane::StepCounts;
 use crate::store::write_shared;
@@ -135,7 +136,7 @@ impl Data {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.begun.read().as_millis()).unwrap_or(u64::MAX)
+        milliseconds(self.begun.read())
     }
 }
 

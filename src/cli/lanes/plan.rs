@@ -3,7 +3,7 @@
 
 use super::super::paint;
 use crate::duration::show_duration;
-use crate::lane::{EntryKind, Lane, Step};
+use crate::lane::{EntryKind, Flaky, Lane, RoomKind, Step};
 
 /// The most steps that are named as those that one waits for.
 const NAMED: usize = 20;
@@ -16,6 +16,10 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
     text = format!("{}\n  {failing}; at most {}; {jobs}\n", text.trim_end(), show_duration(lane.timeout));
     for (name, value) in &lane.env {
         text.push_str(&format!("  {}\n", paint::one_line(&format!("{name}={value}"))));
+    }
+    let terms = terms(lane);
+    if !terms.is_empty() {
+        text.push_str(&format!("  as a gate: {}\n", paint::one_line(&terms.join("; "))));
     }
     for (number, entry) in lane.entries.iter().enumerate() {
         let is_one = entry.steps.len() == 1 && entry.kind != EntryKind::Parallel;
@@ -38,6 +42,24 @@ pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {
         }
     }
     paint::harmless(&text).into_owned()
+}
+
+/// What is to be said of the lane as a gate beyond what holds of every lane.
+fn terms(lane: &Lane) -> Vec<String> {
+    let setup: Vec<&str> = lane.setup.iter().map(|step| step.run.as_str()).collect();
+    [
+        (lane.room == RoomKind::InPlace).then(|| "in place".into()),
+        (!setup.is_empty()).then(|| format!("made ready by {}", setup.join(", "))),
+        (!lane.cache.is_empty()).then(|| format!("keeps {}", lane.cache.join(", "))),
+        (!lane.include_ignored.is_empty()).then(|| format!("brings {}", lane.include_ignored.join(", "))),
+        lane.network.then(|| "has a network".into()),
+        lane.writes.then(|| "may change the sources".into()),
+        lane.canary.as_ref().map(|canary| format!("must see a planted failure ({})", canary.word())),
+        (lane.flaky == Flaky::Fail).then(|| "a pass that needed another try fails".into()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What is to be said of a step beyond what every step has.
@@ -85,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_lane_is_shown_with_all_that_is_said_of_its_steps() {
-        let yaml = "description: Checks\njobs: 2\nenv: { CI: '1' }\nsteps:\n  - { name: fmt, run: cargo fmt --check }\n  - parallel:\n    \
+        let yaml = "description: Checks\njobs: 2\nroom: in-place\nsetup: [run: get]\ncache: [target]\nnetwork: true\nwrites: true\ncanary: jest\nflaky: fail\ninclude_ignored: [.env]\nenv: { CI: '1' }\nsteps:\n  - { name: fmt, run: cargo fmt --check }\n  - parallel:\n    \
             - { name: lint, run: 'a\n\n      b', allow_failure: true, when: 'CI,!OFF' }\n    - { name: test, run: t, timeout: 90s, retries: 2, retry_delay: 1s, junit: t.xml, dir: web }\n  \
             - { name: docs, run: d, needs: [fmt], changed: ['src/**'] }\n  - { name: now, run: n, needs: [], shell: bash, env: { A: b } }\n  - { name: last, run: l }\n";
         let lane = parse("verify", "lanes/verify.yaml", yaml).unwrap();

@@ -100,7 +100,7 @@ async fn once(
         left_out,
         listen: voice.listens(),
         pace: voice.pace(),
-        expected: recall(&lane, &store::durations(&project)),
+        expected: recall(&lane, &project),
         ..Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs)
     };
     let hear = |progress| voice.hear(progress);
@@ -108,13 +108,14 @@ async fn once(
         outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
         never = voice.tick(stop) => match never {},
     };
-    remember(&lane, &outcome, &store::durations(&project));
     let (mut word, data_word, code) = ruling(outcome.ruling, stop.cause());
     if outcome.ruling == LaneRuling::NothingRan && outcome.steps.iter().any(|step| step.tries > 0) {
         word = "ran nothing that has to pass";
     }
     let data = || lane_data::ended(&lane, &outcome, data_word, code, from);
-    voice.close(&outcome, word, code, data, stop).await
+    let code = voice.close(&outcome, word, code, data, stop).await;
+    remember(&lane, &outcome, &project); // nobody waits for it
+    code
 }
 
 /// Why steps of the lane are left out, by their number.

@@ -4,14 +4,17 @@
 
 use super::super::live::{Live, clock};
 use super::super::paint::{self, Tone};
+use super::super::signals::STOPPING;
 use super::super::steps::{self, Story, Told};
 use super::log;
+use crate::duration::milliseconds;
 use crate::process::Stopwatch;
 use crate::report::lane::github;
 use crate::report::seconds;
-use crate::verdict::{StepProgress, StepReport, StepStatus};
+use crate::verdict::{StepReport, StepStatus};
 use clap::ValueEnum;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Lines of a step's output in a fold.
@@ -48,7 +51,9 @@ pub(super) struct Look {
 /// What the screen is told.
 #[derive(Debug)]
 pub(super) enum News {
-    Step(StepProgress),
+    /// A try that is followed by another.
+    Retried(StepReport),
+    Ended(StepReport),
     /// Time has passed.
     Tick,
     /// A person wants to stop.
@@ -72,44 +77,41 @@ pub(super) struct Ending {
     pub(super) commands: Vec<String>,
 }
 
+/// The steps that run, the oldest first. Whoever hears of a start adds to it without the screen's queue: nobody waits for that news.
+pub(super) type Running = Arc<Mutex<Vec<(String, Stopwatch)>>>;
+
 /// The screen of one run of a lane.
 #[derive(Debug)]
 pub(super) struct Screen {
     look: Look,
     story: Story,
-    /// The steps that run, the oldest first.
-    running: Vec<(String, Stopwatch)>,
+    running: Running,
     /// Since the last line.
     quiet: Stopwatch,
 }
 
 impl Screen {
-    pub(super) fn new(look: Look) -> Self {
-        Self { look, story: Story::default(), running: Vec::new(), quiet: Stopwatch::start() }
+    pub(super) fn new(look: Look, running: Running) -> Self {
+        Self { look, story: Story::default(), running, quiet: Stopwatch::start() }
     }
 
     /// Shows what is new.
     pub(super) fn show(&mut self, news: News) {
         match news {
-            News::Step(StepProgress::Started { step, command, .. }) => {
-                self.look.live.begin(&step, &command);
-                self.running.push((step, Stopwatch::start()));
-            }
-            News::Step(StepProgress::Output { step, line, .. }) => self.look.live.note(&step, line),
-            News::Step(StepProgress::Retried(report)) => {
+            News::Retried(report) => {
                 self.over(&report.step);
                 self.story.interrupted();
                 self.block(&report, steps::retried(&report), true);
             }
-            News::Step(StepProgress::Ended(report)) => {
+            News::Ended(report) => {
                 self.over(&report.step);
                 let told = self.block(&report, steps::result(&report), false);
                 self.story.ended(report, told);
             }
             News::Tick => self.sign_of_life(),
-            News::Interrupted if self.running.is_empty() => {}
+            News::Interrupted if self.running().is_empty() => {}
             News::Interrupted => {
-                paint::line(&[(Tone::Warn, "stopping; Ctrl-C again kills at once")]);
+                paint::line(&[(Tone::Warn, STOPPING)]);
                 self.story.interrupted();
             }
             News::Text(text) => paint::log(&text),
@@ -119,7 +121,15 @@ impl Screen {
 
     fn over(&mut self, step: &str) {
         self.look.live.end(step);
-        self.running.retain(|(running, _)| running != step);
+        let mut running = self.running();
+        // The first of that name: it may have begun again by now.
+        if let Some(at) = running.iter().position(|(running, _)| running == step) {
+            running.remove(at);
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<(String, Stopwatch)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A step's line, and what of its output is wanted. Whatever is foreign stands behind our own marks.
@@ -162,12 +172,13 @@ impl Screen {
 
     /// Outside of a terminal a long silence looks like a program that hangs.
     fn sign_of_life(&mut self) {
-        if self.look.live.is_wanted() || self.running.is_empty() || self.quiet.read() < self.look.silence {
+        if self.look.live.is_wanted() || self.running().is_empty() || self.quiet.read() < self.look.silence {
             return;
         }
-        let one =
-            |(step, since): &(String, Stopwatch)| format!("{} ({})", paint::one_line(step), clock(millis(*since)));
-        let all: Vec<String> = self.running.iter().map(one).collect();
+        let one = |(step, since): &(String, Stopwatch)| {
+            format!("{} ({})", paint::one_line(step), clock(milliseconds(since.read())))
+        };
+        let all: Vec<String> = self.running().iter().map(one).collect();
         paint::line(&[(Tone::Faint, format!("  still running: {}", all.join(", ")))]);
         self.story.interrupted();
         self.quiet = Stopwatch::start();
@@ -208,8 +219,4 @@ fn say_if_unread<T>(read: std::io::Result<T>) {
     if let Err(error) = read {
         paint::line(&[(Tone::Warn, format!("    the log cannot be read: {error}"))]);
     }
-}
-
-fn millis(since: Stopwatch) -> u64 {
-    u64::try_from(since.read().as_millis()).unwrap_or(u64::MAX)
 }

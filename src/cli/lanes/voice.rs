@@ -5,20 +5,20 @@ use super::super::live::Live;
 use super::super::{hear_out, paint};
 use super::data::{Data, JsonForm};
 use super::files::{Files, Place, in_place};
-use super::screen::{Ending, Look, News, OutputOf, Screen};
+use super::screen::{Ending, Look, News, OutputOf, Running, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
-use crate::duration::parse_duration;
+use crate::duration::{milliseconds, parse_duration};
 use crate::lane::Lane;
 use crate::lane_runner::{LaneOutcome, LaneRuling, Listen};
-use crate::process::Pace;
+use crate::process::{Pace, Stopwatch};
 use crate::report::lane::{LaneResult, github};
 use crate::verdict::{Reason, StepProgress, StepReport, StopCause};
 use clap::Args;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The flags about what is said.
@@ -68,6 +68,7 @@ impl VoiceArguments {
 pub(super) struct Voice {
     lane: String,
     live: Live,
+    running: Running,
     screen: Watcher<News>,
     data: Data,
     files: Files,
@@ -98,11 +99,12 @@ impl Voice {
             in_folds,
             silence: wanted.silence,
         };
-        let (live, mut screen) = (look.live, Screen::new(look));
+        let running = Running::default();
+        let (live, mut screen) = (look.live, Screen::new(look, running.clone()));
         let screen = Watcher::new(|_| size_of::<News>(), move |news, _| screen.show(news));
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
-        Ok(Self { lane, live, screen, data, files, retried, in_folds, silence: wanted.silence })
+        Ok(Self { lane, live, running, screen, data, files, retried, in_folds, silence: wanted.silence })
     }
 
     /// Which lines it has a use for: programs that read events get all, live lines show the newest.
@@ -118,15 +120,19 @@ impl Voice {
     /// Something happened to a step.
     pub(super) fn hear(&self, progress: StepProgress) {
         self.data.step(&progress);
-        match &progress {
-            // Not by way of the screen's queue: where it is only kept for the next drawing, a line costs next to nothing.
-            StepProgress::Output { step, line, .. } => return self.live.note(step, line),
-            StepProgress::Retried(report) => {
-                self.retried.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+        match progress {
+            // These not by way of the screen's queue: what is only kept for the next drawing costs next to nothing.
+            StepProgress::Started { step, command, .. } => {
+                self.live.begin(&step, &command);
+                lock(&self.running).push((step, Stopwatch::start()));
             }
-            StepProgress::Started { .. } | StepProgress::Ended(_) => {}
+            StepProgress::Output { step, line, .. } => self.live.note(&step, line),
+            StepProgress::Retried(report) => {
+                lock(&self.retried).push(report.clone());
+                self.screen.tell(News::Retried(report), false);
+            }
+            StepProgress::Ended(report) => self.screen.tell(News::Ended(report), false),
         }
-        self.screen.tell(News::Step(progress), false);
     }
 
     /// Lets the screen know that time passes and that a person wants to stop, for as long as it is waited for.
@@ -163,7 +169,7 @@ impl Voice {
         stop: &Stop,
     ) -> Result<u8, Failure> {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let duration_ms = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = milliseconds(outcome.duration);
         let passed = code == 0;
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
@@ -192,4 +198,8 @@ impl Voice {
             None => Ok(code),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

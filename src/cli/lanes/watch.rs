@@ -7,7 +7,7 @@ use super::files::in_place;
 use super::say;
 use crate::driver::Stop;
 use crate::verdict::Reason;
-use crate::watch::{Authors, Urgency, Watch};
+use crate::watch::{Authors, RunEnd, Urgency, Watch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(super) async fn watch(
     };
     loop {
         say(watch.note().as_ref());
-        let (done, is_whole) = run_until_changed(&mut watch, &mut authors, stop, &once).await?;
+        let (done, end) = run_until_changed(&mut watch, &mut authors, stop, &once).await?;
         if let Err(failure) = done {
             if is_first {
                 return Err(failure);
@@ -48,7 +48,7 @@ pub(super) async fn watch(
                 authors.during(&late.map_err(Failure::input)?);
             }
         }
-        let blame = authors.ended(is_whole);
+        let blame = authors.ended(end);
         let mut changed = blame.others;
         if changed.is_empty() && !blame.own.is_empty() {
             say([&format!(
@@ -70,13 +70,13 @@ pub(super) async fn watch(
     }
 }
 
-/// One run, to its end or until somebody changes a file; and whether it came to its end. Nothing of it is left when this returns.
+/// One run, to its end or until somebody changes a file; and how. Nothing of it is left when this returns.
 async fn run_until_changed(
     watch: &mut Watch,
     authors: &mut Authors,
     stop: &Stop,
     once: &impl AsyncFn(&Stop) -> Result<u8, Failure>,
-) -> Result<(Result<u8, Failure>, bool), Failure> {
+) -> Result<(Result<u8, Failure>, RunEnd), Failure> {
     authors.begin();
     let part = stop.part();
     let mut run = Box::pin(once(&part));
@@ -84,7 +84,10 @@ async fn run_until_changed(
     loop {
         let changes = tokio::select! {
             biased;
-            done = &mut run => return Ok((done, true)),
+            done = &mut run => {
+                let end = if matches!(done, Ok(0)) { RunEnd::Passed } else { RunEnd::Whole };
+                return Ok((done, end));
+            }
             changes = watch.changed() => changes,
         };
         if let Ok(changes) = &changes {
@@ -102,7 +105,7 @@ async fn run_until_changed(
         }
         part.token().cancel();
         let done = run.await;
-        return changes.map(|_| (done, false)).map_err(Failure::input);
+        return changes.map(|_| (done, RunEnd::Cut)).map_err(Failure::input);
     }
 }
 

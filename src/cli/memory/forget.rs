@@ -45,14 +45,19 @@ pub(super) fn forget(place: &Place, arguments: &ForgetArguments) -> Result<u8, F
     if let (true, Some(store)) = (arguments.all, place.store()?) {
         let memories = store.memories().map_err(Failure::own)?.len();
         if memories > 0 && !arguments.yes && !is_meant(memories, place)? {
-            paint::line(&[(Tone::Plain, "nothing was forgotten")]);
-            return Ok(0);
+            return say(0, place);
         }
         forgotten += store.forget(Forget::All).map_err(Failure::own)?;
     }
+    say(forgotten, place)
+}
+
+fn say(forgotten: u64, place: &Place) -> Result<u8, Failure> {
     if place.json {
         let all = json!({ "schema_version": MEMORY_SCHEMA_VERSION, "forgotten": forgotten });
         print_json(&all.to_string()).map_err(no_output)?;
+    } else if forgotten == 0 {
+        paint::line(&[(Tone::Plain, "nothing was forgotten")]);
     } else {
         paint::line(&[(Tone::Plain, format!("{} forgotten", named(forgotten)))]);
     }

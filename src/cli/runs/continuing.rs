@@ -1,7 +1,7 @@
 //! `fledge runs continue`: a new run that begins with the conversation of one that is over.
 
 use super::super::block_on;
-use super::super::drive::{Voice, Work, drive};
+use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
 use super::super::outlet::has_place;
 use super::super::run::{connect_models, read_source, task_folder};
@@ -26,18 +26,11 @@ pub(in crate::cli) struct ContinueArguments {
     run: String,
     /// What is to be done now, or `-` for standard input
     text: String,
-    /// Print events as JSON, one a line, to standard output
-    #[arg(long)]
-    json: bool,
     /// Write the report to this file too
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
-    /// Never prompt and never draw live lines
-    #[arg(long)]
-    ni: bool,
+    #[command(flatten)]
+    voice: VoiceArguments,
 }
 
 /// Runs the verb.
@@ -49,14 +42,15 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     }
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
-    let workspace = workspace_of(&row)?;
+    let workspace = workspace_of(shelf, &row)?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
-    let models = connect_models(names(&row, &terms), &set, environment, task_folder(&terms.task.source))?;
+    let folder = workspace.join(task_folder(&terms.task.source));
+    let models = connect_models(names(&row, &terms), &set, environment, folder)?;
     let task = further(text, terms.task.clone());
     let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let terms = Terms { reports: reports.collect(), earlier: Some(before), ..terms };
-    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, &set, environment);
+    let voice = Voice::new(arguments.voice, &set, environment);
     block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
 }
 

@@ -1,11 +1,15 @@
 //! The row of a run as data, and its parts in words.
 
 use crate::cli::paint::Tone;
-use crate::store::{Outcome, RunRow, RunState};
+use crate::store::{Outcome, RunRow, RunState, Store, read_text};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The version of what `fledge runs` gives out.
 pub(super) const RUNS_SCHEMA_VERSION: u32 = 1;
+
+/// The largest report that is read, in bytes.
+pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// A row as data. What is known only at the end is null until then.
 pub(super) fn row(row: &RunRow, short: &str) -> Value {
@@ -76,7 +80,20 @@ pub(super) fn tone(state: &RunState) -> Tone {
     }
 }
 
-/// How long a run took, or has taken so far, in milliseconds; not known of one that was interrupted.
+/// How long a run was worked on, in milliseconds, as its report has it: days in which nobody drove it do not count.
+pub(super) fn worked_ms(store: &Store, row: &RunRow) -> Option<u64> {
+    let RunState::Ended(_) = row.state else { return None };
+    let text = read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
+    serde_json::from_str::<Worked>(&text).ok().map(|report| report.duration_ms)
+}
+
+/// The part of a report that says it.
+#[derive(Deserialize)]
+struct Worked {
+    duration_ms: u64,
+}
+
+/// How long it is from a run's beginning to its end, or to now, in milliseconds; not known of one that was interrupted.
 pub(super) fn duration_ms(row: &RunRow, now_ms: i64) -> Option<u64> {
     let end = match &row.state {
         RunState::Running { .. } => now_ms,

@@ -69,18 +69,20 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     }
     let mut runs: Vec<(&Store, RunRow)> = Vec::new();
     for store in &stores {
-        let rows = store.runs(&arguments.filter()).map_err(failed)?;
-        runs.extend(rows.into_iter().map(|row| (store, row)));
+        match store.runs(&arguments.filter()) {
+            Ok(rows) => runs.extend(rows.into_iter().map(|row| (store, row))),
+            Err(error) if arguments.all_projects => code = code.max(failed(error).show()),
+            Err(error) => return Err(failed(error)),
+        }
     }
     if arguments.all_projects {
         runs.sort_by_key(|(_, row)| std::cmp::Reverse((row.head.started_at_ms, row.head.id.clone())));
     }
     let has_more = runs.len() > arguments.limit as usize;
     runs.truncate(arguments.limit as usize);
-    let runs = runs.into_iter().map(|(store, row)| store.short(&row.head.id).map(|short| (short, row)));
-    let runs = runs.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let runs: Vec<Listed> = runs.into_iter().map(|(store, row)| Listed::of(store, row, shelf.now_ms)).collect();
     if arguments.json {
-        let rows: Vec<_> = runs.iter().map(|(short, row)| data::row(row, short)).collect();
+        let rows: Vec<_> = runs.iter().map(|run| data::row(&run.row, &run.short)).collect();
         let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "runs": rows, "has_more": has_more });
         print_data(&all.to_string()).map_err(no_output)?;
         return Ok(code);
@@ -101,12 +103,30 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     Ok(code)
 }
 
+/// A run, and what its row does not say.
+#[derive(Debug)]
+struct Listed {
+    row: RunRow,
+    short: String,
+    /// How long it was worked on, in milliseconds.
+    worked_ms: Option<u64>,
+}
+
+impl Listed {
+    fn of(store: &Store, row: RunRow, now_ms: i64) -> Self {
+        // Of a run that was taken up again, the row knows only when it began and ended.
+        let worked_ms = data::worked_ms(store, &row).or_else(|| data::duration_ms(&row, now_ms));
+        let short = store.short(&row.head.id).unwrap_or_else(|_| row.head.id.to_string());
+        Self { row, short, worked_ms }
+    }
+}
+
 /// One line for each run under a line that names the columns. `width` is that of the terminal, where there is one.
-fn table(runs: &[(String, RunRow)], now_ms: i64, with_project: bool, width: Option<usize>) -> Vec<Vec<(Tone, String)>> {
+fn table(runs: &[Listed], now_ms: i64, with_project: bool, width: Option<usize>) -> Vec<Vec<(Tone, String)>> {
     let names = ["id", "when", "outcome", "att", "turns", "tokens", "cost", "time", "project", "title"];
     let mut rows = vec![names.map(|name| (Tone::Faint, name.to_owned()))];
-    rows.extend(runs.iter().map(|(short, row)| cells_of(short, row, now_ms, width.is_some())));
-    let has_cost = runs.iter().any(|(_, row)| matches!(&row.state, RunState::Ended(end) if end.cost_micros.is_some()));
+    rows.extend(runs.iter().map(|run| cells_of(run, now_ms, width.is_some())));
+    let has_cost = runs.iter().any(|run| matches!(&run.row.state, RunState::Ended(end) if end.cost_micros.is_some()));
     let is_shown = |column: usize| (column != 6 || has_cost) && (column != 8 || with_project);
     let widest = |column: usize| rows.iter().map(|row| cells(&row[column].1)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..names.len()).map(widest).collect();
@@ -129,7 +149,8 @@ fn table(runs: &[(String, RunRow)], now_ms: i64, with_project: bool, width: Opti
     rows.into_iter().map(line).collect()
 }
 
-fn cells_of(short: &str, row: &RunRow, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10] {
+fn cells_of(run: &Listed, now_ms: i64, on_terminal: bool) -> [(Tone, String); 10] {
+    let Listed { row, short, worked_ms } = run;
     let (head, state) = (&row.head, &row.state);
     let when = if on_terminal { data::ago(now_ms, head.started_at_ms) } else { data::rfc3339(head.started_at_ms) };
     let end = match state {
@@ -139,14 +160,14 @@ fn cells_of(short: &str, row: &RunRow, now_ms: i64, on_terminal: bool) -> [(Tone
     let known = |text: Option<String>| (Tone::Plain, text.unwrap_or_else(|| "-".into()));
     let project = Path::new(&head.workspace).file_name().map(|name| name.to_string_lossy().into_owned());
     [
-        (Tone::Strong, short.to_owned()),
+        (Tone::Strong, short.clone()),
         (Tone::Plain, when),
         (data::tone(state), data::outcome(state).to_owned()),
         known(end.map(|end| end.attempts.to_string())),
         known(end.map(|end| end.turns.to_string())),
         known(end.map(|end| count(end.tokens_in.saturating_add(end.tokens_out)))),
         known(end.and_then(|end| end.cost_micros).map(money)),
-        known(data::duration_ms(row, now_ms).map(seconds)),
+        known(worked_ms.map(seconds)),
         known(project.map(|name| fit(&paint::one_line(&name), PROJECT))),
         (Tone::Plain, paint::one_line(&head.title)),
     ]

@@ -1,23 +1,21 @@
 //! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
 
 use super::super::block_on;
-use super::super::drive::{Voice, Work, drive};
+use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
 use super::super::memory::secrets;
 use super::super::run::{connect_models, task_folder};
 use super::Shelf;
+use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
 use crate::driver::{ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
 use crate::provider::Provider;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text, write_whole};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The largest report that is written once more, in bytes.
-const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// Arguments of `fledge runs resume`.
 #[derive(Debug, Args)]
@@ -25,15 +23,8 @@ const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 pub(in crate::cli) struct ResumeArguments {
     /// The run: its id or the start of it, its run key, or `last`
     run: String,
-    /// Print events as JSON, one a line, to standard output
-    #[arg(long)]
-    json: bool,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
-    /// Never prompt and never draw live lines
-    #[arg(long)]
-    ni: bool,
+    #[command(flatten)]
+    voice: VoiceArguments,
 }
 
 /// Where runs are, and what is configured there.
@@ -54,11 +45,11 @@ impl Place<'_> {
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (_, row) = shelf.find_to_go_on(&arguments.run)?;
-    let workspace = workspace_of(&row)?;
+    let workspace = workspace_of(shelf, &row)?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
-    let voice = Voice::new(arguments.json, arguments.quiet, arguments.ni, &set, environment);
-    resume(&row.head.id, &[], environment, &place, voice)
+    let voice = Voice::new(arguments.voice, &set, environment);
+    resume(Work::Resume, &row.head.id, &[], environment, &place, voice)
 }
 
 pub(super) fn failed(fault: ResumeFault) -> Failure {
@@ -66,15 +57,23 @@ pub(super) fn failed(fault: ResumeFault) -> Failure {
 }
 
 /// The folder that a run works in, which is another than the one that was asked in when its id was found elsewhere.
-pub(super) fn workspace_of(row: &RunRow) -> Result<PathBuf, Failure> {
+pub(super) fn workspace_of(shelf: &Shelf, row: &RunRow) -> Result<PathBuf, Failure> {
     let RunHead { id, workspace, .. } = &row.head;
+    if shelf.workspace.display().to_string() == *workspace {
+        return Ok(shelf.workspace.clone()); // the row cannot tell a name that is not UTF-8
+    }
+    if workspace.contains(char::REPLACEMENT_CHARACTER) {
+        let error = anyhow!("run {id} works in a folder whose name is not UTF-8: {workspace}");
+        return Err(Failure::input(error).hint("go there, or name it with -C"));
+    }
     let canonical = Path::new(workspace).canonicalize();
     canonical.with_context(|| format!("run {id} works in {workspace}, which is gone")).map_err(Failure::input)
 }
 
-/// Goes on with a run, with the terms that it was begun with and the keys of today. Where its report is to be written today, if
+/// Goes on with a run in one of the two ways of [`Work`], with the terms that it was begun with and the keys of today. Where its report is to be written today, if
 /// anywhere, takes the place of where it was to be.
 pub(in crate::cli) fn resume(
+    how: fn(RunId) -> Work,
     run: &RunId,
     reports: &[PathBuf],
     environment: &Environment,
@@ -89,12 +88,15 @@ pub(in crate::cli) fn resume(
     }
     let models = match row.state {
         RunState::Ended(_) => Vec::new(), // nothing is asked any more, so that no key is needed
-        RunState::Interrupted | RunState::Running { .. } => {
-            connect_models(names(&row, &terms), place.set, environment, task_folder(&terms.task.source))?
-        }
+        RunState::Interrupted | RunState::Running { .. } => connect_models(
+            names(&row, &terms),
+            place.set,
+            environment,
+            place.workspace.join(task_folder(&terms.task.source)),
+        )?,
     };
     let settings = settings(place, environment, models, terms);
-    let code = block_on(drive(Work::Resume(run.clone()), settings, voice))??;
+    let code = block_on(drive(how(run.clone()), settings, voice))??;
     if is_over {
         let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(Failure::own)?.unwrap_or_default();
         reports.iter().try_for_each(|path| write_whole(path, report.as_bytes())).map_err(Failure::own)?;
@@ -114,7 +116,7 @@ pub(super) fn settings(
     models: Vec<Arc<dyn Provider>>,
     terms: Terms,
 ) -> Settings {
-    let Terms { task: _, protect, reports, jobs, earlier, memory } = terms;
+    let Terms { task: _, protect, reports, jobs, earlier, memory, wall, network, holdout } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
@@ -126,6 +128,11 @@ pub(super) fn settings(
         earlier,
         memory,
         secrets: secrets(environment, place.set),
+        holdout,
+        baseline: place.set.baseline.unwrap_or_default(),
+        wall,
+        network,
+        helper: environment.program().map(Path::to_owned),
     }
 }
 

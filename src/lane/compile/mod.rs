@@ -4,6 +4,7 @@
 mod evidence;
 mod finish;
 mod tasks;
+mod terms;
 
 use super::book::{Book, LaneFault};
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
+use terms::lesser;
 
 /// The most steps of a lane: what includes and tasks can grow to.
 const MOST_STEPS: usize = 10_000;
@@ -33,6 +35,9 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
     compiler.including.push(name.to_owned());
     compiler.items(&draft.items, &scope, &[]);
     let (steps, joints) = compiler.finish();
+    let terms = draft.terms.clone();
+    let setup = compiler.setup(&terms.setup, &scope);
+    compiler.refuse_unknown_canary(terms.canary_step.as_ref(), &steps, &scope.path);
     if !compiler.fault.files.is_empty() {
         return Err(compiler.fault);
     }
@@ -47,6 +52,14 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
         joints,
         entries: compiler.entries,
         gathers: compiler.gathers,
+        room: terms.room.unwrap_or_default(),
+        setup,
+        cache: terms.cache,
+        network: terms.network.unwrap_or(false),
+        writes: terms.writes.unwrap_or(false),
+        canary: terms.canary,
+        flaky: terms.flaky.unwrap_or_default(),
+        include_ignored: terms.include_ignored,
     })
 }
 
@@ -171,12 +184,12 @@ impl<'b> Compiler<'b> {
                     let hint = format!("there are: {}", listed(self.book.names()));
                     self.complain(path, problem.hint(hint).near(lane, self.book.names()));
                 }
-                Some(_) | None => self.doubt(),
+                Some(_) | None => self.fault.merge(&self.book.doubts()),
             }
             return None;
         };
         if chapter.is_doubtful {
-            self.doubt();
+            self.fault.merge(&self.book.doubts());
         }
         if !chapter.problems.is_empty() {
             self.fault.files.entry(chapter.path.clone()).or_default().merge(&chapter.problems);
@@ -377,18 +390,9 @@ impl<'b> Compiler<'b> {
         self.is_full
     }
 
-    /// Something may stand in a file that does not say what there is: that one has to be mended first.
-    fn doubt(&mut self) {
-        self.fault.merge(&self.book.doubts());
-    }
-
     fn complain(&mut self, path: &str, problem: Problem) {
         self.fault.files.entry(path.to_owned()).or_default().push(problem);
     }
-}
-
-fn lesser(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ impl<'b> Compiler<'b> {
         }
         if let Some((name, Shared { path, task, is_doubtful })) = book.tasks.get_key_value(&named.name) {
             if *is_doubtful {
-                self.doubt();
+                self.fault.merge(&self.book.doubts());
             }
             return match task {
                 Ok(task) => Some(Found { name, task, path: Some(path) }),
@@ -169,7 +169,7 @@ impl<'b> Compiler<'b> {
             };
         }
         if !book.is_whole() {
-            self.doubt();
+            self.fault.merge(&self.book.doubts());
             return None;
         }
         let names: Vec<&str> = scope.tasks.keys().chain(book.tasks.keys()).map(String::as_str).collect();

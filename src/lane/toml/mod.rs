@@ -5,6 +5,7 @@ mod nodes;
 
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
 use super::reading::{LATER, LONGEST_NAME, LONGEST_TIME, Reading};
+use super::terms::TERMS;
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt, nearest};
 use nodes::Top;
 use std::collections::BTreeMap;
@@ -93,6 +94,13 @@ impl Reading {
                 Vec::new()
             }
         };
+        for key in TERMS {
+            if let Some(place) = table.place_of(key) {
+                table.take(key);
+                let problem = Problem::at(place, format!("`{key}` is not read here"));
+                self.warnings.push(problem.hint("write the lane as `lanes/<name>.yaml` to use it"));
+            }
+        }
         table.later(&LATER, &mut self.warnings);
         self.finish(table);
         Some(Draft { form: Form::Toml, description, fail_fast, items, ..Draft::default() })

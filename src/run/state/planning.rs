@@ -36,7 +36,14 @@ impl Planning {
                 if !ids.is_empty() {
                     cx.tell(AgentEvent::Recalled { ids });
                 }
+                if cx.charter.is_fix && cx.plan.base_passes == Some(true) {
+                    return Some(Next::end(Reason::Verified, "the gate passes as it is: there is nothing to fix"));
+                }
                 Some(Next::Begin)
+            }
+            Event::GateProgress { progress, .. } => {
+                cx.tell(AgentEvent::LaneStep(progress)); // of the base
+                None
             }
             Event::PlanFailed { reason, message, .. } => {
                 Some(Next::end(if event::may_be_given(reason) { reason } else { Reason::PlanFailed }, message))
@@ -53,7 +60,6 @@ impl Planning {
             | Event::HooksFinished { .. }
             | Event::QueryAnswered { .. }
             | Event::CompactionFinished { .. }
-            | Event::GateProgress { .. }
             | Event::GateFinished { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }

@@ -56,7 +56,7 @@ pub struct Entry {
 
 impl Folder {
     /// Opens a directory by its path, links and all: only for a root that the operator names.
-    pub(super) fn open_root(path: &Path) -> io::Result<Self> {
+    pub(in crate::workspace) fn open_root(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
@@ -140,7 +140,7 @@ impl Folder {
     }
 
     /// Makes the directory `name` unless it is there, and opens it.
-    pub(super) fn make(&self, name: &OsStr) -> io::Result<Self> {
+    pub(in crate::workspace) fn make(&self, name: &OsStr) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.0, single(name)?, Mode::from_raw_mode(0o777)) {
             Ok(()) => self.settle()?,
             Err(rustix::io::Errno::EXIST) => {}
@@ -153,9 +153,20 @@ impl Folder {
     /// gets `new_mode` less the umask.
     pub(super) fn replace(&self, name: &OsStr, bytes: &[u8], new_mode: u32) -> io::Result<()> {
         let old_mode = self.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
-        let (temporary, file) = self.temporary(if old_mode.is_some() { 0o600 } else { new_mode })?;
+        self.put(name, bytes, new_mode, old_mode)
+    }
+
+    /// The same with these permission bits where they are given, whatever was there.
+    pub(in crate::workspace) fn put(
+        &self,
+        name: &OsStr,
+        bytes: &[u8],
+        new_mode: u32,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        let (temporary, file) = self.temporary(if mode.is_some() { 0o600 } else { new_mode })?;
         let placed = reach("workspace file", "begun")
-            .and_then(|()| fill(file, bytes, old_mode))
+            .and_then(|()| fill(file, bytes, mode))
             .and_then(|()| reach("workspace file", "written"))
             .and_then(|()| Ok(rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?)?));
         match placed {
@@ -167,8 +178,29 @@ impl Folder {
         }
     }
 
+    /// Puts a symbolic link there, in one step.
+    pub(in crate::workspace) fn put_link(&self, name: &OsStr, target: &OsStr) -> io::Result<()> {
+        let temporary = loop {
+            let temporary = temporary_name();
+            match rustix::fs::symlinkat(target, &self.0, temporary.as_os_str()) {
+                Ok(()) => break temporary,
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let placed = rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?);
+        placed.map_err(io::Error::from).or_else(|error| self.remove(&temporary).and(Err(error)))?;
+        self.settle()
+    }
+
+    /// Removes the directory `name`, in which nothing may be.
+    pub(in crate::workspace) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        rustix::fs::unlinkat(&self.0, single(name)?, AtFlags::REMOVEDIR)?;
+        self.settle()
+    }
+
     /// Removes the file or link `name`.
-    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+    pub(in crate::workspace) fn remove(&self, name: &OsStr) -> io::Result<()> {
         rustix::fs::unlinkat(&self.0, single(name)?, AtFlags::empty())?;
         self.settle()
     }
@@ -193,10 +225,8 @@ impl Folder {
     }
 
     fn temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = OsString::from(format!(".fledge-{}-{number}.tmp", std::process::id()));
+            let name = temporary_name();
             let flags = SAFE | OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
             match rustix::fs::openat(&self.0, name.as_os_str(), flags, Mode::from_raw_mode(mode)) {
                 Ok(handle) => {
@@ -220,6 +250,12 @@ impl From<FileType> for Kind {
             _ => Self::Special,
         }
     }
+}
+
+fn temporary_name() -> OsString {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(".fledge-{}-{number}.tmp", std::process::id()).into()
 }
 
 fn fill(mut file: File, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {

@@ -213,6 +213,7 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         feedback: if ruling == Passed { String::new() } else { format!("step {mark} failed") },
         signature: if ruling == Passed { String::new() } else { mark.into() },
         notes: Vec::new(),
+        proof: None,
     }
 }
 

@@ -1,0 +1,35 @@
+//! What works behind a wall, by verbs that nobody types: `fledge inside` becomes another program, `fledge tool-host` serves tool calls.
+
+use super::block_on;
+use super::failure::Failure;
+use crate::process::wall;
+use crate::tool;
+use clap::Args;
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Arguments of `fledge inside`.
+#[derive(Debug, Args)]
+pub(super) struct InsideArguments {
+    /// What is forbidden, as JSON
+    fence: String,
+    /// The program
+    program: OsString,
+    /// Its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+/// Becomes the program; gives the exit code when that fails.
+pub(super) fn enter(arguments: &InsideArguments) -> u8 {
+    let fault = wall::enter(&arguments.fence, &arguments.program, &arguments.args);
+    let _nobody_reads = writeln!(std::io::stderr(), "{}", fault.line());
+    fault.exit_code()
+}
+
+/// Serves tool calls until nobody asks any more.
+pub(super) fn host() -> Result<u8, Failure> {
+    std::panic::set_hook(Box::new(|_| {})); // standard error is where answers go; a panic is one of them
+    block_on(tool::serve())?.map_err(Failure::own)?;
+    Ok(0)
+}

@@ -1,0 +1,51 @@
+//! The wall around the agent of a run: which one stands, what it lets through, and what people are told of it.
+
+use super::Settings;
+use super::briefing::PlanFault;
+use crate::process::wall::{Holes, Wall, WallKind};
+use crate::run::Plan;
+use crate::store::RunDir;
+use crate::verdict::Reason;
+use std::path::PathBuf;
+
+/// The wall that was asked for.
+///
+/// # Errors
+/// With what mends it, when there is none.
+pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
+    let raised = Wall::raise(settings.wall, settings.helper.as_deref(), variable(settings, "PATH")).await;
+    raised.map_err(|fault| PlanFault { reason: Reason::NoSandbox, message: format!("{fault}: {}", fault.mend) })
+}
+
+/// What tools reach: the workspace without what git keeps, and the folder for their results.
+pub(super) fn holes(settings: &Settings, run: &RunDir) -> Holes {
+    let mut holes = Holes::of_workspace(&settings.workspace);
+    holes.writable.push(run.outputs());
+    holes.hidden.extend(hidden(settings));
+    holes.home = Some(PathBuf::from(variable(settings, "HOME"))).filter(|home| home.is_absolute());
+    holes.network = settings.network;
+    holes
+}
+
+/// What no agent sees, and no lane that it knows: what fledge keeps, and the lanes that only the gate knows.
+pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
+    let holdout = settings.holdout.iter().filter_map(|folder| folder.canonicalize().ok());
+    [settings.state_dir.clone()].into_iter().chain(holdout).collect()
+}
+
+/// Writes down which wall stands.
+pub(super) fn note(settings: &Settings, wall: &Wall, plan: &mut Plan) {
+    plan.sandbox = Some(wall.kind());
+    plan.network = settings.network && wall.kind() != WallKind::Off;
+    match wall.kind() {
+        WallKind::Bubblewrap | WallKind::Off => {}
+        WallKind::Landlock => plan.notes.push(
+            "the sandbox is landlock, which is weaker: `.git` can be written; bubblewrap would be better".to_owned(),
+        ),
+    }
+}
+
+/// The value of a variable of what runs start.
+pub(super) fn variable<'s>(settings: &'s Settings, name: &str) -> &'s str {
+    settings.env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
+}

@@ -1,0 +1,83 @@
+//! What a run stands on: the wall around everything that it starts, and the trees of its workspace. Made in Planning, and again when a
+//! run is taken up.
+
+use super::briefing::{PlanFault, chain};
+use super::{Settings, enclosure};
+use crate::gate::Site;
+use crate::id::{RunId, TreeId};
+use crate::process::wall::Wall;
+use crate::store::{RunDir, project_dir};
+use crate::task::{Baseline, Task};
+use crate::verdict::Reason;
+use crate::workspace::trees::{Trees, TreesFault};
+use tokio_util::sync::CancellationToken;
+
+/// What a run stands on.
+#[derive(Debug, Clone)]
+pub(super) struct Ground {
+    pub(super) wall: Wall,
+    pub(super) trees: Trees,
+}
+
+/// The name by which a tree of a run is kept.
+pub(super) fn kept_as(run: &RunId, what: &str) -> String {
+    format!("{run}/{what}")
+}
+
+impl Ground {
+    /// Raises the wall and opens the trees.
+    ///
+    /// # Errors
+    /// When there is no wall where one is wanted, or no git.
+    pub(super) async fn make(settings: &Settings, stop: &CancellationToken) -> Result<Self, PlanFault> {
+        let wall = enclosure::raise(settings).await?;
+        let path = enclosure::variable(settings, "PATH");
+        let git_dir = project_dir(&settings.state_dir, &settings.workspace).join("trees.git");
+        let trees = Trees::open(&git_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
+        Ok(Self { wall, trees })
+    }
+
+    /// Takes the base, before the agent: what is ignored is ignored by what the user says now.
+    pub(super) async fn base(
+        &self,
+        settings: &Settings,
+        run: &RunId,
+        stop: &CancellationToken,
+    ) -> Result<(TreeId, Vec<String>), PlanFault> {
+        let take = async {
+            self.trees.freeze_ignores(&settings.env, stop).await?;
+            let tree = self.trees.take(stop).await?.tree;
+            self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
+            let paths = self.trees.entries(&tree, stop).await?.into_iter().map(|entry| entry.path).collect();
+            Ok((tree, paths))
+        };
+        take.await.map_err(no_trees)
+    }
+
+    /// Where and how the gate of a run judges.
+    pub(super) fn site(&self, settings: &Settings, task: &Task, run: &RunDir) -> Site {
+        Site {
+            root: settings.workspace.clone(),
+            trees: self.trees.clone(),
+            wall: self.wall.clone(),
+            hidden: enclosure::hidden(settings),
+            env: settings.env.clone(),
+            logs: run.logs(),
+            rooms: run.path().join("rooms"),
+            ignored: run.path().join("ignored"),
+            project: run.project().to_owned(),
+            jobs: settings.jobs,
+            on_tamper: task.on_tamper,
+            may_judge_base: baseline(settings, task) != Baseline::Never,
+        }
+    }
+}
+
+/// When the base of a task is judged.
+pub(super) fn baseline(settings: &Settings, task: &Task) -> Baseline {
+    task.baseline.unwrap_or(settings.baseline)
+}
+
+fn no_trees(fault: TreesFault) -> PlanFault {
+    PlanFault { reason: Reason::GateErrored, message: chain(&fault) }
+}

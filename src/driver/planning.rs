@@ -1,0 +1,204 @@
+//! The effect of Planning: the ground is made, the base taken, the gate frozen and, where that is wanted, asked what it says of the base;
+//! then the tools are made ready. And the same again, as far as it must be, for a run that is taken up.
+
+use super::briefing::{Briefing, PlanFault, chain, prepare};
+use super::ground::{Ground, baseline};
+use super::inbox::{Inbox, Outbox};
+use super::perform::{Hands, Ready, Unready};
+use super::{Settings, enclosure, memory};
+use crate::chat::{Block, FileChange};
+use crate::gate::{BaseFault, Gate};
+use crate::id::CallId;
+use crate::lane::Lane;
+use crate::process::wall::{Wall, WallKind};
+use crate::run::{Event, Plan};
+use crate::store::{RunDir, sha256, write_whole};
+use crate::task::{Baseline, Expect, GateChoice, Task};
+use crate::tool::{HostError, HostSettings, ToolHost};
+use crate::verdict::{Reason, Ruling, StepProgress};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tokio_util::sync::CancellationToken;
+
+/// What planning goes by.
+struct Planner {
+    call: CallId,
+    settings: Arc<Settings>,
+    task: Arc<Task>,
+    run_dir: RunDir,
+    ready: Arc<OnceLock<Ready>>,
+    outbox: Outbox,
+    stop: CancellationToken,
+}
+
+impl Hands {
+    pub(super) fn plan(&self, call: CallId, inbox: &mut Inbox) {
+        let planner = Planner {
+            call,
+            settings: self.settings.clone(),
+            task: self.task.clone(),
+            run_dir: self.run_dir.clone(),
+            ready: self.ready.clone(),
+            outbox: inbox.outbox(),
+            stop: inbox.stop_token(),
+        };
+        let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
+        let effect = async move {
+            match planner.plan().await {
+                Ok(plan) => Event::PlanReady { call, plan: Box::new(plan) },
+                Err(PlanFault { reason, message }) => Event::PlanFailed { call, reason, message },
+            }
+        };
+        inbox.start("plan", effect, lost);
+    }
+
+    /// Makes gate and tools ready again for a run that is past its planning. `gate_file` is the digest of what was kept of the gate.
+    pub(super) async fn make_ready(
+        &self,
+        gate_file: &str,
+        sandbox: Option<WallKind>,
+        changes: &[FileChange],
+        stop: &CancellationToken,
+    ) -> Result<(), Unready> {
+        let path = self.run_dir.gate();
+        let bytes = fs::read(&path).map_err(|error| {
+            let why = format!("{} cannot be read: {error}", path.display());
+            if error.kind() == ErrorKind::NotFound { Unready::GateLost(why) } else { Unready::NotNow(why) }
+        })?;
+        if sha256(&bytes) != gate_file {
+            return Err(Unready::GateLost(format!("{} is not what was written", path.display())));
+        }
+        let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
+        let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
+        let ground = Ground::make(&self.settings, stop).await.map_err(|fault| Unready::NotNow(fault.message))?;
+        // The result says of the whole run which wall stood.
+        if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
+            let (then, now) = (then.name(), ground.wall.kind().name());
+            return Err(Unready::NotNow(format!("it was begun in the sandbox {then}, and here stands {now}")));
+        }
+        let resumed = ground.trees.resume(gate.base(), stop).await;
+        resumed.map_err(|fault| Unready::NotNow(chain(&fault)))?;
+        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, ground.wall.clone());
+        let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
+        host.recall(changes);
+        let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
+        let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });
+        Ok(())
+    }
+}
+
+impl Planner {
+    async fn plan(self) -> Result<Plan, PlanFault> {
+        let ground = Ground::make(&self.settings, &self.stop).await?;
+        let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
+        let wall = ground.wall.clone();
+        let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
+            let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths)?;
+            let failed =
+                |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
+            enclosure::note(&settings, &wall, &mut plan);
+            let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
+                HostError::HelperInside { .. } => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
+                error => failed(&error),
+            })?;
+            // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
+            let kept = gate.keep();
+            plan.gate_file = sha256(&kept);
+            write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
+            keep_ignored(&gate.lanes, &settings.workspace, &run_dir.path().join("ignored"), &mut plan.notes);
+            Ok((plan, gate, host))
+        };
+        let panicked = |_| PlanFault { reason: Reason::Internal, message: "planning panicked".into() };
+        let (mut plan, gate, host) = tokio::task::spawn_blocking(work).await.map_err(panicked)??;
+        if self.task.gate != GateChoice::Skip {
+            self.ask_base(&gate, &ground, &mut plan).await?;
+        }
+        let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
+        let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });
+        Ok(plan)
+    }
+
+    /// Judges the base where that is wanted; a task that expects something else of it ends here, for nothing.
+    async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
+        let rests_on_it = |lane: &Lane| {
+            !lane.cache.is_empty()
+                || !lane.setup.is_empty()
+                || lane.canary.is_some()
+                || lane.steps.iter().any(|step| step.junit.is_some())
+        };
+        let is_wanted = match baseline(&self.settings, &self.task) {
+            Baseline::Always => true,
+            Baseline::Auto => self.task.is_fix || self.task.expect.is_some() || gate.lanes.iter().any(rests_on_it),
+            Baseline::Never => self.task.is_fix,
+        };
+        if !is_wanted {
+            return Ok(());
+        }
+        let site = ground.site(&self.settings, &self.task, &self.run_dir);
+        let on_step = |progress| {
+            let is_output = matches!(progress, StepProgress::Output { .. });
+            let event = Event::GateProgress { call: self.call, progress };
+            if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
+        };
+        let (ruling, feedback) =
+            gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
+        let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
+        let unmet = |wish: &str| PlanFault {
+            reason: Reason::BadInput,
+            message: format!("{said}, and the task says `expect: {wish}`: there is nothing to do as it stands"),
+        };
+        match (self.task.expect, ruling) {
+            (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
+            (Some(Expect::Passing), Ruling::Failed) => Err(unmet("passing")),
+            (wish, _) => {
+                plan.base_passes = Some(ruling == Ruling::Passed);
+                if (self.task.is_fix || wish == Some(Expect::Failing))
+                    && let Some(Block::Text { text }) =
+                        plan.messages.last_mut().and_then(|last| last.content.last_mut())
+                {
+                    text.push_str(&format!("\n\nWhat the checks say of it now:\n{feedback}"));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn not_judged(fault: &BaseFault) -> PlanFault {
+    let reason = match fault {
+        BaseFault::Stopped => Reason::PlanFailed,
+        _ => Reason::GateErrored,
+    };
+    PlanFault { reason, message: chain(fault) }
+}
+
+/// Copies the ignored files that lanes include as they are now, before the agent. What is missing is said.
+fn keep_ignored(lanes: &[Lane], workspace: &Path, folder: &Path, notes: &mut Vec<String>) {
+    for path in lanes.iter().flat_map(|lane| &lane.include_ignored) {
+        let (from, to) = (workspace.join(path), folder.join(path));
+        let is_file = from.symlink_metadata().is_ok_and(|meta| meta.is_file());
+        let copied = || to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(&from, &to).map(drop));
+        match is_file.then(copied) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => notes.push(format!("`{path}` of `include_ignored` cannot be copied: {error}")),
+            None => notes.push(format!("`{path}` of `include_ignored` is no file of the workspace")),
+        }
+    }
+}
+
+fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir, wall: Wall) -> Result<ToolHost, HostError> {
+    let host = HostSettings {
+        root: settings.workspace.clone(),
+        outputs_dir: run.outputs(),
+        protected: gate.seal.protection().rules().cloned().collect(),
+        allow_edit: task.allow_edit.clone(),
+        files: task.files.clone(),
+        env: settings.env.clone(),
+        max_result: crate::limits::MAX_RESULT,
+        shell_timeout: crate::limits::SHELL_TIMEOUT,
+    };
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, run))
+}

@@ -1,0 +1,330 @@
+//! The gate on the base, before any agent: what failed already, which tests ran, and caches that no agent could write. Judged once for
+//! a base tree and a gate, and kept beside the runs of the project.
+
+use super::clean::{CleanRoom, RoomFault, Wanted, clear};
+use super::evidence::{Evidence, Printed, Shown};
+use super::planted::{self, CanaryFault};
+use super::{Gate, Site, feedback};
+use crate::id::TreeId;
+use crate::lane::{Lane, RoomKind};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
+use crate::limits::FEEDBACK_LIMIT;
+use crate::store::{self, StoreError};
+use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Judged bases of a project that are kept, beside those that were used within a day.
+const KEPT: usize = 4;
+/// How long an unused one is kept at least.
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+/// Bytes of a line of output that are looked at.
+const LINE: u64 = 4096;
+/// The file that is written anew when a base is used.
+const USED: &str = "used";
+const VERSION: u32 = 1;
+
+/// The base cannot be judged. A base whose checks fail is no fault.
+#[derive(Debug, thiserror::Error)]
+pub enum BaseFault {
+    /// There is no room for it.
+    #[error("on the base, before any change")]
+    Room(#[from] RoomFault),
+    /// What makes the room ready failed.
+    #[error("the setup of lane `{lane}` failed: step `{step}`: {why}")]
+    Setup {
+        /// The lane.
+        lane: String,
+        /// The first step that did not pass.
+        step: String,
+        /// The end of its output.
+        why: String,
+    },
+    /// A step could not run, so the gate never could.
+    #[error("the gate cannot run on the base: {0}")]
+    CannotRun(String),
+    /// What came of it cannot be kept.
+    #[error("cannot keep what the gate said of the base")]
+    Keep(#[from] StoreError),
+    /// The same, for a cache.
+    #[error("cannot keep the cache `{}`", path.display())]
+    Cache {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A planted failure cannot be looked for.
+    #[error(transparent)]
+    Canary(#[from] CanaryFault),
+    /// A planted failure is not seen on the base, so it would never be.
+    #[error(
+        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for"
+    )]
+    Unseen(String),
+    /// Somebody asked for a stop.
+    #[error("stopped while the base was judged")]
+    Stopped,
+}
+
+/// What the gate said of the base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Base {
+    version: u32,
+    /// Passed or failed.
+    pub(super) ruling: Ruling,
+    /// What the failing steps said, as a model is told.
+    pub(super) feedback: String,
+    /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
+    pub(super) failing: BTreeSet<String>,
+    pub(super) evidence: Evidence,
+    /// Where the caches are.
+    #[serde(skip)]
+    folder: PathBuf,
+}
+
+impl Base {
+    /// The caches of a lane.
+    pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
+        Caches::are_wanted(lane).then(|| Caches { folder: self.folder.join(&lane.name), is_open: false })
+    }
+
+    /// Which of these failures were there before.
+    pub(super) fn knew(&self, steps: &[StepReport]) -> Vec<String> {
+        failing(steps).into_iter().filter(|name| self.failing.contains(name)).collect()
+    }
+}
+
+/// The caches of one lane.
+#[derive(Debug, Clone)]
+pub(super) struct Caches {
+    folder: PathBuf,
+    /// Whether they are being filled.
+    is_open: bool,
+}
+
+impl Caches {
+    /// Whether a lane has any.
+    pub(super) fn are_wanted(lane: &Lane) -> bool {
+        !lane.cache.is_empty() || !lane.setup.is_empty()
+    }
+
+    /// Where a cache is kept.
+    pub(super) fn folder(&self, path: &str) -> PathBuf {
+        self.folder.join("tree").join(path)
+    }
+
+    /// Where a toolchain has put what it fetched.
+    pub(super) fn fetched(&self, name: &str) -> PathBuf {
+        self.folder.join("fetched").join(name)
+    }
+
+    /// Whether they are being filled.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Takes what a room has made for the rooms to come.
+    fn fill(&self, room: &CleanRoom, lane: &Lane) -> Result<(), BaseFault> {
+        for path in &lane.cache {
+            let (from, to) = (room.files().join(path), self.folder(path));
+            if from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                let io = |source| BaseFault::Cache { path: to.clone(), source };
+                to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
+                fs::rename(&from, &to).map_err(io)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the gate said of this base: as it is kept, or judged now.
+///
+/// # Errors
+/// [`BaseFault`]; a base whose checks fail is none.
+pub(super) async fn judge(
+    gate: &Gate,
+    site: &Site,
+    stop: &CancellationToken,
+    on_step: &(dyn Fn(StepProgress) + Send + Sync),
+) -> Result<Base, BaseFault> {
+    let tree = gate.base();
+    let key = format!("{VERSION} {} {tree} {}", gate.digest, site.wall.kind().name());
+    let bases = site.project.join("bases");
+    let folder = bases.join(&store::sha256(key.as_bytes())[..32]);
+    if let Some(base) = known(&folder) {
+        let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
+        return Ok(base);
+    }
+    let making = bases.join(format!(
+        "making-{}",
+        store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()
+    ));
+    clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
+    let mut base = Base {
+        version: VERSION,
+        ruling: Ruling::Passed,
+        feedback: String::new(),
+        failing: BTreeSet::new(),
+        evidence: Evidence::default(),
+        folder: making.clone(),
+    };
+    let mut steps = Vec::new();
+    for lane in &gate.lanes {
+        steps.extend(judge_lane(lane, site, tree, &mut base, stop, on_step).await?);
+    }
+    if base.ruling == Ruling::Failed {
+        base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
+    }
+    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
+        let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
+        if !planted::is_seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
+            return Err(BaseFault::Unseen(lane.name.clone()));
+        }
+    }
+    let text = serde_json::to_vec(&base).unwrap_or_default();
+    store::make_private(&making)?;
+    store::write_whole(&making.join(USED), &[])?;
+    store::write_whole(&making.join("base.json"), &text)?;
+    if let Err(source) = fs::rename(&making, &folder) {
+        // Another run of the same base may have been faster.
+        let Some(base) = known(&folder) else { return Err(BaseFault::Cache { path: folder, source }) };
+        let _left = clear(&making);
+        return Ok(base);
+    }
+    forget_old(&bases);
+    Ok(Base { folder, ..base })
+}
+
+fn known(folder: &Path) -> Option<Base> {
+    let bytes = fs::read(folder.join("base.json")).ok()?;
+    let base: Base = serde_json::from_slice(&bytes).ok()?;
+    (base.version == VERSION).then(|| Base { folder: folder.to_owned(), ..base })
+}
+
+async fn judge_lane(
+    lane: &Lane,
+    site: &Site,
+    tree: &TreeId,
+    base: &mut Base,
+    stop: &CancellationToken,
+    on_step: &(dyn Fn(StepProgress) + Send + Sync),
+) -> Result<Vec<StepReport>, BaseFault> {
+    let caches = Caches { folder: base.folder.join(&lane.name), is_open: true };
+    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &[] };
+    let name = format!("base-{}", lane.name);
+    let logs = site.logs.join("base").join(&lane.name);
+    let room = match lane.room {
+        RoomKind::Clean => Some(CleanRoom::make(site, &name, wanted, stop).await?),
+        RoomKind::InPlace => None,
+    };
+    let here = |logs: PathBuf| match &room {
+        Some(room) => room.room(site, logs),
+        None => site.in_place(logs),
+    };
+    if let Some(setup) = lane.setup_lane() {
+        let mut place = here(logs.join("setup"));
+        place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
+        let outcome = site.run(&setup, place, stop, on_step).await;
+        if outcome.ruling != LaneRuling::Passed {
+            return Err(not_ready(lane, &outcome));
+        }
+    }
+    // Everything is asked, so that as much as can be is known of the base.
+    let all = Lane { fail_fast: false, ..lane.clone() };
+    let outcome = site.run(&all, here(logs), stop, on_step).await;
+    match outcome.ruling {
+        LaneRuling::Passed => {}
+        LaneRuling::Failed => base.ruling = Ruling::Failed,
+        LaneRuling::Cancelled => return Err(BaseFault::Stopped),
+        LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
+        LaneRuling::NothingRan => return Err(BaseFault::CannotRun(super::judge::nothing_ran(lane))),
+    }
+    base.failing.extend(failing(&outcome.steps));
+    show(&outcome, &mut base.evidence);
+    if let Some(room) = room {
+        caches.fill(&room, lane)?;
+        room.close().await;
+    }
+    Ok(outcome.steps)
+}
+
+fn not_ready(lane: &Lane, outcome: &LaneOutcome) -> BaseFault {
+    if outcome.ruling == LaneRuling::Cancelled {
+        return BaseFault::Stopped;
+    }
+    let step = outcome.steps.iter().find(|step| step.status.is_failure());
+    BaseFault::Setup {
+        lane: lane.name.clone(),
+        step: step.map(|step| step.step.clone()).unwrap_or_default(),
+        why: step.map(|step| [step.note.trim(), step.excerpt.trim()].join("\n").trim().to_owned()).unwrap_or_default(),
+    }
+}
+
+/// The names of failing steps, and of their failing tests.
+fn failing(steps: &[StepReport]) -> BTreeSet<String> {
+    let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
+    let names = |step: &StepReport| {
+        let name = format!("{}/{}", step.lane, step.step);
+        let tests = step.tests.iter().flat_map(|tests| &tests.failing);
+        let mut names: Vec<String> =
+            tests.map(|test| format!("{name}: {}", format!("{} {}", test.suite, test.name).trim())).collect();
+        names.push(name);
+        names
+    };
+    failing.flat_map(names).collect()
+}
+
+/// Takes down what the steps of a lane showed.
+pub(super) fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
+    for (step, report) in outcome.steps.iter().zip(&outcome.test_reports) {
+        let printed = step.log.as_deref().map(|log| counted(Path::new(log))).unwrap_or_default();
+        evidence.add(&step.lane, &step.step, Shown::new(report.as_ref(), printed));
+    }
+}
+
+/// What is counted in a log. A log that cannot be read counts nothing.
+fn counted(log: &Path) -> Printed {
+    let mut printed = Printed::default();
+    each_line(log, |line| printed.take(&crate::process::clean(line.as_bytes())));
+    printed
+}
+
+/// Whether a word stands in a log.
+pub(super) fn says(log: &Path, word: &str) -> bool {
+    let mut is_there = false;
+    each_line(log, |line| is_there |= line.contains(word));
+    is_there
+}
+
+/// Reads a log line by line; of long lines the start.
+fn each_line(log: &Path, mut take: impl FnMut(&str)) {
+    let Ok(file) = fs::File::open(log) else { return };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    while let Ok(length) = (&mut reader).take(LINE).read_until(b'\n', &mut line) {
+        if length == 0 {
+            return;
+        }
+        take(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+}
+
+/// Removes judged bases that nobody has used for long, but for the newest.
+fn forget_old(caches: &Path) {
+    let entries = fs::read_dir(caches).into_iter().flatten().flatten();
+    let dated =
+        entries.filter_map(|entry| Some((fs::metadata(entry.path().join(USED)).ok()?.modified().ok()?, entry.path())));
+    let mut dated: Vec<_> = dated.collect();
+    dated.sort();
+    dated.reverse();
+    for (_, path) in dated.into_iter().skip(KEPT).filter(|(used, _)| used.elapsed().is_ok_and(|age| age > FRESH)) {
+        let _left = clear(&path);
+    }
+}

@@ -1,0 +1,284 @@
+//! The clean room: a tree in a fresh folder, with caches that fledge itself has filled on the base, and the wall around what runs there.
+//! Nothing that git ignores gets in, so nothing that an agent has left beside the tree counts.
+
+use super::Site;
+use super::base::Caches;
+use super::freeze::HOLDOUT;
+use crate::id::TreeId;
+use crate::lane::Lane;
+use crate::lane_runner::{Behind, Room};
+use crate::process::wall::{Holes, Mount, WallKind};
+use crate::process::{self, End, Invocation, Variables};
+use crate::workspace::trees::TreesFault;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use walkdir::WalkDir;
+
+/// Variables that name where a toolchain keeps what it has fetched, with its place among the caches of a lane that has a `setup`.
+const FETCHED: [(&str, &str); 5] = [
+    ("CARGO_HOME", "cargo"),
+    ("GOPATH", "go"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("UV_CACHE_DIR", "uv"),
+];
+/// Where these are found behind the wall, below the home.
+const FETCHED_AT: &str = ".fledge-fetched";
+
+/// Why there is no room.
+#[derive(Debug, thiserror::Error)]
+pub enum RoomFault {
+    /// The tree cannot be written there.
+    #[error("cannot make a clean room")]
+    Tree(#[from] TreesFault),
+    /// Something in it cannot be made.
+    #[error("cannot make a clean room: `{}`", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A cache cannot be copied.
+    #[error("cannot make a clean room: the cache `{path}` cannot be copied: {why}")]
+    Cache {
+        /// Its path in the tree.
+        path: String,
+        /// What the copying program said.
+        why: String,
+    },
+}
+
+/// What a room is made for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) lane: &'a Lane,
+    pub(super) tree: &'a TreeId,
+    pub(super) base: &'a TreeId,
+    /// What is copied into it.
+    pub(super) caches: Option<&'a Caches>,
+    /// Paths that stay as they are in the tree, folders or files.
+    pub(super) kept: &'a [String],
+}
+
+/// A room. Its folder is gone when it is closed, or dropped.
+#[derive(Debug)]
+pub(super) struct CleanRoom {
+    folder: PathBuf,
+    behind: Behind,
+    env: Variables,
+}
+
+impl CleanRoom {
+    /// Makes a room in a folder of this name.
+    pub(super) async fn make(
+        site: &Site,
+        name: &str,
+        wanted: Wanted<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Self, RoomFault> {
+        let folder = site.rooms.join(name);
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            |source| RoomFault::Io { path, source }
+        };
+        clear(&folder).map_err(io(&folder))?;
+        fs::create_dir_all(&folder).map_err(io(&folder))?;
+        let at = match site.wall.kind() {
+            WallKind::Bubblewrap => site.root.clone(),
+            WallKind::Landlock | WallKind::Off => folder.join("tree"),
+        };
+        let behind = Behind { wall: site.wall.clone(), holes: Holes::default(), at };
+        let mut room = Self { folder, behind, env: site.env.clone().into() };
+        site.trees.export(wanted.tree, wanted.base, &room.files(), stop).await?;
+        for path in &wanted.lane.cache {
+            if let Some(from) = wanted.caches.map(|caches| caches.folder(path)).filter(|from| from.exists()) {
+                room.copy(site, &from, path, stop).await?;
+            }
+        }
+        for path in &wanted.lane.include_ignored {
+            let (from, to) = (site.ignored.join(path), room.files().join(path));
+            if from.is_file() && !to.exists() {
+                to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io(&to))?;
+                fs::copy(&from, &to).map_err(io(&to))?;
+            }
+        }
+        room.open(site, wanted)?;
+        Ok(room)
+    }
+
+    /// The folder that the tree is in.
+    pub(super) fn files(&self) -> PathBuf {
+        self.folder.join("tree")
+    }
+
+    /// Where and how a lane runs here.
+    pub(super) fn room(&self, site: &Site, log_dir: PathBuf) -> Room {
+        let mut room = Room::new(self.files(), Vec::new(), log_dir, site.jobs);
+        room.env = self.env.clone();
+        room.behind = Some(self.behind.clone());
+        room
+    }
+
+    /// Lets through the wall what this room needs.
+    fn open(&mut self, site: &Site, wanted: Wanted<'_>) -> Result<(), RoomFault> {
+        let (files, at) = (self.files(), self.behind.at.clone());
+        let home = self.env.get("HOME").map(PathBuf::from);
+        let holes = &mut self.behind.holes;
+        holes.network = wanted.lane.network;
+        let held_out = wanted.lane.env.get(HOLDOUT).map(PathBuf::from);
+        holes.hidden = site.hidden.iter().filter(|path| Some(*path) != held_out.as_ref()).cloned().collect();
+        holes.read_only.extend(held_out);
+        holes.home = home.clone();
+        if site.wall.kind() == WallKind::Bubblewrap {
+            holes.mounts.push(Mount { from: files.clone(), at: at.clone(), writable: true });
+            let kept = wanted
+                .kept
+                .iter()
+                .filter(|path| files.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_symlink()));
+            let kept = kept.map(|path| Mount { from: files.join(path), at: at.join(path), writable: false });
+            holes.mounts.extend(kept);
+        } else {
+            holes.writable.push(files);
+        }
+        let (Some(caches), Some(home)) = (wanted.caches.filter(|_| !wanted.lane.setup.is_empty()), home) else {
+            return Ok(());
+        };
+        for (variable, name) in FETCHED {
+            let from = caches.fetched(name);
+            fs::create_dir_all(&from).map_err(|source| RoomFault::Io { path: from.clone(), source })?;
+            let at = match site.wall.kind() {
+                WallKind::Bubblewrap => home.join(FETCHED_AT).join(name),
+                WallKind::Landlock | WallKind::Off => from.clone(),
+            };
+            self.env = self.env.with([(&variable.to_owned(), &at.to_string_lossy().into_owned())]);
+            // What the base's own setup fetches is what every later room finds, and cannot change.
+            let writable = caches.is_open();
+            match site.wall.kind() {
+                WallKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
+                WallKind::Landlock | WallKind::Off if writable => self.behind.holes.writable.push(from),
+                WallKind::Landlock | WallKind::Off => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a cache in, sharing blocks where the file system can.
+    async fn copy(&self, site: &Site, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomFault> {
+        let to = self.files().join(path);
+        let io = |source| RoomFault::Io { path: to.clone(), source };
+        clear(&to).map_err(io)?;
+        to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
+        copy_tree(from, &to, &site.env, stop).await.map_err(|why| RoomFault::Cache { path: path.into(), why })
+    }
+
+    /// Removes the folder; what cannot be removed is left to whoever removes the run.
+    pub(super) async fn close(mut self) {
+        let folder = std::mem::take(&mut self.folder);
+        let _left = tokio::task::spawn_blocking(move || clear(&folder)).await;
+    }
+}
+
+impl Drop for CleanRoom {
+    fn drop(&mut self) {
+        if !self.folder.as_os_str().is_empty() {
+            let _left = clear(&self.folder);
+        }
+    }
+}
+
+/// Copies a folder with all times, modes and links.
+pub(super) async fn copy_tree(
+    from: &Path,
+    to: &Path,
+    env: &[(String, String)],
+    stop: &CancellationToken,
+) -> Result<(), String> {
+    let reflink = if cfg!(target_os = "linux") { &["-a", "--reflink=auto"][..] } else { &["-a"][..] };
+    let mut args: Vec<String> = reflink.iter().map(|arg| (*arg).to_owned()).collect();
+    args.extend([from, to].map(|path| path.to_string_lossy().into_owned()));
+    let ended = process::run(
+        Invocation {
+            program: "cp".into(),
+            args,
+            dir: "/".into(),
+            env: env.to_vec().into(),
+            timeout: None,
+            grace: Duration::ZERO,
+            linger: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        },
+        stop,
+        &|_| {},
+    )
+    .await;
+    match ended.end {
+        End::Exited(0) => Ok(()),
+        End::Stopped => Err("it was stopped".into()),
+        End::NotStarted(why) => Err(why),
+        End::Exited(_) | End::Signalled(_) | End::TimedOut => Err(ended.output.text(500).trim_end().to_owned()),
+    }
+}
+
+/// Removes a folder with all that is in it, also what has been closed to its owner.
+pub(super) fn clear(folder: &Path) -> io::Result<()> {
+    let gone = |result: io::Result<()>| match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    };
+    if folder.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+        return gone(fs::remove_file(folder));
+    }
+    if gone(fs::remove_dir_all(folder)).is_ok() {
+        return Ok(());
+    }
+    for entry in
+        WalkDir::new(folder).follow_links(false).into_iter().flatten().filter(|entry| entry.file_type().is_dir())
+    {
+        let _removing_will_say = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
+    }
+    gone(fs::remove_dir_all(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_closed_to_its_owner_is_cleared_too_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (room, outside) = (dir.path().join("room"), dir.path().join("outside"));
+        fs::create_dir_all(room.join("a/b")).unwrap();
+        fs::write(room.join("a/b/c"), "c").unwrap();
+        fs::write(&outside, "stays").unwrap();
+        std::os::unix::fs::symlink(&outside, room.join("link")).unwrap();
+        for closed in ["a/b", "a"] {
+            fs::set_permissions(room.join(closed), Permissions::from_mode(0o000)).unwrap();
+        }
+        clear(&room).unwrap();
+        assert!(!room.exists() && outside.exists());
+        clear(&room).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_cache_is_copied_with_its_times_modes_and_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("bin")).unwrap();
+        fs::write(from.join("bin/tool"), "x").unwrap();
+        fs::set_permissions(from.join("bin/tool"), Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("tool", from.join("bin/link")).unwrap();
+        let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::options().write(true).open(from.join("bin/tool")).unwrap().set_modified(old).unwrap();
+        let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        copy_tree(&from, &to, &env, &CancellationToken::new()).await.unwrap();
+        let meta = fs::metadata(to.join("bin/tool")).unwrap();
+        assert_eq!((meta.permissions().mode() & 0o777, meta.modified().unwrap()), (0o755, old));
+        assert_eq!(fs::read_link(to.join("bin/link")).unwrap(), Path::new("tool"));
+    }
+}

@@ -1,0 +1,179 @@
+//! Evidence beside exit codes: which tests ran. A gate run must have run at least what the same lanes ran on the base, so that a check
+//! which passes because it checks less does not pass. Pure.
+//!
+//! Where a step names a machine report, its tests are known by name. Else what the common runners print is counted; such text can be
+//! forged by the code under test, so it can only ever speak against a pass.
+
+mod printed;
+
+pub(super) use printed::Printed;
+
+use crate::lane_runner::JunitReport;
+use crate::verdict::TestStatus;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most tests that are named where some are missing.
+const NAMED: usize = 10;
+
+/// What the steps of a gate run showed, by lane and step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Evidence {
+    steps: BTreeMap<String, Shown>,
+}
+
+/// What one step showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    /// The tests of its machine report that ran, each with how often; `None` where it names no report.
+    named: Option<BTreeMap<String, u32>>,
+    /// What was counted in its output.
+    printed: Printed,
+}
+
+impl Shown {
+    /// What a step's report says, where it has one, and what its output says.
+    pub(super) fn new(report: Option<&JunitReport>, printed: Printed) -> Self {
+        let named = report.map(|report| {
+            let mut named = BTreeMap::new();
+            for case in report.cases.iter().filter(|case| case.status != TestStatus::Skipped) {
+                *named.entry(format!("{} {}", case.suite, case.name).trim().to_owned()).or_default() += 1;
+            }
+            named
+        });
+        Self { named, printed }
+    }
+
+    /// How many tests ran, as far as that is known.
+    fn ran(&self) -> Option<u64> {
+        match &self.named {
+            Some(named) => Some(named.values().map(|count| u64::from(*count)).sum()),
+            None => self.printed.ran(),
+        }
+    }
+
+    /// Why this is less than what the base showed.
+    fn falls_short_of(&self, base: &Self) -> Option<String> {
+        if self.printed.unfinished() > base.printed.unfinished() {
+            return Some("a test program ended before its tests did".into());
+        }
+        if let (Some(base), Some(now)) = (&base.named, &self.named) {
+            let is_missing = |(name, count): &(&String, &u32)| now.get(*name).copied().unwrap_or(0) < **count;
+            let missing: BTreeSet<&str> = base.iter().filter(is_missing).map(|(name, _)| name.as_str()).collect();
+            return (!missing.is_empty()).then(|| format!("tests of the base did not run: {}", some(&missing)));
+        }
+        match (base.ran()?, self.ran().unwrap_or(0)) {
+            (before, now) if now < before => Some(format!("fewer tests ran than on the base: {now}, there {before}")),
+            _ => None,
+        }
+    }
+}
+
+impl Evidence {
+    /// Takes down what a step showed.
+    pub(super) fn add(&mut self, lane: &str, step: &str, shown: Shown) {
+        self.steps.insert(format!("{lane}/{step}"), shown);
+    }
+
+    /// How many tests ran in all; `None` where no step counts any.
+    pub(super) fn ran(&self) -> Option<u64> {
+        self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more))
+    }
+
+    /// Each step that showed less than on the base, and why.
+    pub(super) fn shortfalls(&self, base: &Self) -> Vec<String> {
+        let short = |(step, base): (&String, &Shown)| {
+            let now = self.steps.get(step).cloned().unwrap_or_default();
+            now.falls_short_of(base).map(|why| format!("{step}: {why}"))
+        };
+        base.steps.iter().filter_map(short).collect()
+    }
+}
+
+fn some(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMED).copied().collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(cases: &str) -> Shown {
+        let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
+        Shown::new(Some(&report), Printed::default())
+    }
+
+    fn printed(text: &str) -> Shown {
+        let mut printed = Printed::default();
+        text.lines().for_each(|line| printed.take(line));
+        Shown::new(None, printed)
+    }
+
+    fn shortfalls(base: Shown, now: Shown) -> Vec<String> {
+        let [mut before, mut after] = [Evidence::default(), Evidence::default()];
+        before.add("verify", "test", base);
+        after.add("verify", "test", now);
+        after.shortfalls(&before)
+    }
+
+    #[test]
+    fn a_test_of_the_base_that_did_not_run_is_missed_by_its_name_however_many_others_ran() {
+        let base = report("<testcase classname='m' name='a'/><testcase classname='m' name='b'/>");
+        let less = report("<testcase classname='m' name='a'/><testcase name='c'/><testcase name='d'/>");
+        assert_eq!(shortfalls(base.clone(), less), ["verify/test: tests of the base did not run: m b"]);
+        let skipped =
+            report("<testcase classname='m' name='a'/><testcase classname='m' name='b'><skipped/></testcase>");
+        assert_eq!(shortfalls(base.clone(), skipped), ["verify/test: tests of the base did not run: m b"]);
+        let more = report("<testcase classname='m' name='b'/><testcase classname='m' name='a'/><testcase name='new'/>");
+        assert_eq!(shortfalls(base, more), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_skipped_on_the_base_may_be_skipped_or_go() {
+        let base = report("<testcase name='a'/><testcase name='b'><skipped/></testcase>");
+        assert_eq!(shortfalls(base, report("<testcase name='a'/>")), [""; 0]);
+    }
+
+    #[test]
+    fn a_parametrized_test_of_one_name_must_run_as_often() {
+        let base = report("<testcase name='a'/><testcase name='a'/>");
+        assert_eq!(shortfalls(base, report("<testcase name='a'/>")), ["verify/test: tests of the base did not run: a"]);
+    }
+
+    #[test]
+    fn without_a_report_what_is_printed_is_counted_and_only_speaks_against() {
+        let base = printed("running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored;");
+        let one = printed("running 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored;");
+        assert_eq!(
+            shortfalls(base.clone(), one.clone()),
+            ["verify/test: fewer tests ran than on the base: 1, there 2"]
+        );
+        assert_eq!(
+            shortfalls(base.clone(), printed("")),
+            ["verify/test: fewer tests ran than on the base: 0, there 2"]
+        );
+        assert_eq!(shortfalls(one, base), [""; 0]);
+        assert_eq!(shortfalls(printed(""), printed("")), [""; 0]);
+    }
+
+    #[test]
+    fn a_test_program_that_ends_in_the_middle_is_told() {
+        let base = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;");
+        let now = printed("running 1 test\ntest result: ok. 1 passed; 0 failed;\nrunning 4 tests");
+        assert_eq!(shortfalls(base, now), ["verify/test: a test program ended before its tests did"]);
+    }
+
+    #[test]
+    fn a_step_that_ran_on_the_base_and_is_not_there_showed_nothing() {
+        let mut base = Evidence::default();
+        base.add("verify", "test", printed("3 passed in 0.1s"));
+        assert_eq!(
+            Evidence::default().shortfalls(&base),
+            ["verify/test: fewer tests ran than on the base: 0, there 3"]
+        );
+        assert_eq!((base.ran(), Evidence::default().ran()), (Some(3), None));
+    }
+}

@@ -1,0 +1,99 @@
+//! Plants a canary in a room of its own and looks whether the lane sees it.
+
+use super::base::{Caches, says};
+use super::canary::{self, Plant};
+use super::clean::{CleanRoom, RoomFault, Wanted};
+use super::{Gate, Site};
+use crate::id::TreeId;
+use crate::lane::{Lane, RoomKind};
+use crate::lane_runner::LaneRuling;
+use crate::process;
+use crate::verdict::StepReport;
+use crate::workspace::trees::TreesFault;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The largest file that is read to find a place for a canary, in bytes.
+const READ: u64 = 1024 * 1024;
+
+/// Whether a lane sees failures cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum CanaryFault {
+    /// There is no room for it.
+    #[error(transparent)]
+    Room(#[from] RoomFault),
+    /// The base cannot be read.
+    #[error("cannot read the base")]
+    Tree(#[from] TreesFault),
+    /// It has no place among the files of the base.
+    #[error("no canary for lane `{lane}`: {why}")]
+    NoPlace {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
+    /// It cannot be written into its room.
+    #[error("cannot plant the canary `{}`", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Lanes that run in the workspace itself have no room for it.
+    #[error("lane `{0}` has a canary and runs in the workspace: a failure is only ever planted in a clean room")]
+    InPlace(String),
+    /// Somebody asked for a stop.
+    #[error("stopped while a planted failure was looked for")]
+    Stopped,
+}
+
+/// Whether a lane goes red on this tree for a failure that is planted there. A lane without a canary does not have to.
+///
+/// # Errors
+/// [`CanaryFault`].
+pub(super) async fn is_seen(
+    gate: &Gate,
+    site: &Site,
+    lane: &Lane,
+    tree: &TreeId,
+    caches: Option<&Caches>,
+    logs: PathBuf,
+    stop: &CancellationToken,
+) -> Result<bool, CanaryFault> {
+    let Some(plant) = plant(gate, site, lane, stop).await? else { return Ok(true) };
+    if lane.room == RoomKind::InPlace {
+        return Err(CanaryFault::InPlace(lane.name.clone()));
+    }
+    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &[] };
+    let room = CleanRoom::make(site, &format!("{}-canary", lane.name), wanted, stop).await?;
+    let path = room.files().join(&plant.path);
+    let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
+    planted.map_err(|source| CanaryFault::Io { path, source })?;
+    let all = Lane { fail_fast: false, ..lane.clone() };
+    let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
+    room.close().await;
+    if outcome.ruling == LaneRuling::Cancelled {
+        return Err(CanaryFault::Stopped);
+    }
+    let names_it = |step: &StepReport| step.log.as_deref().is_some_and(|log| says(Path::new(log), &plant.mark));
+    Ok(outcome.steps.iter().any(|step| canary::is_seen(&plant, &step.step, step.status, names_it(step))))
+}
+
+async fn plant(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Option<Plant>, CanaryFault> {
+    let Some(canary) = &lane.canary else { return Ok(None) };
+    let (trees, base) = (&site.trees, gate.base());
+    let paths: Vec<String> = trees.entries(base, stop).await?.into_iter().map(|entry| entry.path).collect();
+    let mut texts = BTreeMap::new();
+    for path in paths.iter().filter(|path| canary::may_read(canary, path)) {
+        let bytes = trees.read(base, path, READ, stop).await?.unwrap_or_default();
+        texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let mark = process::unforeseen();
+    let plant = canary::plant(canary, &paths, &mark, |path| texts.get(path).cloned());
+    plant.map(Some).map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
+}

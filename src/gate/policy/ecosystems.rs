@@ -1,0 +1,180 @@
+//! What steers tools and tests, ecosystem by ecosystem: the one table of it. What ordinary work changes every day is not in it
+//! whole: manifests are judged by section (see [`super::manifest`]), tests by whether the base had them.
+
+use crate::workspace::ProtectedRule;
+
+/// Paths that steer.
+#[derive(Debug)]
+pub(super) struct Steers {
+    /// Whose they are.
+    pub(super) ecosystem: &'static str,
+    /// As the model is told.
+    pub(super) why: &'static str,
+    /// Globs; from the root with a `/` first, else at any depth.
+    pub(super) globs: &'static [&'static str],
+}
+
+const fn steers(ecosystem: &'static str, why: &'static str, globs: &'static [&'static str]) -> Steers {
+    Steers { ecosystem, why, globs }
+}
+
+const TESTS: &str = "it steers the tests";
+const CHECKS: &str = "it steers the checks";
+const TOOLCHAIN: &str = "it chooses the toolchain";
+const BUILDS: &str = "it steers how everything is built";
+const CI: &str = "it defines the continuous integration";
+const GATE: &str = "it configures the gate";
+
+/// The table.
+#[rustfmt::skip]
+pub(super) const STEERS: &[Steers] = &[
+    steers("fledge", "it defines the gate", &["/lanes", "/fledge.toml"]),
+    steers("fledge", "it says what the code must do", &["/specs"]),
+    steers("fledge", GATE, &["/fledge.yaml", "/fledge.local.yaml", "/.fledge"]),
+    steers("CI", CI, &[
+        "/.github", "/.gitlab-ci.yml", "/.gitlab", "/.circleci", "/.ci", "/Jenkinsfile", "/azure-pipelines.{yml,yaml}", "/.azure-pipelines",
+        "/.travis.yml", "/bitbucket-pipelines.yml", "/.drone.{yml,yaml}", "/.woodpecker", "/.woodpecker.{yml,yaml}", "/{.,}appveyor.{yml,yaml}",
+        "/.buildkite", "/.cirrus.{yml,star}", "/.semaphore", "/.teamcity", "/buildspec.{yml,yaml}", "/cloudbuild.{yml,yaml,json}",
+        "/.forgejo", "/.gitea", "/{.,}codecov.{yml,yaml}", "/.sourcehut", "/.build.yml", "/.tekton", "/.builds",
+    ]),
+    steers("git", "it steers what git reads and writes", &[".gitattributes", "/.gitmodules"]),
+    steers("git", "it defines what runs at a commit", &[
+        "/.pre-commit-config.{yaml,yml}", "/.husky", "/{.,}lefthook{-local,}.{yml,yaml,toml,json}", "{.,}lintstagedrc{.*,}",
+    ]),
+    steers("environment", "tools load their variables from it", &[".envrc", ".env", ".env.{test,local,ci}", ".env.test.*", ".flaskenv"]),
+    steers("environment", TOOLCHAIN, &["{.,}mise{.*,}.toml", ".tool-versions", "/.sdkmanrc"]),
+
+    steers("Python", TESTS, &[
+        "conftest.py", "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
+        ".testr.conf", ".stestr.conf", "hatch.toml",
+    ]),
+    steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "*.pth"]),
+    steers("Python", CHECKS, &[
+        "{.,}mypy.ini", "{.,}ruff.toml", ".flake8", "{.,}pylintrc{.toml,}", "pyrightconfig.json", ".isort.cfg", ".bandit", ".style.yapf",
+    ]),
+    steers("Python", TOOLCHAIN, &[".python-version{s,}", "runtime.txt"]),
+
+    steers("Rust", BUILDS, &[".cargo/config", ".cargo/config.toml", "**/.cargo/config{.toml,}"]),
+    steers("Rust", TOOLCHAIN, &["rust-toolchain{.toml,}"]),
+    steers("Rust", TESTS, &["**/.config/nextest.toml", "**/.config/insta.{yaml,yml}", "**/{.,}insta.yaml", "{.,}tarpaulin.toml"]),
+    steers("Rust", CHECKS, &["{.,}clippy.toml", "{.,}rustfmt.toml", "{.,}deny.toml", "**/.cargo/{audit,mutants}.toml"]),
+
+    steers("Node", "it steers what is installed, and how", &[".npmrc", ".yarnrc", ".yarnrc.yml", "/.yarn/releases", "/.yarn/plugins", ".pnpmfile.{cjs,mjs}", "bunfig.toml"]),
+    steers("Node", TESTS, &[
+        "jest.config.*", "jest.setup.*", "jest.preset.*", "{vitest,vite}.config.*", "vitest.{setup,workspace}.*", "{.,}mocharc{.*,}",
+        "karma.conf.*", "playwright.config.*", "cypress.config.*", "cypress.json", "{.,}ava.config.*", "{.,}nycrc{.*,}", "{.,}c8rc{.*,}",
+        ".taprc", "wdio.conf.*", "jasmine.json", "{web-test-runner,nightwatch,codecept}.con{fig,f}.*", "testem.{js,json}",
+    ]),
+    steers("Node", BUILDS, &["babel.config.*", ".babelrc{.*,}", ".swcrc", "{ts,js}config.json", "{ts,js}config.*.json"]),
+    steers("Node", CHECKS, &[
+        "eslint.config.*", ".eslintrc{.*,}", ".eslintignore", "{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore", "biome.{json,jsonc}",
+        ".stylelintrc{.*,}", "stylelint.config.*", "{.,}oxlintrc.json", "tslint.json",
+    ]),
+    steers("Node", TOOLCHAIN, &[".nvmrc", ".node-version"]),
+    steers("Deno", BUILDS, &["deno.{json,jsonc}"]),
+
+    steers("Go", CHECKS, &["{.,}golangci.*", "staticcheck.conf"]),
+    steers("Go", BUILDS, &["go.work"]),
+
+    steers("Make", "it defines commands of the gate", &[
+        "Makefile", "GNUmakefile", "makefile", "Makefile.am", "*.mk", "{.,}[jJ]ustfile", "*.just", "Taskfile.{yml,yaml}", "Makefile.toml", "Earthfile",
+    ]),
+    steers("CMake", TESTS, &["CTestConfig.cmake", "CTestCustom.cmake", "CMake{User,}Presets.json"]),
+    steers("Bazel", BUILDS, &[".bazelrc", ".bazelversion", "tools/bazel", "WORKSPACE{.bazel,}"]),
+    steers("Gradle", BUILDS, &["settings.gradle{.kts,}", "gradlew{.bat,}", "**/gradle/wrapper", "init.gradle{.kts,}"]),
+    steers("Maven", BUILDS, &["**/.mvn", "mvnw{.cmd,}"]),
+    steers("Meson", BUILDS, &["meson_options.txt", "meson.options"]),
+
+    steers("Ruby", TESTS, &[".rspec{-local,}", ".simplecov"]),
+    steers("Ruby", "it defines commands of the gate", &["Rakefile", "*.rake"]),
+    steers("Ruby", CHECKS, &[".rubocop{*,}.yml", ".standard.yml"]),
+    steers("Ruby", TOOLCHAIN, &[".ruby-version"]),
+    steers("PHP", TESTS, &["phpunit{.*,}.xml", "phpunit.xml.dist", "behat.yml{.dist,}", "codeception.yml", "infection.json{5,}"]),
+    steers("PHP", CHECKS, &["phpstan{.*,}.neon{.dist,}", "psalm.xml{.dist,}", "{.,}phpcs.xml{.dist,}", ".php-cs-fixer{.dist,}.php"]),
+    steers("Swift", TESTS, &["*.xctestplan"]),
+    steers("Swift", CHECKS, &[".swiftlint.yml", ".swiftformat", ".swift-format"]),
+    steers("Swift", TOOLCHAIN, &[".swift-version"]),
+    steers(".NET", TESTS, &["*.runsettings", "xunit.runner.json"]),
+    steers(".NET", BUILDS, &["Directory.{Build,Packages}.{props,targets}", "global.json", "[nN]u[gG]et.[cC]onfig"]),
+    steers("Elixir", CHECKS, &[".formatter.exs", ".credo.exs", ".dialyzer_ignore.exs"]),
+    steers("Dart", TESTS, &["dart_test.yaml"]),
+    steers("Dart", CHECKS, &["analysis_options.yaml"]),
+    steers("C", CHECKS, &[".clang-{tidy,format}"]),
+    steers("shell", CHECKS, &[".shellcheckrc"]),
+    steers("Scala", CHECKS, &[".scalafmt.conf", ".scalafix.conf"]),
+];
+
+/// Modules that Python finds before those of the test tools, where they stand beside what is run.
+pub(super) const SHADOWS: &[&str] = &[
+    "pytest",
+    "_pytest",
+    "pluggy",
+    "unittest",
+    "doctest",
+    "coverage",
+    "hypothesis",
+    "mock",
+    "nose",
+    "tox",
+    "nox",
+    "importlib",
+    "inspect",
+    "traceback",
+    "warnings",
+    "site",
+];
+/// The folders that they are looked for in.
+pub(super) const SHADOW_FOLDERS: &[&str] = &["", "src/", "tests/", "test/"];
+/// Why they are protected.
+pub(super) const SHADOWED: &str = "it would stand in for a tool of the tests";
+
+/// Why nothing may stand in the place of a program.
+pub(super) const STANDS_IN: &str = "it would stand in for a program of the gate";
+
+/// By which names files are tests. Those that the base has stay as they are.
+#[rustfmt::skip]
+pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
+    ("folders", &["**/tests/**", "**/test/**", "**/Tests/**", "**/__tests__/**", "**/src/*Test/**", "**/testdata/**", "**/testing/fixtures/**", "**/e2e/**"]),
+    ("Python", &["**/test_*.py", "**/*_test.py", "**/tests.py", "**/test.py"]),
+    ("Rust", &["**/tests.rs", "**/*_tests.rs", "**/*_test.rs", "**/test.rs"]),
+    ("Go", &["**/*_test.go"]),
+    ("Node", &["**/*.{test,spec,cy,e2e}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/{test,tests}.{js,ts,mjs,cjs}", "**/cypress/**"]),
+    ("Ruby", &["**/spec/**/*.rb", "**/spec/fixtures/**", "**/*_spec.rb", "**/*_test.rb"]),
+    ("JVM", &["**/*{Test,Tests,Spec,IT}.{java,kt,scala,groovy}"]),
+    ("Swift", &["**/*{Test,Tests}.swift"]),
+    (".NET", &["**/*{Test,Tests}.cs"]),
+    ("PHP", &["**/*Test.php"]),
+    ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/t/*.t", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
+    ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**"]),
+];
+/// Why they are protected.
+pub(super) const TEST: &str = "it is a test of the base (new tests may be added)";
+
+/// What cannot be told apart by section and is product as well: its change is said, and is no finding.
+pub(super) const REPORTED: &[(&str, &str)] = &[
+    ("build.rs", "it runs while everything is built"),
+    ("setup.py", "it runs while everything is built"),
+    ("pom.xml", "what it says of tests is not told apart"),
+    ("build.gradle{.kts,}", "what it says of tests is not told apart"),
+    ("CMakeLists.txt", "what it says of tests is not told apart"),
+    ("Gemfile", "what it says of test tools is not told apart"),
+    ("composer.json", "what it says of scripts is not told apart"),
+    ("Package.swift", "what it says of tests is not told apart"),
+    ("mix.exs", "what it says of tests is not told apart"),
+    ("*.{cs,fs,vb}proj", "what it says of tests is not told apart"),
+];
+
+/// The rules of the table, in its order. Each alternative is one: plain names cost far less than globs.
+pub(super) fn rules() -> impl Iterator<Item = ProtectedRule> {
+    let rule = |why: &str, glob: &str| ProtectedRule { pattern: glob.into(), why: why.into() };
+    STEERS.iter().flat_map(move |steers| {
+        steers.globs.iter().flat_map(|glob| expanded(glob)).map(move |glob| rule(steers.why, &glob))
+    })
+}
+
+/// A glob with each of its alternatives.
+pub(super) fn expanded(glob: &str) -> Vec<String> {
+    let parts = glob.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    let Some((before, (inside, after))) = parts else { return vec![glob.to_owned()] };
+    inside.split(',').flat_map(|part| expanded(&format!("{before}{part}{after}"))).collect()
+}

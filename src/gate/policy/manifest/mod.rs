@@ -1,0 +1,155 @@
+//! Manifests by section: what ordinary work changes in them may change, what steers tests and builds may not.
+
+mod forms;
+mod rows;
+mod sources;
+
+use rows::{How, MANIFESTS, Manifest, Row};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What the base has around a manifest.
+pub(super) struct Place<'p> {
+    /// Manifests of the same name, anywhere.
+    pub(super) has_others: bool,
+    /// Files in its folder or below.
+    pub(super) was_there: bool,
+    /// Whether a path, seen from its folder, is a test of the base.
+    pub(super) is_test: &'p dyn Fn(&str) -> bool,
+}
+
+/// Whether a path is that of a manifest that is judged by section.
+pub(super) fn is_one(path: &str) -> bool {
+    of(path).is_some()
+}
+
+/// What may not change, for people: manifest, section, reason.
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str)> {
+    MANIFESTS.iter().flat_map(|manifest| {
+        manifest
+            .rows
+            .iter()
+            .map(|row| (manifest.name, format!("{}{}", row.at.replace('/', "."), row.how.told()), row.why))
+    })
+}
+
+/// What was changed in a manifest and may not be, a line each. A manifest that is new is its own master where the folder is new, and
+/// where nothing of its kind was there before.
+pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place: &Place<'_>) -> Vec<String> {
+    let Some(manifest) = of(path) else { return Vec::new() };
+    let is_new = was.is_none();
+    if is_new && !(place.was_there && (place.has_others || manifest.steers_alone)) {
+        return Vec::new();
+    }
+    let empty = Value::Object(Map::new());
+    let was = was.and_then(|bytes| forms::read(manifest.form, bytes));
+    let Some(is) = is.map_or(Some(empty.clone()), |bytes| forms::read(manifest.form, bytes)) else {
+        return vec!["it cannot be read, so it cannot be told what changed".into()];
+    };
+    let is_known = was.is_some();
+    let was = was.unwrap_or(empty);
+    let mut told = Vec::new();
+    for row in manifest.rows.iter().filter(|row| is_known || row.in_new) {
+        let (before, after) = (select(&was, row.at), select(&is, row.at));
+        let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            if let Some(change) = change(row, key, before.get(key).copied(), after.get(key).copied(), &was, place) {
+                told.push(format!("[{key}] {change}: {}", row.why));
+            }
+        }
+    }
+    told.extend(sources::findings(manifest.form, &was, &is));
+    told
+}
+
+fn of(path: &str) -> Option<&'static Manifest> {
+    let name = super::name_of(path);
+    MANIFESTS.iter().find(|manifest| manifest.name == name)
+}
+
+/// What happened to one value, if it may not have.
+fn change(
+    row: &Row,
+    key: &str,
+    was: Option<&Value>,
+    is: Option<&Value>,
+    whole: &Value,
+    place: &Place<'_>,
+) -> Option<&'static str> {
+    if was == is {
+        return None;
+    }
+    let word = match (was, is) {
+        (None, _) => "added",
+        (Some(_), None) => "removed",
+        (Some(_), Some(_)) => "changed",
+    };
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let is_wrong = match row.how {
+        How::Same => true,
+        How::Kept => was.is_some(),
+        How::MayGrow => !items(was).all(|item| items(is).any(|other| other == item)),
+        How::Scripts => was.is_some() || is_hook(name, whole),
+        How::NotWeaker => is_weaker(was, is),
+        How::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),
+    };
+    is_wrong.then_some(word)
+}
+
+fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
+    list.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether a new script runs by itself: around one that was there, or when packages are installed.
+fn is_hook(name: &str, whole: &Value) -> bool {
+    let around = ["pre", "post"].iter().filter_map(|start| name.strip_prefix(start));
+    let scripts = whole.get("scripts");
+    let is_around = around.into_iter().any(|of| scripts.is_some_and(|scripts| scripts.get(of).is_some()));
+    is_around || ["preinstall", "install", "postinstall", "prepare", "dependencies"].contains(&name)
+}
+
+/// Whether a lint says less than before. A level is a word, or stands in a table with other things, which must stay as they are.
+fn is_weaker(was: Option<&Value>, is: Option<&Value>) -> bool {
+    const LEVELS: [&str; 4] = ["allow", "warn", "deny", "forbid"];
+    let level = |value: &Value| {
+        let word = value.as_str().or_else(|| value.get("level")?.as_str())?;
+        LEVELS.iter().position(|level| *level == word)
+    };
+    let rest = |value: &Value| {
+        let mut rest = value.as_object().cloned().unwrap_or_default();
+        rest.remove("level");
+        rest
+    };
+    match (was, is) {
+        (None, Some(is)) => level(is).is_none_or(|level| level == 0),
+        (Some(was), None) => level(was).is_none_or(|level| level > 0),
+        (Some(was), Some(is)) => level(is) < level(was) || rest(is) != rest(was),
+        (None, None) => false,
+    }
+}
+
+/// Whether a new `[[test]]` stands for a test that the base has, under its name or at its path.
+fn is_for_a_test_of_the_base(name: &str, target: &Value, place: &Place<'_>) -> bool {
+    let path = target.get("path").and_then(Value::as_str);
+    let found = [format!("tests/{name}.rs"), format!("tests/{name}/main.rs")];
+    found.iter().map(String::as_str).chain(path).any(|path| (place.is_test)(path))
+}
+
+/// What stands at a place of a manifest, by its whole key. Of a name of the place, `*` means any, and `x*` any that begins so.
+fn select<'v>(value: &'v Value, at: &str) -> BTreeMap<String, &'v Value> {
+    let mut found = BTreeMap::from([(String::new(), value)]);
+    for name in at.split('/') {
+        let mut next = BTreeMap::new();
+        for (whole, value) in found {
+            let fits = |key: &str| name.strip_suffix('*').map_or(name == key, |start| key.starts_with(start));
+            for (key, value) in value.as_object().into_iter().flatten().filter(|(key, _)| fits(key)) {
+                let whole = if whole.is_empty() { key.clone() } else { format!("{whole}.{key}") };
+                next.insert(whole, value);
+            }
+        }
+        found = next;
+    }
+    found
+}

@@ -1,0 +1,201 @@
+//! The sections of manifests that steer tests and builds.
+
+use super::forms::Form;
+
+/// A manifest that is judged by section.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) name: &'static str,
+    pub(super) form: Form,
+    /// Whether a new one steers what was there before, although there was none of its kind.
+    pub(super) steers_alone: bool,
+    pub(super) rows: &'static [Row],
+}
+
+/// A section, and what may happen to it.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Where it is: names with `/` between them; `*` means any, and `x*` any that begins so.
+    pub(super) at: &'static str,
+    pub(super) how: How,
+    pub(super) why: &'static str,
+    /// Whether it counts in a new manifest, too.
+    pub(super) in_new: bool,
+}
+
+/// What may happen to a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Nothing.
+    Same,
+    /// What is there stays; there may be more.
+    Kept,
+    /// The same, of the items of a list.
+    MayGrow,
+    /// The same, of scripts: not of those that run by themselves.
+    Scripts,
+    /// Lints may say more.
+    NotWeaker,
+    /// Targets of tests may be added, not in the place of those of the base.
+    OwnTests,
+}
+
+impl How {
+    /// For people.
+    pub(super) fn told(self) -> &'static str {
+        match self {
+            Self::Same => "",
+            Self::Kept | Self::MayGrow => " (may get more)",
+            Self::Scripts => " (may get more, but for hooks)",
+            Self::NotWeaker => " (may get stricter)",
+            Self::OwnTests => " (new tests may be added)",
+        }
+    }
+}
+
+const fn row(at: &'static str, how: How, why: &'static str) -> Row {
+    Row { at, how, why, in_new: true }
+}
+
+/// One that a new manifest may say as it likes.
+const fn old(at: &'static str, how: How, why: &'static str) -> Row {
+    Row { at, how, why, in_new: false }
+}
+
+const TESTS: &str = "it steers the tests";
+const CHECKS: &str = "it steers the checks";
+const BUILDS: &str = "it steers how everything is built";
+const COMMANDS: &str = "it defines commands of the gate";
+const REPLACES: &str = "it puts other code in the place of dependencies";
+const FINDS: &str = "it says which tests are found";
+const TOOLCHAIN: &str = "it chooses the toolchain";
+
+use How::{Kept, MayGrow, NotWeaker, OwnTests, Same, Scripts};
+
+/// All of them.
+pub(super) const MANIFESTS: &[Manifest] = &[
+    Manifest { name: "Cargo.toml", form: Form::Cargo, steers_alone: false, rows: CARGO },
+    Manifest { name: "package.json", form: Form::Node, steers_alone: false, rows: NODE },
+    Manifest { name: "pyproject.toml", form: Form::Python, steers_alone: true, rows: PYTHON },
+    Manifest { name: "setup.cfg", form: Form::Ini, steers_alone: true, rows: SETUP_CFG },
+    Manifest { name: "go.mod", form: Form::Go, steers_alone: false, rows: GO },
+];
+
+const CARGO: &[Row] = &[
+    row("profile/*", Same, "it steers how the tests are built"),
+    row("patch/*", Same, REPLACES),
+    row("replace", Same, REPLACES),
+    row("cargo-features", Same, BUILDS),
+    row("lib/test", Same, FINDS),
+    row("lib/doctest", Same, FINDS),
+    row("lib/harness", Same, FINDS),
+    row("lib/path", Same, FINDS),
+    row("bin/*/test", Same, FINDS),
+    row("bin/*/harness", Same, FINDS),
+    row("bin/*/doctest", Same, FINDS),
+    row("test/*", OwnTests, FINDS),
+    row("bench/*", Kept, FINDS),
+    row("package/autotests", Same, FINDS),
+    row("package/autobins", Same, FINDS),
+    row("package/autoexamples", Same, FINDS),
+    row("package/autobenches", Same, FINDS),
+    row("package/autolib", Same, FINDS),
+    old("package/build", Same, BUILDS),
+    old("package/links", Same, BUILDS),
+    old("package/workspace", Same, FINDS),
+    row("package/forced-target", Same, BUILDS),
+    row("package/default-target", Same, BUILDS),
+    row("package/metadata/nextest", Same, TESTS),
+    row("workspace/metadata/nextest", Same, TESTS),
+    old("workspace/members", MayGrow, FINDS),
+    row("workspace/exclude", Same, FINDS),
+    row("workspace/default-members", Same, FINDS),
+    old("lints/workspace", Kept, CHECKS),
+    old("lints/*/*", NotWeaker, CHECKS),
+    old("workspace/lints/*/*", NotWeaker, CHECKS),
+];
+
+const NODE: &[Row] = &[
+    old("scripts/*", Scripts, COMMANDS),
+    row("jest", Same, TESTS),
+    row("vitest", Same, TESTS),
+    row("mocha", Same, TESTS),
+    row("ava", Same, TESTS),
+    row("tap", Same, TESTS),
+    row("jasmine", Same, TESTS),
+    row("c8", Same, TESTS),
+    row("nyc", Same, TESTS),
+    row("cypress", Same, TESTS),
+    row("wireit", Same, COMMANDS),
+    row("config", Same, COMMANDS),
+    row("babel", Same, BUILDS),
+    row("type", Same, BUILDS),
+    row("eslintConfig", Same, CHECKS),
+    row("eslintIgnore", Same, CHECKS),
+    row("prettier", Same, CHECKS),
+    row("stylelint", Same, CHECKS),
+    row("xo", Same, CHECKS),
+    row("standard", Same, CHECKS),
+    row("overrides", Same, REPLACES),
+    row("resolutions", Same, REPLACES),
+    row("pnpm", Same, REPLACES),
+    old("workspaces", MayGrow, FINDS),
+    old("workspaces/packages", MayGrow, FINDS),
+    old("packageManager", Same, TOOLCHAIN),
+    old("devEngines", Same, TOOLCHAIN),
+    old("volta", Same, TOOLCHAIN),
+];
+
+const PYTHON: &[Row] = &[
+    row("tool/pytest", Same, TESTS),
+    row("tool/pytest-*", Same, TESTS),
+    row("tool/coverage", Same, TESTS),
+    row("tool/tox", Same, TESTS),
+    row("tool/nox", Same, TESTS),
+    row("tool/nose*", Same, TESTS),
+    row("project/entry-points/pytest11", Same, TESTS),
+    row("tool/poetry/plugins/pytest11", Same, TESTS),
+    old("tool/hatch/envs", Same, COMMANDS),
+    old("tool/pdm/scripts", Same, COMMANDS),
+    old("tool/poe", Same, COMMANDS),
+    old("tool/taskipy", Same, COMMANDS),
+    old("tool/rye/scripts", Same, COMMANDS),
+    old("tool/pixi/tasks", Same, COMMANDS),
+    old("build-system", Same, BUILDS),
+    old("tool/mypy", Same, CHECKS),
+    old("tool/ruff", Same, CHECKS),
+    old("tool/pylint", Same, CHECKS),
+    old("tool/pyright", Same, CHECKS),
+    old("tool/basedpyright", Same, CHECKS),
+    old("tool/black", Same, CHECKS),
+    old("tool/isort", Same, CHECKS),
+    old("tool/flake8", Same, CHECKS),
+    old("tool/bandit", Same, CHECKS),
+];
+
+const SETUP_CFG: &[Row] = &[
+    row("DEFAULT", Same, TESTS),
+    row("tool:pytest", Same, TESTS),
+    row("pytest", Same, TESTS),
+    row("coverage:*", Same, TESTS),
+    row("nosetests", Same, TESTS),
+    row("tox*", Same, TESTS),
+    row("testenv*", Same, TESTS),
+    row("unittest", Same, TESTS),
+    row("options.entry_points/pytest11", Same, TESTS),
+    row("aliases", Same, COMMANDS),
+    row("mypy*", Same, CHECKS),
+    row("flake8*", Same, CHECKS),
+    row("isort", Same, CHECKS),
+    row("pylint*", Same, CHECKS),
+    row("pycodestyle", Same, CHECKS),
+    row("pydocstyle", Same, CHECKS),
+];
+
+const GO: &[Row] = &[
+    row("replace", Same, REPLACES),
+    row("exclude", Same, REPLACES),
+    old("toolchain", Same, TOOLCHAIN),
+    row("godebug", Same, BUILDS),
+    row("ignore", Same, FINDS),
+];

@@ -1,0 +1,108 @@
+//! Where dependencies come from: what came from a registry, or is known to, may not come from a place that a run can write.
+
+use super::forms::Form;
+use super::select;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names that tests and builds use, and that nobody gives to a package of their own.
+#[rustfmt::skip]
+const KNOWN: &[&str] = &[
+    "anyhow", "assert_cmd", "assert_fs", "criterion", "fake", "httpmock", "insta", "mockall", "mockito", "nextest", "predicates", "pretty_assertions",
+    "proptest", "quickcheck", "rand", "rstest", "serde", "serde_json", "serial_test", "tempfile", "test-case", "test-log", "thiserror", "tokio", "trybuild",
+    "wiremock",
+    "@jest/globals", "@playwright/test", "@testing-library/react", "@vitest/coverage-v8", "ava", "babel-jest", "c8", "chai", "cypress", "eslint",
+    "expect", "jasmine", "jest", "jsdom", "karma", "mocha", "nyc", "prettier", "sinon", "supertest", "tap", "ts-jest", "ts-node", "tsx", "typescript",
+    "vitest",
+    "black", "coverage", "faker", "flake8", "hypothesis", "mypy", "nose", "nox", "pylint", "pyright", "pytest", "pytest-asyncio", "pytest-cov",
+    "pytest-mock", "pytest-xdist", "ruff", "setuptools", "tox", "wheel",
+];
+const REGISTRY: &str = "the registry";
+
+/// What comes from another place now, a line each.
+pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
+    let (before, after) = (sources(form, was), sources(form, is));
+    let names: BTreeMap<&str, &Option<String>> =
+        before.iter().map(|((_, name), source)| (name.as_str(), source)).collect();
+    let mut told = BTreeSet::new();
+    for ((table, name), source) in &after {
+        let Some(place) = source.as_deref().filter(|place| *place != REGISTRY) else { continue };
+        let own = before.get(&(table.clone(), name.clone())).or_else(|| names.get(name.as_str()).copied());
+        let came_from = match own {
+            Some(Some(place)) => Some(place.as_str()),
+            Some(None) | None => KNOWN.contains(&name.as_str()).then_some(REGISTRY),
+        };
+        if came_from.is_some_and(|came_from| came_from != place && !came_from.starts_with("path ")) {
+            told.insert(format!("[{table}] `{name}` comes from {place} now: it would stand in for what the tests use"));
+        }
+    }
+    told.into_iter().collect()
+}
+
+/// Each dependency, by its table and name, with its place; `None` where that is said elsewhere.
+fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
+    let tables: &[&str] = match form {
+        Form::Cargo => &[
+            "dependencies",
+            "dev-dependencies",
+            "build-dependencies",
+            "dev_dependencies",
+            "build_dependencies",
+            "workspace/dependencies",
+            "target/*/dependencies",
+            "target/*/dev-dependencies",
+            "target/*/build-dependencies",
+        ],
+        Form::Node => &["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"],
+        Form::Python => &[
+            "project/dependencies",
+            "project/optional-dependencies/*",
+            "dependency-groups/*",
+            "tool/poetry/dependencies",
+            "tool/poetry/dev-dependencies",
+            "tool/poetry/group/*/dependencies",
+            "tool/uv/dev-dependencies",
+            "tool/uv/sources",
+        ],
+        Form::Ini | Form::Go => &[],
+    };
+    let mut found = BTreeMap::new();
+    for (table, value) in tables.iter().flat_map(|at| select(manifest, at)) {
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let name = if form == Form::Python { normal(name) } else { name.clone() };
+            found.insert((table.clone(), name), place(form, value));
+        }
+        for requirement in value.as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let end = requirement.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
+            let (name, rest) = requirement.split_at(end.unwrap_or(requirement.len()));
+            let url = rest.split_once(';').map_or(rest, |(rest, _)| rest).split_once('@').map(|(_, url)| url.trim());
+            found.insert((table.clone(), normal(name)), Some(url.unwrap_or(REGISTRY).to_owned()));
+        }
+    }
+    found
+}
+
+/// Where a dependency comes from, by what is said of it.
+fn place(form: Form, value: &Value) -> Option<String> {
+    if let Some(text) = value.as_str() {
+        let schemes = ["file:", "link:", "portal:", "npm:", "git", "http:", "https:", "patch:", "exec:", "bitbucket:"];
+        return match form {
+            Form::Node if ["workspace:", "catalog:"].iter().any(|start| text.starts_with(start)) => None,
+            Form::Node if schemes.iter().any(|start| text.starts_with(start)) || text.contains('/') => {
+                Some(text.into())
+            }
+            Form::Cargo | Form::Node | Form::Python | Form::Ini | Form::Go => Some(REGISTRY.into()),
+        };
+    }
+    if value.get("workspace").and_then(Value::as_bool) == Some(true) {
+        return None;
+    }
+    let keys = ["path", "git", "url", "file", "registry", "registry-index", "index", "source", "package"];
+    let said = keys.iter().find_map(|key| Some(format!("{key} {}", value.get(key)?.as_str()?)));
+    Some(said.unwrap_or_else(|| REGISTRY.into()))
+}
+
+/// A name of a Python package, in its one spelling.
+fn normal(name: &str) -> String {
+    name.to_lowercase().replace(['_', '.'], "-")
+}

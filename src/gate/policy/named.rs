@@ -1,0 +1,170 @@
+//! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
+
+use super::Base;
+use crate::lane::{Canary, Lane};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a file that a command names is protected.
+pub(super) const NAMED: &str = "a step of the gate names it";
+/// Why a file that such a file runs is.
+const RUN: &str = "a script of the gate runs it";
+/// The longest script that is looked into, in bytes.
+pub(super) const LONGEST: usize = 256 * 1024;
+
+/// Programs that look at the sources they are given, and run none of them.
+#[rustfmt::skip]
+const LOOK_AT: &[&str] = &[
+    "cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "javac", "kotlinc", "tsc", "shellcheck", "shfmt", "prettier", "eslint", "ruff", "black",
+    "mypy", "flake8", "pylint", "isort", "pyright", "rustfmt", "gofmt", "clang-format", "clang-tidy", "cppcheck", "rubocop", "swiftc", "swiftlint",
+];
+/// The endings of sources, which are the product when such a program is given them.
+const SOURCES: &[&str] = &[
+    "c", "cc", "cpp", "cxx", "h", "hpp", "rs", "java", "kt", "ts", "tsx", "js", "jsx", "mjs", "py", "rb", "sh", "bash",
+    "go", "swift",
+];
+/// Programs that run the file they are given.
+#[rustfmt::skip]
+const RUNNERS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "fish", "source", ".", "exec", "node", "deno", "bun", "tsx", "ts-node", "python", "python3", "ruby", "perl", "php",
+    "env", "command", "time", "sudo", "@", "-", "npx", "uv", "run", "poetry", "pipenv",
+];
+/// The endings of scripts, and the folders that hold some.
+const SCRIPTS: &[&str] = &["sh", "bash", "zsh", "fish", "ksh", "bats", "ps1", "mk"];
+const SCRIPT_FOLDERS: &[&str] = &["scripts", "script", "ci", ".ci", "tools", "hack", "bin", "build-tools", "dev"];
+/// Programs that read a file of their own, which is looked into as if it was named.
+const IMPLIED: &[(&[&str], &[&str])] = &[
+    (&["make", "gmake"], &["Makefile", "GNUmakefile", "makefile"]),
+    (&["just"], &["justfile", "Justfile", ".justfile"]),
+    (&["rake"], &["Rakefile"]),
+    (&["npm", "yarn", "pnpm", "bun", "npx"], &["package.json"]),
+    (&["tox"], &["tox.ini"]),
+    (&["task"], &["Taskfile.yml", "Taskfile.yaml"]),
+];
+/// The same, of files that are protected themselves only because the gate uses that program.
+const CONTAINERS: &[&str] =
+    &["Dockerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", ".dockerignore"];
+
+/// What the lanes' commands name and run, with the reason of each. `read` gives a file of the base.
+pub(super) fn by_lanes(
+    lanes: &[Lane],
+    base: &Base,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeMap<String, &'static str> {
+    let (mut found, mut scripts) = (BTreeMap::new(), BTreeSet::new());
+    for lane in lanes {
+        if let Some(Canary::File { file, .. }) = &lane.canary {
+            found.insert(file.clone(), NAMED);
+        }
+        for step in lane.steps.iter().chain(&lane.setup) {
+            let mut words = words(&step.run);
+            let above: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("../")).collect();
+            words.extend(above.iter().map(|word| word.trim_start_matches("../"))); // from a folder that the base may not have
+            let folders = folders(&words, step.dir.as_deref(), base);
+            let looks = step.program().is_some_and(|program| LOOK_AT.contains(&name_of(program)));
+            for word in words.iter().filter(|word| !(looks && is_source(word))) {
+                let files = folders.iter().filter_map(|folder| inside(folder, word));
+                let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
+                scripts.extend(there.iter().cloned());
+                found.extend(there.into_iter().map(|path| (path, NAMED)));
+            }
+            let used = |programs: &[&str]| words.iter().any(|word| programs.contains(&name_of(word)));
+            let of = |names: &'static [&str]| {
+                folders.iter().flat_map(|folder| names.iter().filter_map(|name| inside(folder, name)))
+            };
+            for (_, names) in IMPLIED.iter().filter(|(programs, _)| used(programs)) {
+                scripts.extend(of(names).filter(|path| base.has(path)));
+            }
+            if used(&["docker", "podman", "docker-compose", "podman-compose"]) {
+                found.extend(of(CONTAINERS).map(|path| (path, NAMED)));
+            }
+        }
+    }
+    for script in scripts {
+        let Some(text) = read(&script).filter(|bytes| bytes.len() <= LONGEST) else { continue };
+        for path in run_by(&script, &String::from_utf8_lossy(&text), base) {
+            found.entry(path).or_insert(RUN);
+        }
+    }
+    found
+}
+
+/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step.
+pub(super) fn stand_ins(lanes: &[Lane], base: &Base) -> BTreeSet<String> {
+    let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
+    let places = steps.flat_map(|step| {
+        let program = step.program().filter(|program| !program.contains('/'));
+        let folders = [Some(""), step.dir.as_deref()].into_iter().flatten();
+        program.into_iter().flat_map(move |program| folders.clone().filter_map(move |folder| inside(folder, program)))
+    });
+    places.filter(|path| !base.has(path)).collect()
+}
+
+/// The files of the base that a script, a Makefile or the like runs: what stands where a command does or after a program that runs
+/// files, and looks like a script. What it only looks at is not meant: that may be the product.
+fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
+    let folder = script.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folders = [String::new(), folder.to_owned()];
+    let commands = text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '"', '\'', '`']).map(words);
+    let mut found = Vec::new();
+    for command in commands {
+        for (number, word) in command.iter().enumerate() {
+            let is_run = number == 0 || RUNNERS.contains(&name_of(command[number - 1].trim_start_matches(['@', '-'])));
+            let plain = word.trim_start_matches(['@', '-', '+']);
+            let plain = ["$(dirname $0)/", "$PWD/", "$(CURDIR)/"]
+                .iter()
+                .fold(plain, |word, start| word.trim_start_matches(start));
+            if is_run && is_script(plain) {
+                let files = folders.iter().filter_map(|folder| inside(folder, plain));
+                found.extend(files.filter(|path| base.has(path)));
+            }
+        }
+    }
+    found
+}
+
+fn is_source(word: &str) -> bool {
+    word.rsplit_once('.').is_some_and(|(_, ending)| SOURCES.contains(&ending))
+}
+
+fn is_script(path: &str) -> bool {
+    let has_ending = path.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending));
+    has_ending || path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder))
+}
+
+fn name_of(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+fn words(line: &str) -> Vec<&str> {
+    let splits = |c: char| c.is_whitespace() || ";|&()<>\"'`=,".contains(c);
+    line.split(splits).filter(|word| !word.is_empty()).collect()
+}
+
+/// The root, the step's folder, and every folder that the command names, seen from these.
+fn folders(words: &[&str], dir: Option<&str>, base: &Base) -> Vec<String> {
+    let mut folders = vec![String::new()];
+    folders.extend(dir.and_then(|dir| inside("", dir)).filter(|dir| !dir.is_empty()));
+    for word in words {
+        for start in folders.clone() {
+            let folder = inside(&start, word).filter(|folder| base.has_folder(folder));
+            folders.extend(folder.filter(|folder| !folders.contains(folder)));
+        }
+    }
+    folders
+}
+
+/// A path seen from a folder, without `.` and `..`, when it does not lead outside.
+pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}

@@ -1,0 +1,339 @@
+//! What an agent may change and what it may not, as tables; and that honest work gives no finding.
+
+mod honest;
+
+use super::*;
+use crate::lane::parse;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// A base of many kinds at once.
+const BASE: &[(&str, &str)] = &[
+    (
+        "Cargo.toml",
+        "[package]\nname = 'a'\nversion = '1.0.0'\nedition = '2021'\n[dependencies]\nserde = '1'\n[dev-dependencies]\nproptest = '1'\n[features]\ndefault = []\n[[test]]\nname = 'api'\n[[bin]]\nname = 'a'\npath = 'src/main.rs'\n[workspace]\nmembers = ['crates/x']\n[lints.rust]\nunsafe_code = 'deny'\n",
+    ),
+    ("crates/x/Cargo.toml", "[package]\nname = 'x'\n"),
+    (
+        "package.json",
+        r#"{"name":"w","version":"1.0.0","scripts":{"test":"jest","build":"tsc"},"dependencies":{"react":"^18"},"devDependencies":{"jest":"^29"},"workspaces":["packages/a"]}"#,
+    ),
+    (
+        "pyproject.toml",
+        "[project]\nname = 'p'\ndependencies = ['requests>=2']\n[dependency-groups]\ndev = ['pytest>=8']\n[tool.pytest.ini_options]\naddopts = '-q'\n[build-system]\nrequires = ['hatchling']\n",
+    ),
+    ("setup.cfg", "[metadata]\nname = p\n[tool:pytest]\naddopts = -q\n[options]\ninstall_requires =\n  requests\n"),
+    ("go.mod", "module m\n\ngo 1.22\n\nrequire (\n\tgithub.com/a/b v1.0.0\n)\n"),
+    ("src/lib.rs", ""),
+    ("src/main.rs", ""),
+    ("src/main.c", ""),
+    ("README.md", ""),
+    ("app/views.py", ""),
+    ("app/tests.py", ""),
+    ("build.rs", ""),
+    ("tests/api.rs", ""),
+    ("tests/support/mod.rs", ""),
+    ("tests/conftest.py", ""),
+    ("web/src/a.test.tsx", ""),
+    ("pkg/a_test.go", ""),
+    ("pkg/a.go", ""),
+    ("spec/models/a_spec.rb", ""),
+    ("src/test/java/ATest.java", ""),
+    ("web/__snapshots__/a.snap", ""),
+    ("pkg/testdata/in.txt", ""),
+    ("test_app.py", ""),
+    ("Makefile", "check:\n\t@sh scripts/lint.sh\n\tshellcheck bin/tool.sh\n\tcc src/main.c\n"),
+    ("scripts/check.sh", ". ./scripts/common.sh\n./tools/probe --fast\ncat src/lib.rs\n"),
+    ("scripts/common.sh", ""),
+    ("scripts/lint.sh", ""),
+    ("scripts/other.sh", ""),
+    ("tools/probe", ""),
+    ("bin/tool.sh", ""),
+    ("data/expected.txt", ""),
+    ("Dockerfile", ""),
+    ("lanes/verify.yaml", ""),
+];
+const LANE: &str = "canary: { file: tests/canary.py, text: x }\nsetup: [{ run: sh scripts/other.sh }]\nsteps:\n  - { run: sh scripts/check.sh }\n  - { run: make check }\n  \
+    - { run: cc src/main.c -o out && diff out data/expected.txt }\n  - { run: pytest -q }\n";
+
+fn files() -> BTreeMap<&'static str, &'static str> {
+    BASE.iter().copied().collect()
+}
+
+fn policy(allow_edit: &[&str]) -> Policy {
+    let (lane, files) = (parse("verify", "verify.yaml", LANE).unwrap(), files());
+    let allow: Vec<String> = allow_edit.iter().map(|glob| (*glob).to_owned()).collect();
+    let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
+    Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &["fixtures/**".into()], &allow, &mut read)
+        .unwrap()
+}
+
+/// That of the base with nothing opened.
+static POLICY: LazyLock<Policy> = LazyLock::new(|| policy(&[]));
+
+fn change(path: &str, kind: ChangeKind) -> Change {
+    Change { path: path.into(), kind }
+}
+
+/// What is said of a new text of one file.
+fn edited(path: &str, text: &str) -> Vec<String> {
+    let files = files();
+    let kind = if files.contains_key(path) { ChangeKind::Modified } else { ChangeKind::Added };
+    let contents = |path: &str, side| match side {
+        Side::Base => files.get(path).map(|text| text.as_bytes().to_vec()),
+        Side::Candidate => Some(text.as_bytes().to_vec()),
+    };
+    POLICY.findings(&[change(path, kind)], contents).into_iter().map(|finding| finding.rule).collect()
+}
+
+/// The same, of the text of the base with one part replaced; what is empty goes to the end.
+fn replaced(path: &str, from: &str, to: &str) -> Vec<String> {
+    let text = files()[path];
+    assert!(text.contains(from), "{path} has no {from}");
+    edited(path, &if from.is_empty() { format!("{text}{to}") } else { text.replacen(from, to, 1) })
+}
+
+fn why(path: &str) -> Option<String> {
+    POLICY.rule(path).map(|rule| rule.why.clone())
+}
+
+#[test]
+fn every_glob_of_the_table_covers_what_it_names_also_below_and_before_it_is_there() {
+    for steers in ecosystems::STEERS {
+        for glob in steers.globs {
+            let plain = glob
+                .replace("**/", "")
+                .replace("[jJ]", "j")
+                .replace("[nN]", "n")
+                .replace("[gG]", "g")
+                .replace("[cC]", "c");
+            for filled in ecosystems::expanded(&plain) {
+                let path = filled.trim_start_matches('/').replace('*', "x");
+                assert_eq!(why(&path).as_deref(), Some(steers.why), "{glob}: {path}");
+                if !glob.starts_with('/') && !path.contains('/') {
+                    assert!(why(&format!("new/folder/{path}")).is_some(), "{glob} below");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tests_of_the_base_stay_whatever_their_ecosystem_and_new_ones_may_come() {
+    for path in [
+        "tests/api.rs",
+        "tests/support/mod.rs",
+        "web/src/a.test.tsx",
+        "pkg/a_test.go",
+        "spec/models/a_spec.rb",
+        "src/test/java/ATest.java",
+        "web/__snapshots__/a.snap",
+        "pkg/testdata/in.txt",
+        "test_app.py",
+        "app/tests.py",
+    ] {
+        assert_eq!(why(path).as_deref(), Some(TEST), "{path}");
+        assert_eq!(why(&format!("{path}/in/its/place")).as_deref(), Some(TEST), "{path}");
+        for kind in [ChangeKind::Modified, ChangeKind::Removed, ChangeKind::ModeChanged] {
+            let told = POLICY.findings(&[change(path, kind)], |_, _| None);
+            assert_eq!(told.len(), 1, "{path} {kind:?}");
+        }
+    }
+    let upper = [change("tests/api.rs", ChangeKind::Removed), change("tests/API.rs", ChangeKind::Added)];
+    assert_eq!(POLICY.findings(&upper, |_, _| None).len(), 1, "another case is another file");
+}
+
+#[test]
+fn what_lanes_name_is_protected_and_what_it_runs_but_not_what_it_looks_at() {
+    for (path, told) in [
+        ("scripts/check.sh", Some("a step of the gate names it")),
+        ("scripts/other.sh", Some("a step of the gate names it")),
+        ("data/expected.txt", Some("a step of the gate names it")),
+        ("tests/canary.py", Some("a step of the gate names it")),
+        ("scripts/common.sh", Some("a script of the gate runs it")),
+        ("tools/probe", Some("a script of the gate runs it")),
+        ("scripts/lint.sh", Some("a script of the gate runs it")),
+        ("src/main.c", None),
+        ("bin/tool.sh", None),
+        ("src/lib.rs", None),
+        ("pytest.py", Some(SHADOWED)),
+        ("src/unittest/__init__.py", Some(SHADOWED)),
+        ("src/mock/data.js", None),
+        ("fixtures/a", Some("the task or the project says so")),
+        ("Dockerfile", None),
+    ] {
+        assert_eq!(why(path).as_deref(), told, "{path}");
+    }
+}
+
+#[test]
+fn what_would_stand_in_for_a_program_is_found_and_a_folder_of_its_name_is_not() {
+    let told =
+        |path| POLICY.findings(&[change(path, ChangeKind::Added)], |_, _| None).pop().map(|finding| finding.rule);
+    for path in ["make", "sh", "pytest", "src/mock"] {
+        assert_eq!(told(path).as_deref(), Some("it would stand in for a program of the gate"), "{path}");
+    }
+    for path in ["make/main.c", "cc/a.c", "src/mock/data.js"] {
+        assert_eq!(told(path), None, "{path}");
+    }
+}
+
+/// A manifest, what is replaced by what in it (nothing: it is added at the end), and what is said of that.
+const STEERED: &[(&str, &str, &str, &str)] = &[
+    (
+        "Cargo.toml",
+        "",
+        "[profile.test]\ndebug-assertions = false\n",
+        "[profile.test] added: it steers how the tests are built",
+    ),
+    (
+        "Cargo.toml",
+        "",
+        "[patch.crates-io]\nproptest = { path = 'p' }\n",
+        "[patch.crates-io] added: it puts other code in the place of dependencies",
+    ),
+    (
+        "Cargo.toml",
+        "name = 'api'",
+        "name = 'api'\nharness = false",
+        "[test.api] changed: it says which tests are found",
+    ),
+    (
+        "Cargo.toml",
+        "path = 'src/main.rs'",
+        "path = 'src/main.rs'\ntest = false",
+        "[bin.a.test] added: it says which tests are found",
+    ),
+    (
+        "Cargo.toml",
+        "edition = '2021'",
+        "edition = '2021'\nautotests = false",
+        "[package.autotests] added: it says which tests are found",
+    ),
+    ("Cargo.toml", "", "[lib]\ntest = false\n", "[lib.test] added: it says which tests are found"),
+    (
+        "Cargo.toml",
+        "members = ['crates/x']",
+        "members = []",
+        "[workspace.members] changed: it says which tests are found",
+    ),
+    ("Cargo.toml", "'deny'", "'allow'", "[lints.rust.unsafe_code] changed: it steers the checks"),
+    (
+        "Cargo.toml",
+        "proptest = '1'",
+        "proptest = { path = 'crates/new' }",
+        "[dev-dependencies] `proptest` comes from path crates/new now: it would stand in for what the tests use",
+    ),
+    (
+        "Cargo.toml",
+        "serde = '1'",
+        "serde = '1'\ninsta = { git = 'https://e.example/i' }",
+        "[dependencies] `insta` comes from git https://e.example/i now: it would stand in for what the tests use",
+    ),
+    ("Cargo.toml", "[package]", "[package", "it cannot be read, so it cannot be told what changed"),
+    ("package.json", "\"jest\",", "\"true\",", "[scripts.test] changed: it defines commands of the gate"),
+    (
+        "package.json",
+        "\"build\"",
+        "\"pretest\":\"true\",\"build\"",
+        "[scripts.pretest] added: it defines commands of the gate",
+    ),
+    ("package.json", "\"name\"", "\"jest\":{\"testMatch\":[]},\"name\"", "[jest] added: it steers the tests"),
+    (
+        "package.json",
+        "\"^29\"",
+        "\"file:./fake\"",
+        "[devDependencies] `jest` comes from file:./fake now: it would stand in for what the tests use",
+    ),
+    (
+        "package.json",
+        "\"name\"",
+        "\"overrides\":{\"jest\":\"file:x\"},\"name\"",
+        "[overrides] added: it puts other code in the place of dependencies",
+    ),
+    ("pyproject.toml", "'-q'", "'-q --ignore=tests'", "[tool.pytest] changed: it steers the tests"),
+    ("pyproject.toml", "", "[tool.coverage.run]\nomit = ['*']\n", "[tool.coverage] added: it steers the tests"),
+    ("pyproject.toml", "'hatchling'", "'evil'", "[build-system] changed: it steers how everything is built"),
+    (
+        "pyproject.toml",
+        "'pytest>=8'",
+        "'pytest @ file:///x'",
+        "[dependency-groups.dev] `pytest` comes from file:///x now: it would stand in for what the tests use",
+    ),
+    (
+        "pyproject.toml",
+        "",
+        "[tool.uv.sources]\npytest = { path = 'x' }\n",
+        "[tool.uv.sources] `pytest` comes from path x now: it would stand in for what the tests use",
+    ),
+    ("setup.cfg", "-q", "-q -k nothing", "[tool:pytest] changed: it steers the tests"),
+    (
+        "go.mod",
+        "",
+        "replace github.com/a/b => ./b\n",
+        "[replace] added: it puts other code in the place of dependencies",
+    ),
+    ("go.mod", "go 1.22", "go 1.22\n\ntoolchain go1.99", "[toolchain] added: it chooses the toolchain"),
+];
+
+#[test]
+fn sections_of_manifests_that_steer_may_not_change() {
+    for (path, from, to, told) in STEERED {
+        assert_eq!(replaced(path, from, to), [*told], "{path}: {to}");
+    }
+    assert_eq!(
+        edited("tests/pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--co'\n"),
+        ["[tool.pytest] added: it steers the tests"]
+    );
+    assert_eq!(edited("web/package.json", r#"{"type":"module"}"#), ["[type] added: it steers how everything is built"]);
+}
+
+#[test]
+fn every_row_of_every_manifest_is_there_when_it_changes() {
+    for (name, section, why) in manifest::rows() {
+        let section = section.split(' ').next().unwrap().to_owned();
+        let is_weaker_at_once =
+            !(section.contains("lints") || section.contains("members") || section.starts_with("workspaces"));
+        let keys: Vec<String> = section.split('.').map(|key| key.replace('*', "x")).collect();
+        if name == "Cargo.toml" && is_weaker_at_once && !matches!(keys[0].as_str(), "test" | "bench") {
+            let (table, key) = keys.split_at(keys.len() - 1);
+            let text = if table.is_empty() {
+                format!("{} = ['x']\n", key[0])
+            } else {
+                format!("[{}]\n{} = 'x'\n", table.join("."), key[0])
+            };
+            let told = manifest::findings(
+                name,
+                Some(b""),
+                Some(text.as_bytes()),
+                &manifest::Place { has_others: true, was_there: true, is_test: &|_| false },
+            );
+            assert_eq!(told, [format!("[{}] added: {why}", keys.join("."))], "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_opened_is_told_and_what_only_can_be_reported_is_reported() {
+    let policy = policy(&["tests/api.rs", "Cargo.toml"]);
+    let modified = |path| change(path, ChangeKind::Modified);
+    let changes = ["tests/api.rs", "Cargo.toml", "build.rs", "src/lib.rs"].map(modified);
+    assert_eq!(policy.findings(&changes, |_, _| Some(b"[profile.test]".to_vec())), []);
+    let notes = [
+        "allow_edit: tests/api.rs changed",
+        "allow_edit: Cargo.toml changed",
+        "build.rs changed: it runs while everything is built",
+    ];
+    assert_eq!(policy.notes(&changes), notes);
+}
+
+#[test]
+fn a_frozen_policy_is_the_same_again_and_twenty_thousand_tests_cost_no_time() {
+    let base = (0..20_000).map(|number| format!("tests/deep/folder/case_{number}.rs")).collect::<Vec<_>>();
+    let policy = Policy::freeze(base.iter().cloned(), &[], &[], &[], &mut |_| None).unwrap();
+    let text = serde_json::to_string(policy.frozen()).unwrap();
+    let thawed = Policy::thaw(serde_json::from_str(&text).unwrap()).unwrap();
+    assert_eq!(thawed.frozen(), policy.frozen());
+    assert!(base.iter().all(|path| thawed.rule(path).is_some_and(is_a_test)));
+    assert!(base.iter().all(|path| thawed.rule(&path.replace("tests", "src")).is_none()));
+}

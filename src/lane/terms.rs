@@ -1,0 +1,304 @@
+//! The terms on which a lane is a gate: the room it is run in, what is made ready for it, what it may do there, and what a pass of it
+//! has to prove.
+
+use super::draft::{Item, Kind, Named};
+use super::reading::Reading;
+use crate::yaml::{Node, Place, Problem, Table, Value, excerpt};
+use serde::{Deserialize, Serialize};
+
+/// The keys of a lane that are read here.
+pub(super) const TERMS: [&str; 8] =
+    ["room", "setup", "cache", "network", "writes", "canary", "flaky", "include_ignored"];
+
+/// Where a lane is run when it is a gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoomKind {
+    /// In a fresh copy of the judged tree, with nothing that git ignores.
+    #[default]
+    Clean,
+    /// In the workspace itself.
+    InPlace,
+}
+
+impl RoomKind {
+    /// The word of the lane file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::InPlace => "in-place",
+        }
+    }
+}
+
+/// A planted failure that a lane must see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Canary {
+    /// A failing test for pytest.
+    Pytest,
+    /// One for `cargo test`.
+    CargoTest,
+    /// One for `go test`.
+    GoTest,
+    /// One for `node --test`.
+    NodeTest,
+    /// One for jest.
+    Jest,
+    /// A file of the project's own.
+    File {
+        /// The path it is put at, relative to the root.
+        file: String,
+        /// What is in it.
+        text: String,
+        /// The name of the step that must fail; any of them where absent.
+        run: Option<String>,
+    },
+}
+
+impl Canary {
+    /// Those that need no more than their word.
+    const WORDS: [(&str, Self); 5] = [
+        ("pytest", Self::Pytest),
+        ("cargo-test", Self::CargoTest),
+        ("go-test", Self::GoTest),
+        ("node-test", Self::NodeTest),
+        ("jest", Self::Jest),
+    ];
+
+    /// The word of the lane file, or the path of the project's own.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Pytest => "pytest",
+            Self::CargoTest => "cargo-test",
+            Self::GoTest => "go-test",
+            Self::NodeTest => "node-test",
+            Self::Jest => "jest",
+            Self::File { file, .. } => file,
+        }
+    }
+}
+
+/// What a pass that needed another try is worth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flaky {
+    /// It is a pass, and said.
+    #[default]
+    Pass,
+    /// It is a failure.
+    Fail,
+}
+
+/// The terms as they are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) room: Option<RoomKind>,
+    pub(super) setup: Vec<Item>,
+    pub(super) cache: Vec<String>,
+    pub(super) network: Option<bool>,
+    pub(super) writes: Option<bool>,
+    pub(super) canary: Option<Canary>,
+    /// The step that a canary names.
+    pub(super) canary_step: Option<Named>,
+    pub(super) flaky: Option<Flaky>,
+    pub(super) include_ignored: Vec<String>,
+}
+
+impl Terms {
+    /// What is said here and does not hold inside of a lane with other terms.
+    pub(super) fn lost_in(&self, outer: &Self) -> Vec<String> {
+        let flag = |key: &str, own: Option<bool>, of: Option<bool>| {
+            own.filter(|own| *own != of.unwrap_or(false)).map(|own| format!("{key}: {own}"))
+        };
+        let lacks = |key: &str, own: &[String], of: &[String]| {
+            let is_lost = own.iter().any(|path| !of.contains(path));
+            is_lost.then(|| format!("{key}: [{}]", own.join(", ")))
+        };
+        let room = self.room.filter(|room| *room != outer.room.unwrap_or_default());
+        let flaky = self.flaky.filter(|flaky| *flaky != outer.flaky.unwrap_or_default());
+        let canary = self.canary.as_ref().filter(|canary| Some(*canary) != outer.canary.as_ref());
+        [
+            room.map(|room| format!("room: {}", room.word())),
+            (!self.setup.is_empty()).then(|| "setup".into()),
+            lacks("cache", &self.cache, &outer.cache),
+            flag("network", self.network, outer.network),
+            flag("writes", self.writes, outer.writes),
+            canary.map(|canary| format!("canary: {}", excerpt(canary.word()))),
+            flaky.map(|flaky| format!("flaky: {}", if flaky == Flaky::Fail { "fail" } else { "pass" })),
+            lacks("include_ignored", &self.include_ignored, &outer.include_ignored),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+impl Reading {
+    pub(super) fn terms(&mut self, table: &mut Table<'_>) -> Terms {
+        let rooms = [("clean", RoomKind::Clean), ("in-place", RoomKind::InPlace)];
+        let room = table.one_of("room", &rooms, &mut self.problems);
+        let setup = table.take("setup").map(|node| self.setup(node)).unwrap_or_default();
+        let cache = table.texts_where("cache", own_path, &mut self.problems).unwrap_or_default();
+        let network = table.flag("network", &mut self.problems);
+        let writes = table.flag("writes", &mut self.problems);
+        let (canary, canary_step) = self.canary(table).unzip();
+        let words = [("pass", Flaky::Pass), ("fail", Flaky::Fail)];
+        let flaky = table.one_of("flaky", &words, &mut self.problems);
+        let ignored = table.texts_where("include_ignored", own_path, &mut self.problems).unwrap_or_default();
+        let [cache, include_ignored] = [cache, ignored].map(|paths| paths.iter().map(|path| plain(path)).collect());
+        let canary_step = canary_step.flatten();
+        Terms { room, setup, cache, network, writes, canary, canary_step, flaky, include_ignored }
+    }
+
+    /// The steps that make the room ready: commands, one after the other.
+    fn setup(&mut self, node: &Node) -> Vec<Item> {
+        let items = self.list(node, "setup", |reading, node| reading.item(node, false));
+        for item in &items {
+            if matches!(&item.kind, Kind::Lane(_) | Kind::Group(_)) && item.kind != Kind::unknown() {
+                let message = "a step of `setup` is one command";
+                self.complain(item.place, message, "give it `run:` or `task:`");
+            }
+            if let Some(Named { place, .. }) = item.needs.iter().flatten().next() {
+                self.complain(*place, "`needs` in `setup`: its steps run one after the other", "remove it");
+            }
+        }
+        items
+    }
+
+    fn canary(&mut self, table: &mut Table<'_>) -> Option<(Canary, Option<Named>)> {
+        let node = table.take("canary")?;
+        if !matches!(node.value, Value::Map(_)) {
+            return Some((table.one_of("canary", &Canary::WORDS, &mut self.problems)?, None));
+        }
+        let mut own = Table::open(node, "`canary`", &mut self.problems)?;
+        let (file, text) = (self.own_file(&mut own), own.text("text", &mut self.problems));
+        let step = self.named(&mut own, "run");
+        for key in ["file", "text"] {
+            if own.place_of(key).is_none() {
+                let message = format!("a canary of one's own without `{key}`");
+                self.complain(node.place, message, "write `{ file: PATH, text: a test that fails }`");
+            }
+        }
+        self.finish(own);
+        let run = step.as_ref().map(|named| named.name.clone());
+        Some((Canary::File { file: file?, text: text?.to_owned(), run }, step))
+    }
+
+    fn own_file(&mut self, table: &mut Table<'_>) -> Option<String> {
+        let place: Place = table.take("file")?.place;
+        let file = table.text("file", &mut self.problems)?;
+        if let Err((why, hint)) = own_path(file) {
+            self.problems.push(Problem::at(place, format!("`file`: {why}")).hint(hint));
+        }
+        Some(plain(file))
+    }
+}
+
+/// What is wrong with a path that is to be in the project and not to be all of it.
+fn own_path(path: &str) -> Result<(), (String, String)> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    let hint = "write a path below the project's root, like `target`";
+    if path.starts_with('~') || path.contains('\0') || !plain(path).split('/').all(is_plain) {
+        return Err((format!("`{}` is no path below the root", excerpt(path)), hint.into()));
+    }
+    if path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+        return Err(("what git keeps is never part of a room".into(), "remove it".into()));
+    }
+    if path.contains(['*', '?', '[', '{']) {
+        return Err(("globs are not read here".into(), "name each path".into()));
+    }
+    Ok(())
+}
+
+fn plain(path: &str) -> String {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    path.strip_suffix('/').unwrap_or(path).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::{Book, Lane, parse};
+
+    fn read(text: &str) -> Result<Lane, String> {
+        parse("v", "v.yaml", text).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_lane_without_terms_is_judged_in_a_clean_room_and_proves_by_its_steps_alone() {
+        let lane = read("steps: [run: a]").unwrap();
+        assert_eq!((lane.room, lane.network, lane.writes, lane.flaky), (RoomKind::Clean, false, false, Flaky::Pass));
+        assert_eq!((lane.setup, lane.cache, lane.canary, lane.include_ignored), (vec![], vec![], None, vec![]));
+    }
+
+    #[test]
+    fn every_term_has_its_field_and_setup_runs_one_after_the_other() {
+        let lane = read(
+            "room: in-place\nsetup: [{ run: cargo fetch, env: { A: b } }, { task: all }]\ncache: [target, ./web/node_modules/]\n\
+             network: true\nwrites: true\ncanary: { file: tests/canary.rs, text: 'x', run: test }\nflaky: fail\ninclude_ignored: [.env.test]\n\
+             env: { CI: '1' }\ntasks: { one: a, two: b, all: { deps: [one, two] } }\nsteps: [{ name: test, run: cargo test }]\n",
+        )
+        .unwrap();
+        assert_eq!((lane.room, lane.network, lane.writes, lane.flaky), (RoomKind::InPlace, true, true, Flaky::Fail));
+        assert_eq!(lane.cache, ["target", "web/node_modules"]);
+        assert_eq!(lane.include_ignored, [".env.test"]);
+        let own = Canary::File { file: "tests/canary.rs".into(), text: "x".into(), run: Some("test".into()) };
+        assert_eq!(lane.canary, Some(own));
+        let setup: Vec<_> = lane.setup.iter().map(|step| (step.name.as_str(), step.needs.as_slice())).collect();
+        assert_eq!(setup, [("cargo fetch", &[][..]), ("one", &[0]), ("two", &[1])]);
+        let ready = lane.setup_lane().unwrap();
+        assert_eq!((ready.steps, ready.env, ready.network), (lane.setup.clone(), lane.env.clone(), true));
+        assert_eq!(read("steps: [run: a]").unwrap().setup_lane(), None);
+    }
+
+    #[test]
+    fn what_a_term_cannot_be_is_told_with_its_place_and_what_to_do() {
+        let text = "room: dirty\nsetup: [{ lane: v }, { parallel: [run: a] }, { run: b, needs: [x] }]\n\
+            cache: [., ../x, /tmp, .git, 'a*', a//b]\nnetwork: maybe\ncanary: mocha\nflaky: 1\ninclude_ignored: .env\nsteps: [run: a]\n";
+        insta::assert_snapshot!(read(text).unwrap_err());
+        let step = "canary: { file: a/.git/x, txt: b, run: tset }\nsteps: [{ name: test, run: a, room: clean }]\n";
+        insta::assert_snapshot!(read(step).unwrap_err());
+        let step = "canary: { file: a, text: b, run: tset }\nsteps: [{ name: test, run: a }]\n";
+        let told = "v.yaml:1:34: there is no step `tset` (did you mean `test`?)";
+        assert_eq!(read(step).unwrap_err(), told);
+    }
+
+    #[test]
+    fn terms_change_the_text_that_a_gate_is_digested_from() {
+        let text = |terms: &str| serde_json::to_string(&read(&format!("{terms}\nsteps: [run: a]")).unwrap()).unwrap();
+        let plain = text("");
+        for terms in [
+            "room: in-place",
+            "setup: [run: a]",
+            "cache: [target]",
+            "network: true",
+            "writes: true",
+            "canary: jest",
+            "flaky: fail",
+            "include_ignored: [a]",
+        ] {
+            assert_ne!(text(terms), plain, "{terms}");
+            assert_eq!(
+                serde_json::from_str::<Lane>(&text(terms)).unwrap(),
+                read(&format!("{terms}\nsteps: [run: a]")).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn the_terms_of_an_included_lane_do_not_count_and_that_is_said() {
+        let mut book = Book::default();
+        book.add_lane("a", "lanes/a.yaml", "cache: [x, y]\nwrites: true\nsteps: [{ lane: b }]");
+        let inner = "room: in-place\nsetup: [run: s]\ncache: [x]\nnetwork: true\nwrites: true\ncanary: jest\nflaky: pass\ninclude_ignored: [i]\nsteps: [run: x]";
+        book.add_lane("b", "lanes/b.yaml", inner);
+        let said: Vec<String> = book
+            .warnings_of("a")
+            .iter()
+            .map(|remark| remark.to_string().split('`').nth(1).unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(said, ["room: in-place", "setup", "network: true", "canary: jest", "include_ignored: [i]"]);
+        let lane = book.lane("a").unwrap();
+        assert_eq!((lane.room, lane.setup.len(), lane.canary), (RoomKind::Clean, 0, None));
+    }
+}

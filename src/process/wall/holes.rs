@@ -1,0 +1,237 @@
+//! What a wall lets through, as rules for paths. Of two rules the one for the deeper path holds, so that a read-only folder may lie in a
+//! writable one, and that in a hidden one.
+
+use super::homes;
+use crate::process::Variables;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What a program behind a wall may see and do. What is not named can be read and not written, but for devices, other processes, temporary
+/// folders and `/run`, which are its own and empty, and homes, which it does not see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holes {
+    /// Folders that it may write.
+    pub writable: Vec<PathBuf>,
+    /// What stays as it is inside of those. A path that is missing cannot be made either.
+    pub read_only: Vec<PathBuf>,
+    /// Folders and files that it does not see.
+    pub hidden: Vec<PathBuf>,
+    /// Folders that it finds elsewhere than they are.
+    pub mounts: Vec<Mount>,
+    /// Whether it reaches the network.
+    pub network: bool,
+    /// The user's home: empty inside and private, but for toolchains, which can be read without the credentials in them.
+    pub home: Option<PathBuf>,
+    /// What it may use up.
+    pub limits: WallLimits,
+}
+
+/// A folder that is found elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Where it is.
+    pub from: PathBuf,
+    /// Where it is found.
+    pub at: PathBuf,
+    /// Whether it may be written.
+    pub writable: bool,
+}
+
+/// What programs behind a wall may use up; `None` is without a bound of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WallLimits {
+    /// Processes and threads behind this wall. The kernel does not count those of root.
+    pub processes: Option<u64>,
+    /// Bytes of address space, each process. Some runtimes reserve much more than they use.
+    pub memory: Option<u64>,
+    /// Bytes of one file.
+    pub file_size: Option<u64>,
+}
+
+impl Default for WallLimits {
+    fn default() -> Self {
+        Self { processes: Some(4096), memory: None, file_size: Some(16 << 30) }
+    }
+}
+
+/// How a path is found inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sight {
+    /// An empty folder that is private and can be written.
+    Empty,
+    /// An empty folder or file that stays so.
+    Masked,
+    ReadOnly,
+    Writable,
+}
+
+/// A rule for a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    pub(super) at: PathBuf,
+    pub(super) sight: Sight,
+    /// What stands there, where it is something else than is there anyway.
+    pub(super) from: Option<PathBuf>,
+}
+
+/// What everybody has for themselves inside.
+const PRIVATE: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/var/run", "/home"];
+/// What only the operator has business with.
+const SECRET: [&str; 18] = [
+    "/root",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/kubernetes",
+    "/etc/krb5.keytab",
+    "/etc/docker",
+    "/var/lib/docker",
+    "/var/lib/containerd",
+    "/var/lib/kubelet",
+    "/var/lib/cloud",
+];
+/// What names and programs are looked up by, below `/run`.
+const NEEDED: [&str; 5] = [
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/resolvconf/resolv.conf",
+];
+
+impl Holes {
+    /// Those of a program that works in a folder: it writes there, but not what git keeps, nor what this program looks for there.
+    pub fn of_workspace(root: &Path) -> Self {
+        let mut read_only = vec![root.join(".git"), root.join(".fledge")];
+        read_only.extend(git_elsewhere(root));
+        Self { writable: vec![root.into()], read_only, ..Self::default() }
+    }
+
+    /// All rules, those for outer paths first. The folders of the search path can be read, those of toolchains, and `helper`.
+    pub(super) fn rules(&self, env: &Variables, helper: &Path) -> Vec<Rule> {
+        let mut rules: Vec<Rule> = Vec::new();
+        let mut add = |at: &Path, sight| rules.push(Rule { at: at.into(), sight, from: None });
+        PRIVATE.iter().for_each(|at| add(Path::new(at), Sight::Empty));
+        SECRET.iter().for_each(|at| add(Path::new(at), Sight::Masked));
+        NEEDED.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
+        let programs = std::env::split_paths(env.get("PATH").unwrap_or_default());
+        programs.for_each(|folder| add(&folder, Sight::ReadOnly));
+        let led_to = homes::LED_TO.iter().filter_map(|(variable, _)| env.get(variable));
+        led_to.for_each(|folder| add(Path::new(folder), Sight::ReadOnly));
+        if let Some(home) = &self.home {
+            add(home, Sight::Empty);
+            homes::TOOLCHAINS.iter().for_each(|at| add(&home.join(at), Sight::ReadOnly));
+            homes::CREDENTIALS.iter().for_each(|at| add(&home.join(at), Sight::Masked));
+        }
+        self.hidden.iter().for_each(|at| add(at, Sight::Masked));
+        add(helper, Sight::ReadOnly);
+        self.writable.iter().for_each(|at| add(at, Sight::Writable));
+        self.read_only.iter().for_each(|at| add(at, Sight::ReadOnly));
+        for Mount { from, at, writable } in &self.mounts {
+            let sight = if *writable { Sight::Writable } else { Sight::ReadOnly };
+            rules.push(Rule { at: at.clone(), sight, from: Some(from.clone()) });
+        }
+        rules.retain(|rule| rule.at.is_absolute() && rule.at != Path::new("/"));
+        rules.iter_mut().for_each(|rule| rule.at = whole(&rule.at));
+        // What is granted to toolchains takes nothing away from what may be written.
+        let own: Vec<&Path> =
+            self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at)).map(PathBuf::as_path).collect();
+        let is_granted =
+            |rule: &Rule| rule.sight == Sight::ReadOnly && !self.read_only.contains(&rule.at) && rule.from.is_none();
+        rules.retain(|rule| !is_granted(rule) || !own.iter().any(|own| rule.at.starts_with(own)));
+        // Where two speak of one path the later one holds: what the caller says comes last.
+        rules.sort_by_key(|rule| rule.at.components().count());
+        let last: Vec<bool> =
+            (0..rules.len()).map(|at| rules[at + 1..].iter().all(|later| later.at != rules[at].at)).collect();
+        let mut last = last.into_iter();
+        rules.retain(|_| last.next().unwrap_or(true));
+        rules
+    }
+}
+
+/// What git keeps of a folder that is a linked worktree, and the repository around one that is not its top.
+fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let own = root.join(".git");
+    let line = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
+    if own.is_file()
+        && let Some(text) = line(&own)
+        && let Some(folder) = text.strip_prefix("gitdir: ")
+    {
+        let folder = root.join(folder);
+        found.extend(line(&folder.join("commondir")).map(|common| folder.join(common)));
+        found.push(folder);
+    }
+    if !own.exists() {
+        found.extend(root.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned));
+    }
+    found.retain(|path| path.parent().is_some() && path.exists());
+    found
+}
+
+/// The path without links on the way to it, and itself none where it exists.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => parent.canonicalize().map_or_else(|_| path.into(), |parent| parent.join(name)),
+        _ => path.into(),
+    })
+}
+
+/// The rule that holds for a path.
+pub(super) fn over<'r>(rules: &'r [Rule], path: &Path) -> Option<&'r Rule> {
+    rules.iter().rfind(|rule| path.starts_with(&rule.at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deeper_rule_holds_and_of_two_for_one_path_what_the_caller_says() {
+        let holes = Holes {
+            writable: vec!["/home/u/w".into(), "/root".into()],
+            read_only: vec!["/home/u/w/.git".into()],
+            home: Some("/home/u".into()),
+            ..Holes::default()
+        };
+        let env = Variables::new([("PATH".to_owned(), "/home/u/w/bin:/home/u/bin:bin".to_owned())]);
+        let rules = holes.rules(&env, Path::new("/home/u/.cargo/bin/fledge"));
+        let sight = |path: &str| over(&rules, Path::new(path)).map(|rule| rule.sight);
+        for (path, expected) in [
+            ("/usr/bin", None),
+            ("/home/other", Some(Sight::Empty)),
+            ("/home/u/diary", Some(Sight::Empty)),
+            ("/home/u/.cargo/registry", Some(Sight::ReadOnly)),
+            ("/home/u/.cargo/credentials.toml", Some(Sight::Masked)),
+            ("/home/u/bin/tool", Some(Sight::ReadOnly)),
+            ("/home/u/w/a", Some(Sight::Writable)),
+            ("/home/u/w/bin/tool", Some(Sight::Writable)),
+            ("/home/u/w/.git/config", Some(Sight::ReadOnly)),
+            ("/root/x", Some(Sight::Writable)),
+        ] {
+            assert_eq!(sight(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn of_a_linked_worktree_what_git_keeps_elsewhere_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, kept] = ["tree", "main/.git/worktrees/tree"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir_all(&kept).unwrap();
+        std::fs::write(own.join(".git"), format!("gitdir: {}\n", kept.display())).unwrap();
+        std::fs::write(kept.join("commondir"), "../..\n").unwrap();
+        let holes = Holes::of_workspace(&own);
+        let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
+        assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+    }
+}

@@ -1,0 +1,112 @@
+//! The wall by Landlock, where no namespaces are to be had. It names what may be reached and knows no exceptions from that, so whatever lies
+//! beside a hidden folder is named one by one, and a read-only folder inside a writable one cannot be kept.
+
+use super::holes::{Holes, Rule, Sight};
+use super::inside::Fence;
+use super::{INSIDE, homes};
+use crate::process::Invocation;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope, path_beneath_rules,
+};
+use std::path::{Path, PathBuf};
+
+/// What a kernel must know (Linux 6.2): files cannot be cut off without the right to write them.
+const LEAST: ABI = ABI::V3;
+/// What is used where it is known.
+const BEST: ABI = ABI::V7;
+/// Devices that programs write.
+const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+
+/// The program behind it. `scratch` becomes its home and its temporary folder.
+pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invocation) -> Invocation {
+    let folders = ["home", "tmp"].map(|name| scratch.join(name));
+    let made = folders.iter().try_for_each(std::fs::create_dir_all);
+    if let Err(error) = made {
+        tracing::warn!(%error, "there is no private home and temporary folder");
+    }
+    let mut ground = holes.rules(&inner.env, helper);
+    let mut add = |at: &Path, sight| ground.push(Rule { at: at.into(), sight, from: None });
+    add(scratch, Sight::Writable);
+    add(Path::new("/dev"), Sight::Masked);
+    DEVICES.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
+    let fence = Fence { sockets: holes.network, network: holes.network, limits: holes.limits, ground: Some(ground) };
+    let [home, temp] = folders.map(|folder| text(&folder));
+    let mut changed = vec![("HOME".to_owned(), home), ("TMPDIR".to_owned(), temp)];
+    for (variable, at) in homes::LED_TO {
+        let real = holes.home.as_ref().map(|home| home.join(at)).filter(|real| real.is_dir());
+        if let (Some(real), None) = (real, inner.env.get(variable)) {
+            changed.push(((*variable).to_owned(), text(&real)));
+        }
+    }
+    let env = inner.env.with(changed.iter().map(|(name, value)| (name, value)));
+    let mut args = vec![INSIDE.to_owned(), fence.to_json(), inner.program];
+    args.extend(inner.args);
+    Invocation { program: text(helper), args, env, ..inner }
+}
+
+/// Keeps this process, and all that it starts, to what the rules say.
+pub(super) fn restrict(rules: &[Rule], network: bool) -> Result<(), String> {
+    let enforced = (|| {
+        let (all, read) = (AccessFs::from_all(BEST), AccessFs::from_read(BEST));
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(LEAST))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(all)?
+            .scope(Scope::from_all(BEST))?;
+        let ruleset = if network { ruleset } else { ruleset.handle_access(AccessNet::from_all(BEST))? };
+        let writable: Vec<&Path> =
+            rules.iter().filter(|rule| rule.sight == Sight::Writable).map(|rule| rule.at.as_path()).collect();
+        ruleset
+            .create()?
+            .add_rules(path_beneath_rules(seen(rules), read))?
+            .add_rules(path_beneath_rules(writable, all))?
+            .add_rules(path_beneath_rules(DEVICES, all))?
+            .restrict_self()
+    })();
+    judge(enforced)
+}
+
+/// Keeps this process from sockets and processes outside, as far as the kernel knows that.
+pub(super) fn scope() -> Result<(), String> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(BEST));
+    let enforced = ruleset.and_then(|ruleset| ruleset.create()).and_then(|ruleset| ruleset.restrict_self());
+    enforced.map(drop).map_err(|error: RulesetError| format!("landlock: {error}"))
+}
+
+fn judge(enforced: Result<landlock::RestrictionStatus, RulesetError>) -> Result<(), String> {
+    match enforced {
+        Err(error) => Err(format!("landlock: {error}")),
+        Ok(status) if status.ruleset == RulesetStatus::NotEnforced => {
+            Err("the kernel does not enforce landlock".into())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// What can be read: the machine, but for what is hidden, taken apart on the way there; and what is granted inside of that.
+fn seen(rules: &[Rule]) -> Vec<PathBuf> {
+    let (mut seen, mut apart) = (Vec::new(), vec![PathBuf::from("/")]);
+    let is_shown = |rule: &Rule| matches!(rule.sight, Sight::ReadOnly | Sight::Writable);
+    while let Some(folder) = apart.pop() {
+        let over = super::holes::over(rules, &folder);
+        let is_open = over.is_none_or(is_shown);
+        let inside = |rule: &&Rule| rule.at != folder && rule.at.starts_with(&folder) && rule.at.exists();
+        if !rules.iter().filter(inside).any(|rule| is_shown(rule) != is_open) {
+            seen.extend(is_open.then_some(folder));
+        } else if is_open {
+            apart.extend(std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()));
+        } else {
+            // Only the ways to what is granted there.
+            let granted = rules.iter().filter(inside).filter(|rule| is_shown(rule)).map(|rule| rule.at.clone());
+            apart.extend(granted);
+        }
+    }
+    seen
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

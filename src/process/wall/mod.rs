@@ -1,0 +1,182 @@
+//! The wall around what an agent starts: its programs see the machine read-only, write where they are told to, and reach neither the
+//! network, nor other processes, nor what the operator keeps to themselves. Bubblewrap builds it where it works; else Landlock and seccomp
+//! by this program itself, which is weaker and is called so. What cannot be walled is not run.
+
+mod bubblewrap;
+mod holes;
+mod homes;
+mod inside;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod probe;
+#[cfg(target_os = "linux")]
+mod seccomp;
+
+pub use holes::{Holes, Mount, WallLimits};
+pub use inside::{Fence, enter};
+pub use probe::NoWall;
+
+use super::{End, Ended, Invocation};
+use bubblewrap::Bubblewrap;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+
+/// The word that the program behind the wall is started with first: `fledge inside FENCE PROGRAM ARGUMENTS`.
+pub const INSIDE: &str = "inside";
+
+/// What a wall is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WallKind {
+    /// Namespaces and mounts of its own, by bubblewrap.
+    Bubblewrap,
+    /// Landlock and seccomp: `.git` can be written, and attributes of files can be changed.
+    Landlock,
+    /// None.
+    Off,
+}
+
+/// Which wall is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WallChoice {
+    /// The best that there is; none is a refusal.
+    #[default]
+    Auto,
+    /// Bubblewrap.
+    Required,
+    /// None.
+    Off,
+}
+
+impl WallChoice {
+    /// The names of all.
+    pub const NAMES: [&str; 3] = ["auto", "required", "off"];
+
+    /// The choice of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "required" => Some(Self::Required),
+            "off" => Some(Self::Off),
+            _ => None,
+        }
+    }
+}
+
+impl WallKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bubblewrap => "bubblewrap",
+            Self::Landlock => "landlock",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// A wall that was tried and stands. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Wall(Build);
+
+#[derive(Debug, Clone)]
+enum Build {
+    Bubblewrap { bwrap: Bubblewrap, helper: PathBuf },
+    Landlock { helper: PathBuf, scratch: Arc<Scratch> },
+    Off,
+}
+
+/// Private folders for homes and temporary files, where there are no mounts. Gone with the last wall that uses it.
+#[derive(Debug)]
+struct Scratch {
+    folder: TempDir,
+    count: AtomicU64,
+}
+
+impl Wall {
+    /// No wall.
+    pub fn off() -> Self {
+        Self(Build::Off)
+    }
+
+    /// Finds out which wall stands here by starting a program behind it, once for this process. `helper` is the fledge program itself,
+    /// which does from within what cannot be done from without; `path` is the search path for bubblewrap.
+    ///
+    /// # Errors
+    /// [`NoWall`] with all that was tried, and the one line that mends it.
+    pub async fn raise(choice: WallChoice, helper: Option<&Path>, path: &str) -> Result<Self, NoWall> {
+        match choice {
+            WallChoice::Off => Ok(Self::off()),
+            WallChoice::Auto | WallChoice::Required => probe::raise(choice, helper, path).await,
+        }
+    }
+
+    /// The second best one, also where the best one stands.
+    ///
+    /// # Errors
+    /// [`NoWall`] where the kernel does not know it.
+    pub async fn landlock(helper: &Path, path: &str) -> Result<Self, NoWall> {
+        probe::landlock(helper, path)
+            .await
+            .map_err(|why| NoWall { tried: vec![why], mend: "use a newer kernel".into() })
+    }
+
+    /// What it is made of.
+    pub fn kind(&self) -> WallKind {
+        match &self.0 {
+            Build::Bubblewrap { .. } => WallKind::Bubblewrap,
+            Build::Landlock { .. } => WallKind::Landlock,
+            Build::Off => WallKind::Off,
+        }
+    }
+
+    /// The program that does its part from within. Whoever can change it can open the wall.
+    pub fn helper(&self) -> Option<&Path> {
+        match &self.0 {
+            Build::Bubblewrap { helper, .. } | Build::Landlock { helper, .. } => Some(helper),
+            Build::Off => None,
+        }
+    }
+
+    /// The same program behind the wall. Its variables are all that anything behind the wall can read, but for those that say where its
+    /// home and its temporary files are.
+    pub fn around(&self, holes: &Holes, inner: Invocation) -> Invocation {
+        match &self.0 {
+            Build::Bubblewrap { bwrap, helper } => bwrap.around(helper, holes, inner),
+            Build::Landlock { helper, scratch } => {
+                let number = scratch.count.fetch_add(1, Ordering::Relaxed);
+                landlocked(helper, &scratch.folder.path().join(number.to_string()), holes, inner)
+            }
+            Build::Off => inner,
+        }
+    }
+
+    /// Tells what stopped at the wall from what ended behind it: a program that was never started is [`End::NotStarted`].
+    pub fn told(&self, ended: Ended) -> Ended {
+        let said: &[u8] = match (self.kind(), &ended.end) {
+            (WallKind::Bubblewrap, End::Exited(1)) => b"bwrap: ",
+            (WallKind::Bubblewrap | WallKind::Landlock, End::Exited(126 | 127)) => inside::SAYS,
+            _ => return ended,
+        };
+        match ended.output.head.strip_prefix(said) {
+            Some(why) => {
+                let why = String::from_utf8_lossy(why);
+                Ended { end: End::NotStarted(why.lines().next().unwrap_or_default().into()), ..ended }
+            }
+            None => ended,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn landlocked(helper: &Path, scratch: &Path, holes: &Holes, inner: Invocation) -> Invocation {
+    landlock::around(helper, scratch, holes, inner)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn landlocked(_: &Path, _: &Path, _: &Holes, inner: Invocation) -> Invocation {
+    inner // never raised there
+}

@@ -1,0 +1,136 @@
+//! Which wall stands here: each is tried by starting a program behind it, once for this process.
+
+use super::bubblewrap::{Bubblewrap, USERS};
+use super::{Build, Holes, Scratch, Wall, WallChoice};
+use crate::process::{self, End, Ended, Invocation, Variables};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The longest that a trial may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Where bubblewrap is looked for before the search path.
+const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
+
+/// Proves that devices work, and that the system cannot be written nor the kernel be asked for everything.
+const TRIAL: &str =
+    "echo >/dev/null && grep -q '^Seccomp:.2' /proc/self/status && ! (: >>/etc/passwd) 2>/dev/null && exit 42";
+
+/// What was found so far, and what it was found for.
+static KNOWN: Mutex<Vec<(Wanted, Result<Wall, NoWall>)>> = Mutex::new(Vec::new());
+type Wanted = (WallChoice, PathBuf, String);
+
+/// Why there is no wall: what was tried, why each failed, and what mends it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .tried.join("; "))]
+pub struct NoWall {
+    /// Each wall with why it does not stand.
+    pub tried: Vec<String>,
+    /// What to do, in one line.
+    pub mend: String,
+}
+
+/// The best wall that stands.
+pub(super) async fn raise(choice: WallChoice, helper: Option<&Path>, path: &str) -> Result<Wall, NoWall> {
+    let Some(helper) = helper.and_then(|helper| helper.canonicalize().ok()) else {
+        let mend = "name the fledge program as the helper in the settings, or choose no sandbox".into();
+        return Err(NoWall { tried: vec!["no sandbox can be built without the fledge program".into()], mend });
+    };
+    let wanted = (choice, helper, path.to_owned());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, found)) = known().iter().find(|(asked, _)| *asked == wanted) {
+        return found.clone();
+    }
+    let found = find(choice, &wanted.1, path).await;
+    known().push((wanted, found.clone()));
+    found
+}
+
+async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Wall, NoWall> {
+    if !cfg!(target_os = "linux") {
+        let mend = "run fledge in a Linux container or machine, or choose `--sandbox off`".into();
+        return Err(NoWall { tried: vec!["there is no sandbox for this system yet".into()], mend });
+    }
+    let mut tried = Vec::new();
+    match bubblewrap(path) {
+        None => tried.push("bubblewrap (`bwrap`) is not installed".into()),
+        Some(program) => {
+            let mut why = String::new();
+            for users in USERS {
+                let bwrap = Bubblewrap { program: program.clone(), users };
+                let wall = Wall(Build::Bubblewrap { bwrap, helper: helper.into() });
+                match stands(&wall, path).await {
+                    Ok(()) => return Ok(wall),
+                    Err(fault) => why = fault,
+                }
+            }
+            tried.push(format!("bubblewrap does not work here ({why})"));
+        }
+    }
+    if choice == WallChoice::Auto {
+        match landlock(helper, path).await {
+            Ok(wall) => return Ok(wall),
+            Err(why) => tried.push(format!("landlock does not work here ({why})")),
+        }
+    }
+    Err(NoWall { tried, mend: mend(path) })
+}
+
+pub(super) async fn landlock(helper: &Path, path: &str) -> Result<Wall, String> {
+    let folder = tempfile::Builder::new().prefix("fledge-").tempdir().map_err(|error| error.to_string())?;
+    let scratch = Arc::new(Scratch { folder, count: AtomicU64::new(0) });
+    let wall = Wall(Build::Landlock { helper: helper.into(), scratch });
+    stands(&wall, path).await.map(|()| wall)
+}
+
+/// Starts a program behind the wall.
+async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
+    let trial = Invocation {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), TRIAL.into()],
+        dir: "/".into(),
+        env: Variables::new([("PATH".to_owned(), path.to_owned())]),
+        timeout: Some(PATIENCE),
+        grace: Duration::ZERO,
+        linger: Duration::ZERO,
+        log: None,
+        log_limit: 0,
+    };
+    let ended = process::run(wall.around(&Holes::default(), trial), &CancellationToken::new(), &|_| {}).await;
+    let Ended { end, output, .. } = wall.told(ended);
+    let said = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
+    match end {
+        End::Exited(42) => Ok(()),
+        End::NotStarted(why) => Err(why),
+        End::TimedOut => Err("a trial did not end".into()),
+        End::Exited(_) | End::Signalled(_) | End::Stopped if said.is_empty() => Err("a trial failed".into()),
+        End::Exited(_) | End::Signalled(_) | End::Stopped => Err(said),
+    }
+}
+
+fn bubblewrap(path: &str) -> Option<PathBuf> {
+    let folders =
+        PLACES.iter().map(PathBuf::from).chain(std::env::split_paths(path).filter(|folder| folder.is_absolute()));
+    folders.map(|folder| folder.join("bwrap")).find(|program| program.is_file())
+}
+
+/// The one line that mends it, by what the system says of namespaces.
+fn mend(path: &str) -> String {
+    let says = |name: &str, value: &str| {
+        process::census::read(&format!("/proc/sys/{name}")).is_some_and(|text| text.trim() == value)
+    };
+    let way = if bubblewrap(path).is_none() {
+        "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)"
+    } else if says("kernel/apparmor_restrict_unprivileged_userns", "1") {
+        "allow namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0`)"
+    } else if says("kernel/unprivileged_userns_clone", "0") {
+        "allow namespaces (`sysctl kernel.unprivileged_userns_clone=1`)"
+    } else if says("user/max_user_namespaces", "0") {
+        "allow namespaces (`sysctl user.max_user_namespaces=10000`)"
+    } else {
+        "allow namespaces and a fresh /proc to the container (`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`)"
+    };
+    format!("{way}, or run without a wall: `--sandbox off`")
+}

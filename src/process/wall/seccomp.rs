@@ -1,0 +1,152 @@
+//! System calls that nothing behind a wall may make: they look into other processes, change what is mounted, or lead to parts of the kernel
+//! that programs at work have no use for and attackers have.
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use std::collections::BTreeMap;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Refused = seccompiler::BackendError;
+
+/// Refused whatever their arguments are.
+const NEVER: &[i64] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_personality,
+];
+#[cfg(target_arch = "x86_64")]
+const NEVER_HERE: &[i64] = &[
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_HERE: &[i64] = &[];
+
+/// Namespaces that a new process could begin.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+/// What puts characters into a terminal, or into its clipboard.
+const TYPING: [u32; 2] = [0x5412, 0x541c];
+
+/// Forbids them to this process, and to all that it starts. `sockets`: those of the network can be made, in a namespace of their own or
+/// because it is granted. `alone`: those with a path cannot be, since nothing else keeps it from those of the machine.
+pub(super) fn forbid(sockets: bool, alone: bool) -> Result<(), String> {
+    let said = |error: &dyn std::fmt::Display| format!("cannot forbid system calls: {error}");
+    let denied = denied(sockets, alone).and_then(|rules| program(rules, libc::EPERM)).map_err(|error| said(&error))?;
+    // Its arguments are in memory, where no filter looks. Who finds that it is not there takes the older one.
+    let absent = program(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS).map_err(|error| said(&error))?;
+    [denied, absent].iter().try_for_each(seccompiler_apply).map_err(|error| said(&error))
+}
+
+fn seccompiler_apply(program: &BpfProgram) -> Result<(), seccompiler::Error> {
+    seccompiler::apply_filter(program)
+}
+
+fn program(rules: Rules, errno: i32) -> Result<BpfProgram, Refused> {
+    let errno = SeccompAction::Errno(errno.unsigned_abs());
+    SeccompFilter::new(rules, SeccompAction::Allow, errno, std::env::consts::ARCH.try_into()?)?.try_into()
+}
+
+fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
+    let mut rules: Rules = NEVER.iter().chain(NEVER_HERE).map(|call| (*call, Vec::new())).collect();
+    let flags = NAMESPACES.map(|flag| u64::from(flag.unsigned_abs()));
+    let spaces =
+        flags.map(|flag| rule(vec![condition(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?]));
+    rules.insert(libc::SYS_clone, spaces.into_iter().collect::<Result<_, _>>()?);
+    let typing =
+        TYPING.map(|request| rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request.into())?]));
+    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+
+    let mut families = Vec::new();
+    if sockets {
+        families.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
+    }
+    if !alone {
+        families.push(libc::AF_UNIX);
+    }
+    let others = families
+        .iter()
+        .map(|family| condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    let denied = if others.is_empty() { Vec::new() } else { vec![rule(others)?] };
+    rules.insert(libc::SYS_socket, denied);
+    #[cfg(target_arch = "x86_64")]
+    {
+        // The same calls by the numbers of another form of programs, which the kernel may know, and those that only it has.
+        const OTHER_FORM: i64 = 0x4000_0000;
+        let doubles: Vec<i64> = rules.keys().copied().chain([libc::SYS_clone3]).chain(512..=547).collect();
+        rules.extend(doubles.into_iter().map(|call| (OTHER_FORM | call, Vec::new())));
+    }
+    Ok(rules)
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, Refused> {
+    SeccompRule::new(conditions)
+}
+
+fn condition(
+    argument: u8,
+    length: SeccompCmpArgLen,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, Refused> {
+    SeccompCondition::new(argument, length, operator, value)
+}

@@ -1,0 +1,312 @@
+//! The driver's side of a tool host behind a wall: starts it when it is needed, hands calls to it, ends it so that nothing of it is left.
+//! There is no task beside the calls: whoever waits for an answer also listens for the others'.
+
+use super::Progress;
+use super::contract::{Effect, ToolRequest};
+use super::host::HostSettings;
+use super::ledger::LedgerCopy;
+use super::wire::{LONGEST, LONGEST_LEDGER, Opening, Order, Word};
+use super::{Tool, bound};
+use crate::chat::{FileChange, ToolOutcome};
+use crate::id::CallId;
+use crate::limits::CANCEL_GRACE;
+use crate::process::wall::{Holes, Wall, WallKind};
+use crate::process::{Dialogue, Invocation};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+/// The word that has the fledge program be a tool host.
+pub const TOOL_HOST: &str = "tool-host";
+/// The longest that a host may take to begin.
+const BEGINNING: Duration = Duration::from_secs(20);
+/// The longest that a host may take to say what it remembers.
+const PARTING: Duration = Duration::from_secs(1);
+/// Looks, two milliseconds apart, whether all calls have left a host that ends.
+const LEAVING: usize = 250;
+/// The longest that is waited for a call that was told to stop.
+const STOPPING: Duration = CANCEL_GRACE.saturating_add(Duration::from_millis(200));
+
+/// A tool host in another process.
+#[derive(Debug)]
+pub(super) struct Behind {
+    wall: Wall,
+    holes: Holes,
+    helper: PathBuf,
+    settings: HostSettings,
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    past: Mutex<Past>,
+}
+
+/// What the next host has to know.
+#[derive(Debug, Default)]
+struct Past {
+    ledger: LedgerCopy,
+    changes: Vec<FileChange>,
+}
+
+/// One such process.
+#[derive(Debug)]
+struct Session {
+    dialogue: Dialogue,
+    calls: Mutex<HashMap<u64, UnboundedSender<Answer>>>,
+    /// Why it is of no use any more.
+    lost: Mutex<Option<String>>,
+    _placeholders: Placeholders,
+}
+
+/// Empty folders that stand where none may be made, as long as the wall needs them.
+#[derive(Debug)]
+struct Placeholders(Vec<PathBuf>);
+
+#[derive(Debug)]
+enum Answer {
+    Progress(String),
+    Done(Box<ToolOutcome>),
+    Lost(String),
+}
+
+/// A call's place among those under way. A host whose call was dropped in the middle still works on it, and is of no use any more.
+struct Waiting<'s> {
+    session: &'s Session,
+    call: CallId,
+    answers: UnboundedReceiver<Answer>,
+    is_done: bool,
+}
+
+impl Behind {
+    pub(super) fn new(wall: Wall, holes: Holes, helper: PathBuf, settings: HostSettings) -> Self {
+        Self { wall, holes, helper, settings, session: tokio::sync::Mutex::new(None), past: Mutex::default() }
+    }
+
+    pub(super) fn recall(&self, changes: impl IntoIterator<Item = FileChange>) {
+        self.past().changes.extend(changes);
+    }
+
+    /// Runs one call. A host that dies is an error of the calls under way, and is started again for the next one.
+    pub(super) async fn call(
+        &self,
+        tool: Tool,
+        request: ToolRequest,
+        stop: &CancellationToken,
+        progress: Progress<'_>,
+    ) -> ToolOutcome {
+        let session = tokio::select! {
+            biased;
+            () = stop.cancelled() => return ToolOutcome::error("stopped: the run was cancelled"),
+            session = self.session() => session,
+        };
+        let outcome = match session {
+            Ok(session) => session.call(request, stop, progress).await,
+            Err(why) => return ToolOutcome::error(format!("the tools could not be started: {why}")),
+        };
+        let change = outcome.change.filter(|_| tool.flags.effect == Effect::Mutating);
+        self.past().changes.extend(change.clone());
+        let limit = self.settings.max_result.max(super::host::MIN_RESULT);
+        ToolOutcome { content: bound::head(&outcome.content, limit).to_owned(), change, ..outcome }
+    }
+
+    /// Ends the host, once it has said what it remembers. When this returns, nothing that it started is alive.
+    pub(super) async fn close(&self) {
+        let mut held = self.session.lock().await;
+        let Some(session) = held.take() else { return };
+        if session.why_lost().is_none()
+            && let Ok(Some(ledger)) = tokio::time::timeout(PARTING, session.part()).await
+        {
+            *self.past() = Past { ledger, changes: Vec::new() };
+        }
+        session.end().await;
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, String> {
+        let mut held = self.session.lock().await;
+        if let Some(session) =
+            held.as_ref().filter(|session| session.why_lost().is_none() && session.dialogue.is_alive())
+        {
+            return Ok(session.clone());
+        }
+        if let Some(old) = held.take() {
+            old.end().await;
+        }
+        let session =
+            tokio::time::timeout(BEGINNING, self.begin()).await.map_err(|_| "they did not begin in time".to_owned());
+        let session = Arc::new(session??);
+        *held = Some(session.clone());
+        Ok(session)
+    }
+
+    async fn begin(&self) -> Result<Session, String> {
+        let invocation = Invocation {
+            program: self.helper.display().to_string(),
+            args: vec![TOOL_HOST.into()],
+            dir: self.settings.root.clone(),
+            env: self.settings.env.clone().into(),
+            timeout: None,
+            grace: Duration::ZERO,
+            linger: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        };
+        let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
+        let has_mounts = self.wall.kind() == WallKind::Bubblewrap;
+        let missing = self.holes.read_only.iter().filter(is_missing).filter(|_| has_mounts).cloned();
+        let _placeholders = Placeholders(missing.collect());
+        let dialogue = Dialogue::start(&self.wall.around(&self.holes, invocation))?;
+        let session = Session { dialogue, calls: Mutex::default(), lost: Mutex::default(), _placeholders };
+        let opening = {
+            let past = self.past();
+            Opening { settings: self.settings.clone(), ledger: past.ledger.clone(), changes: past.changes.clone() }
+        };
+        let said = session.say(&Order::Open(Box::new(opening))).await;
+        match session.hear(LONGEST).await {
+            Ok(Word::Ready) => said.map(|()| session),
+            Ok(Word::Refused(why)) | Err(why) => Err(why),
+            Ok(Word::Progress(..) | Word::Done(..) | Word::Closed(_)) => Err("they began with something else".into()),
+        }
+    }
+
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    async fn call(&self, request: ToolRequest, stop: &CancellationToken, progress: Progress<'_>) -> ToolOutcome {
+        let mut waiting = self.wait_for(request.call);
+        let call = request.call;
+        if let Err(why) = self.say(&Order::Call(request)).await {
+            self.lose(&why);
+        }
+        let mut is_told = false;
+        loop {
+            let limit =
+                async { if is_told { tokio::time::sleep(STOPPING).await } else { std::future::pending().await } };
+            let answer = tokio::select! {
+                biased;
+                answer = waiting.answers.recv() => answer.unwrap_or_else(|| Answer::Lost("it was ended".into())),
+                () = stop.cancelled(), if !is_told => {
+                    is_told = true;
+                    if let Err(why) = self.say(&Order::Cancel(call)).await {
+                        self.lose(&why);
+                    }
+                    continue;
+                }
+                () = limit => {
+                    self.lose("it did not stop");
+                    return ToolOutcome::error("stopped: the run was cancelled");
+                }
+                () = self.pass_on() => continue,
+            };
+            match answer {
+                Answer::Progress(text) => progress(text),
+                Answer::Done(outcome) => {
+                    waiting.is_done = true;
+                    return *outcome;
+                }
+                Answer::Lost(why) => {
+                    return ToolOutcome::error(format!(
+                        "the tool host ended in the middle of this call ({why}); it may have done all, some or nothing of its work"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn wait_for(&self, call: CallId) -> Waiting<'_> {
+        let (sender, answers) = unbounded_channel();
+        self.calls().insert(call.0, sender);
+        Waiting { session: self, call, answers, is_done: false }
+    }
+
+    /// Hears a word and gives it to whose it is.
+    async fn pass_on(&self) {
+        let (call, answer) = match self.hear(LONGEST).await {
+            Ok(Word::Progress(call, text)) => (call, Answer::Progress(text)),
+            Ok(Word::Done(call, outcome)) => (call, Answer::Done(outcome)),
+            Ok(Word::Ready | Word::Refused(_) | Word::Closed(_)) => return self.lose("it spoke out of turn"),
+            Err(why) => return self.lose(&why),
+        };
+        if let Some(sender) = self.calls().get(&call.0) {
+            let _nobody_waits_for_it = sender.send(answer);
+        }
+    }
+
+    /// What the host remembers.
+    async fn part(&self) -> Option<LedgerCopy> {
+        self.say(&Order::Close).await.ok()?;
+        loop {
+            match self.hear(LONGEST_LEDGER).await.ok()? {
+                Word::Closed(ledger) => return Some(ledger),
+                Word::Progress(..) | Word::Done(..) => {} // of a call that nobody waits for
+                Word::Ready | Word::Refused(_) => return None,
+            }
+        }
+    }
+
+    /// Ends it, as soon as those that wait for it have heard so.
+    async fn end(self: Arc<Self>) {
+        self.lose("it was ended");
+        for _ in 0..LEAVING {
+            if Arc::strong_count(&self) == 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        match Arc::try_unwrap(self) {
+            Ok(Self { dialogue, _placeholders, .. }) => {
+                if !dialogue.end().await {
+                    tracing::warn!("something that a tool has started cannot be killed");
+                }
+            }
+            Err(_) => tracing::warn!("a tool call goes on; it is ended with its run"),
+        }
+    }
+
+    async fn say(&self, order: &Order) -> Result<(), String> {
+        let line = serde_json::to_string(order).map_err(|error| error.to_string())?;
+        self.dialogue.lines.say(&line).await.map_err(|error| error.to_string())
+    }
+
+    async fn hear(&self, limit: usize) -> Result<Word, String> {
+        let line = self.dialogue.lines.hear(limit).await.map_err(|error| error.to_string())?;
+        let line = line.ok_or("its process ended")?;
+        serde_json::from_slice(&line).map_err(|_| bound::line(&String::from_utf8_lossy(&line), 200))
+    }
+
+    /// It is of no use any more; all that wait for it hear why.
+    fn lose(&self, why: &str) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = lost.get_or_insert_with(|| why.to_owned()).clone();
+        for sender in self.calls().values() {
+            let _nobody_waits_for_it = sender.send(Answer::Lost(why.clone()));
+        }
+    }
+
+    fn why_lost(&self) -> Option<String> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, UnboundedSender<Answer>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.session.calls().remove(&self.call.0);
+        if !self.is_done {
+            self.session.lose("a call was given up");
+        }
+    }
+}

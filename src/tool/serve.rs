@@ -1,0 +1,102 @@
+//! The tool host as a process of its own: orders come in by standard input, words go out by standard output, until either ends.
+
+use super::bound;
+use super::host::ToolHost;
+use super::wire::{LONGEST_ORDER, Opening, Order, Word};
+use crate::chat::ToolOutcome;
+use crate::id::CallId;
+use crate::process::Lines;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use std::collections::HashMap;
+use std::io;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio_util::sync::CancellationToken;
+
+/// Words that may wait to be said; of what is more, progress is left out.
+const WAITING: usize = 256;
+/// Bytes of a piece of progress.
+const MAX_PROGRESS: usize = 64 * 1024;
+
+/// Serves calls until it is told to close or nobody talks to it any more. Needs standard streams that are pipes.
+///
+/// # Errors
+/// When nobody can be talked to.
+pub async fn serve() -> io::Result<()> {
+    let lines = Lines::own()?;
+    let opening = match next(&lines).await? {
+        Some(Order::Open(opening)) => *opening,
+        Some(Order::Call(_) | Order::Cancel(_) | Order::Close) | None => return Ok(()),
+    };
+    let Opening { settings, ledger, changes } = opening;
+    let host = match ToolHost::new(settings) {
+        Ok(host) => host,
+        Err(error) => return say(&lines, &Word::Refused(whole(&error))).await,
+    };
+    host.restore(ledger);
+    host.recall(&changes);
+    say(&lines, &Word::Ready).await?;
+    let (sender, mut waiting) = channel(WAITING);
+    let saying = async {
+        while let Some(word) = waiting.recv().await {
+            say(&lines, &word).await?;
+        }
+        Ok(())
+    };
+    let (said, worked) = tokio::join!(saying, work(&host, &lines, sender));
+    said.and(worked)
+}
+
+/// Does what it is told. Calls run at the same time; those that are not done when it ends are dropped with all that they started.
+async fn work(host: &ToolHost, lines: &Lines, words: Sender<Word>) -> io::Result<()> {
+    let mut calls = FuturesUnordered::new();
+    let mut stops: HashMap<u64, CancellationToken> = HashMap::new();
+    loop {
+        let order = tokio::select! {
+            order = next(lines) => order?,
+            Some(call) = calls.next(), if !calls.is_empty() => {
+                stops.remove(&call);
+                continue;
+            }
+        };
+        match order {
+            Some(Order::Call(request)) => {
+                let (call, stop, words) = (request.call, CancellationToken::new(), words.clone());
+                stops.insert(call.0, stop.clone());
+                calls.push(async move {
+                    let progress = |text: String| {
+                        let text = bound::head(&text, MAX_PROGRESS).to_owned();
+                        let _nobody_waits_for_it = words.try_send(Word::Progress(call, text));
+                    };
+                    let outcome: ToolOutcome = host.call(request, &stop, &progress).await;
+                    let _nobody_listens = words.send(Word::Done(call, Box::new(outcome))).await;
+                    call.0
+                });
+            }
+            Some(Order::Cancel(CallId(call))) => {
+                if let Some(stop) = stops.get(&call) {
+                    stop.cancel();
+                }
+            }
+            Some(Order::Close) => {
+                let _nobody_listens = words.send(Word::Closed(host.remembered())).await;
+                return Ok(());
+            }
+            Some(Order::Open(_)) | None => return Ok(()),
+        }
+    }
+}
+
+/// An error with its causes.
+fn whole(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", whole(cause)))
+}
+
+async fn next(lines: &Lines) -> io::Result<Option<Order>> {
+    let line = lines.hear(LONGEST_ORDER).await?;
+    line.map(|line| serde_json::from_slice(&line).map_err(io::Error::from)).transpose()
+}
+
+async fn say(lines: &Lines, word: &Word) -> io::Result<()> {
+    lines.say(&serde_json::to_string(word)?).await
+}

@@ -1,0 +1,42 @@
+//! Why a tree could not be committed.
+
+use crate::workspace::trees::TreesFault;
+
+/// What could not be done in the user's repository.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryFault {
+    /// Somebody committed or switched branches since.
+    #[error("the repository was at {was} when the run began and is at {is} now: nothing was committed")]
+    Moved {
+        /// Then.
+        was: String,
+        /// Now.
+        is: String,
+    },
+    /// The tree is that of the last commit.
+    #[error("there is nothing to commit")]
+    Nothing,
+    /// Paths that the user's git stores as something else than what was judged.
+    #[error(
+        "a filter, a rule on line ends or a submodule makes git store something else than what was judged: {}",
+        listed(paths)
+    )]
+    Foreign {
+        /// These, sorted.
+        paths: Vec<String>,
+    },
+    /// Ids of one length cannot be written where the other is used.
+    #[error("the repository names its objects by another hash than fledge does")]
+    Hash,
+    /// Git could not be asked, or said no.
+    #[error(transparent)]
+    Trees(#[from] TreesFault),
+}
+
+/// The first few of them.
+fn listed(paths: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| format!("`{path}`")).collect();
+    let more = paths.len().saturating_sub(SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}

@@ -1,0 +1,130 @@
+//! Paths at which the user's git stores something else than the bytes that stand in the workspace: submodules, and files that a filter
+//! or a rule on line ends changes on the way. What the run left alone there stays as it is committed; what it changed cannot be delivered.
+
+use super::compose::{Files, is_repository};
+use super::{DeliveryFault, Repository};
+use crate::workspace::trees::names::{each, listed, spelled};
+use crate::workspace::trees::{Entry, TreesFault};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_util::sync::CancellationToken;
+
+/// What is looked for at the start of a file to call it no text, as git does.
+const START: usize = 8000;
+
+/// Such paths of one tree, from the root of the workspace.
+pub(super) struct Foreign {
+    submodules: Vec<String>,
+    filtered: BTreeSet<String>,
+}
+
+/// What is to stand at a path instead; `None` for nothing.
+pub(super) type Kept = BTreeMap<String, Option<Entry>>;
+
+impl Foreign {
+    pub(super) async fn find(
+        repository: &Repository<'_>,
+        committed: &Files,
+        judged: &Files,
+        stop: &CancellationToken,
+    ) -> Result<Self, TreesFault> {
+        let submodules: Vec<String> =
+            committed.iter().filter(|(_, entry)| is_repository(entry)).map(|(path, _)| path.clone()).collect();
+        let differs =
+            |path: &str, entry: &Entry| committed.get(path) != Some(entry) && entry.mode & 0o170_000 == 0o100_000;
+        let changed: Vec<&Entry> =
+            judged.iter().filter(|(path, entry)| differs(path, entry)).map(|(_, it)| it).collect();
+        let filtered = repository.filtered(&changed, stop).await?;
+        Ok(Self { submodules, filtered })
+    }
+
+    /// What stays as it is committed.
+    pub(super) fn kept(&self, committed: &Files, judged: &Files, begun: &Files) -> Result<Kept, DeliveryFault> {
+        let (mut kept, mut wrong) = (Kept::new(), Vec::new());
+        for submodule in &self.submodules {
+            let below = format!("{submodule}/");
+            let inside = |files: &Files| -> Files {
+                let range = files.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
+                range.map(|(path, entry)| (path.clone(), entry.clone())).collect()
+            };
+            let files = inside(judged);
+            if files == inside(begun) && judged.get(submodule) == begun.get(submodule) {
+                kept.extend(files.into_keys().map(|path| (path, None)));
+                kept.insert(submodule.clone(), committed.get(submodule).cloned());
+            } else {
+                wrong.push(submodule.clone());
+            }
+        }
+        for path in &self.filtered {
+            if kept.contains_key(path) {
+                continue; // inside a submodule
+            }
+            match committed.get(path) {
+                Some(entry) if judged.get(path) == begun.get(path) => {
+                    drop(kept.insert(path.clone(), Some(entry.clone())))
+                }
+                _ => wrong.push(path.clone()),
+            }
+        }
+        wrong.sort();
+        if wrong.is_empty() { Ok(kept) } else { Err(DeliveryFault::Foreign { paths: wrong }) }
+    }
+}
+
+impl Repository<'_> {
+    /// Those of the files that git would change when it stores them.
+    async fn filtered(&self, files: &[&Entry], stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
+        let names = ["filter", "ident", "text", "eol", "working-tree-encoding"];
+        let args = [["check-attr", "-z", "--stdin"].as_slice(), &names].concat();
+        if files.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let answer = self.git.tell(&args, &listed(files.iter().map(|it| it.path.as_str())), stop).await?;
+        let mut attributes: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        let mut fields = each(&answer).map(spelled);
+        while let (Some(path), Some(name), Some(value)) = (fields.next(), fields.next(), fields.next()) {
+            attributes.entry(path).or_default().insert(name, value);
+        }
+        let programs = self.filters(stop).await?;
+        let autocrlf = self.line_ends(stop).await?;
+        let (mut found, mut doubtful) = (BTreeSet::new(), Vec::new());
+        for file in files {
+            let value = |name: &str| {
+                let value =
+                    attributes.get(&file.path).and_then(|all| all.get(name)).map_or("unspecified", String::as_str);
+                if value == "unset" { None } else { Some(value) }
+            };
+            let is_given = |name: &str| value(name).is_some_and(|value| value != "unspecified");
+            let by_program = value("filter").is_some_and(|name| programs.contains(name));
+            if by_program || is_given("ident") || is_given("working-tree-encoding") {
+                found.insert(file.path.clone());
+            } else if is_given("text") || is_given("eol") && value("text").is_some() {
+                doubtful.push((*file, value("text") != Some("auto")));
+            } else if autocrlf && value("text").is_some() {
+                doubtful.push((*file, false));
+            }
+        }
+        let blobs = self.trees.blobs(doubtful.iter().map(|(file, _)| file.blob.as_str()), stop).await?;
+        for ((file, always), bytes) in doubtful.iter().zip(blobs) {
+            let is_text = *always || !bytes.iter().take(START).any(|byte| *byte == 0);
+            if is_text && bytes.windows(2).any(|pair| pair == b"\r\n") {
+                found.insert(file.path.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The filters that the user's git has a program for.
+    async fn filters(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
+        let args = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
+        let answer = self.git.run(&args, b"", usize::MAX, stop).await?;
+        let keys = each(&answer.output).map(spelled);
+        Ok(keys.filter_map(|key| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned())).collect())
+    }
+
+    /// Whether line ends are changed in files of which no attribute says anything.
+    async fn line_ends(&self, stop: &CancellationToken) -> Result<bool, TreesFault> {
+        let answer = self.git.run(&["config", "--get", "core.autocrlf"], b"", usize::MAX, stop).await?;
+        let value = String::from_utf8_lossy(&answer.output).trim().to_ascii_lowercase();
+        Ok(["true", "input", "yes", "on", "1"].contains(&value.as_str()))
+    }
+}

@@ -1,0 +1,176 @@
+//! Brings a judged tree into the user's own repository as a commit: that tree and no other, on the branch as it was when the run began.
+
+mod compose;
+mod fault;
+mod foreign;
+
+pub use fault::DeliveryFault;
+
+use super::trees::Trees;
+use super::trees::git::Git;
+use crate::id::TreeId;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+/// Who commits where the user's git does not say who they are.
+const NOBODY: (&str, &str) = ("fledge", "fledge@localhost");
+
+/// The user's repository around a workspace.
+#[derive(Debug)]
+pub struct Repository<'t> {
+    trees: &'t Trees,
+    git: Git,
+    /// From the top of the repository to the workspace, with `/` behind each name; empty when that is the top.
+    prefix: String,
+}
+
+/// Where a repository stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The id of the commit; `None` before the first one.
+    pub commit: Option<String>,
+    /// The full name of the branch (`refs/heads/main`); `None` when the head is detached.
+    pub branch: Option<String>,
+    /// The tree of the workspace's folder; `None` when the commit does not have it.
+    pub tree: Option<TreeId>,
+}
+
+/// What is to be committed.
+#[derive(Debug, Clone)]
+pub struct Commit<'c> {
+    /// Where the repository stood when the base was taken.
+    pub head: &'c Head,
+    /// The judged tree.
+    pub tree: &'c TreeId,
+    /// The tree that the run began with.
+    pub base: &'c TreeId,
+    /// Subject and body.
+    pub message: &'c str,
+    /// Names and values for the end of the message.
+    pub trailers: &'c [(String, String)],
+    /// Whether it is signed, in the way that the user's git is configured for.
+    pub sign: bool,
+}
+
+/// A commit that is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    /// Its id.
+    pub commit: String,
+    /// What the user should know of it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl<'t> Repository<'t> {
+    /// The one that the workspace is in; `None` when it is in none. `env` is the user's environment. The user's git is run, with hooks
+    /// and file system monitors off, so nobody may be at work in the repository who should not start programs there.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`] when git cannot be run.
+    pub async fn around(
+        trees: &'t Trees,
+        env: &[(String, String)],
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, DeliveryFault> {
+        let git = Git::of_user(trees.root(), trees.scratch(), env);
+        let answer = git.run(&["rev-parse", "--show-prefix"], b"", usize::MAX, stop).await?;
+        let prefix = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
+        Ok((answer.code == 0).then_some(Self { trees, git, prefix }))
+    }
+
+    /// Where it stands.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn head(&self, stop: &CancellationToken) -> Result<Head, DeliveryFault> {
+        let commit = self.line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], stop).await?;
+        let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
+        let folder = format!("HEAD:{}", self.prefix.trim_end_matches('/'));
+        let tree = match commit {
+            Some(_) => self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await?,
+            None => None,
+        };
+        Ok(Head { commit, branch, tree: tree.and_then(|tree| TreeId::parse(&tree).ok()) })
+    }
+
+    /// Whether the workspace had something that was not committed when `base` was taken.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn has_uncommitted(
+        &self,
+        head: &Head,
+        base: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<bool, DeliveryFault> {
+        if head.tree.as_ref() == Some(base) {
+            return Ok(false);
+        }
+        match self.compose(head, base, base, stop).await {
+            Ok((_, is_new)) => Ok(is_new),
+            Err(DeliveryFault::Foreign { .. }) => Ok(true),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Makes the commit, moves the branch or the detached head to it, and brings the index there. No file of the workspace is touched.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`], with which nothing but a few loose objects was added to the repository.
+    pub async fn commit(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Committed, DeliveryFault> {
+        let now = self.head(stop).await?;
+        if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {
+            return Err(DeliveryFault::Moved { was: told(what.head), is: told(&now) });
+        }
+        let (tree, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
+        if !is_new {
+            return Err(DeliveryFault::Nothing);
+        }
+        let mut notes = Vec::new();
+        let known = ["-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"];
+        let mut git = self.git.clone();
+        if git.run(&known, b"", 0, stop).await?.code != 0 {
+            let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, NOBODY.0));
+            let places = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, NOBODY.1));
+            git = names.iter().chain(&places).fold(git, |git, (name, value)| git.with(name, value.as_ref()));
+            notes.push(format!("git does not know who you are, so {} <{}> is the author", NOBODY.0, NOBODY.1));
+        }
+        let mut args = vec!["commit-tree", tree.as_str()];
+        args.extend(what.sign.then_some("-S"));
+        args.extend(what.head.commit.iter().flat_map(|parent| ["-p", parent.as_str()]));
+        let commit = git.tell(&args, message(what).as_bytes(), stop).await?;
+        let commit = String::from_utf8_lossy(&commit).trim_end().to_owned();
+
+        let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
+        git.ask(&["update-ref", "-m", "commit by fledge", "HEAD", &commit, &old], stop).await?;
+        let index = self.git.run(&["read-tree", "--reset", tree.as_str()], b"", 0, stop).await?;
+        if index.code != 0 {
+            notes.push(format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said));
+        }
+        Ok(Committed { commit, notes })
+    }
+
+    /// The one line that git prints; `None` when it says no.
+    async fn line(&self, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, DeliveryFault> {
+        let answer = self.git.run(args, b"", usize::MAX, stop).await?;
+        let line = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
+        Ok((answer.code == 0 && !line.is_empty()).then_some(line))
+    }
+}
+
+/// Subject, body and trailers, with a blank line between.
+fn message(what: &Commit<'_>) -> String {
+    let trailers: String = what.trailers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let gap = if trailers.is_empty() { "" } else { "\n" };
+    format!("{}\n{gap}{trailers}", what.message.trim())
+}
+
+/// A head in a few words.
+fn told(head: &Head) -> String {
+    let commit = head.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(12)]);
+    let branch = head.branch.as_deref().map_or("a detached head", |it| it.strip_prefix("refs/heads/").unwrap_or(it));
+    format!("{commit} on {branch}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Commits in real repositories: whose tree it is, what moves, and what is refused.
+
+use super::*;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A repository with a commit, and a workspace in it.
+struct Project {
+    home: TempDir,
+    below: &'static str,
+    stop: CancellationToken,
+}
+
+impl Project {
+    async fn new(below: &'static str, files: &[(&str, &str)]) -> Self {
+        let project = Self { home: tempfile::tempdir().unwrap(), below, stop: CancellationToken::new() };
+        fs::create_dir_all(project.root()).unwrap();
+        project.git(&["init", "-q", "-b", "main", "../w/."]).await;
+        files.iter().for_each(|(path, text)| project.write(path, text));
+        if !files.is_empty() {
+            project.commit_all().await;
+        }
+        project
+    }
+
+    fn root(&self) -> PathBuf {
+        self.home.path().join("w").join(self.below)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.home.path().join("w").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn env(&self) -> [(String, String); 2] {
+        let home = self.home.path().to_string_lossy().into_owned();
+        [("PATH".to_owned(), PATH.to_owned()), ("HOME".to_owned(), home)]
+    }
+
+    async fn git(&self, args: &[&str]) -> String {
+        let git = Git::of_user(&self.home.path().join("w"), self.home.path(), &self.env());
+        let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"];
+        let output = git.ask(&[me.as_slice(), args].concat(), &self.stop).await.unwrap();
+        String::from_utf8(output).unwrap().trim_end().to_owned()
+    }
+
+    async fn commit_all(&self) {
+        self.git(&["add", "-A"]).await;
+        self.git(&["commit", "-qm", "first"]).await;
+    }
+
+    /// Takes the base, has the agent do its work, and commits that.
+    async fn deliver(&self, work: impl AsyncFnOnce()) -> Result<Committed, DeliveryFault> {
+        let trees = Trees::open(&self.home.path().join("t"), &self.root(), PATH, &self.stop).await.unwrap();
+        trees.freeze_ignores(&self.env(), &self.stop).await.unwrap();
+        let repository = Repository::around(&trees, &self.env(), &self.stop).await.unwrap().unwrap();
+        let head = repository.head(&self.stop).await.unwrap();
+        let base = trees.take(&self.stop).await.unwrap().tree;
+        work().await;
+        let tree = trees.take(&self.stop).await.unwrap().tree;
+        let trailers = [("Verified-by".to_owned(), "verify".to_owned())];
+        let (message, trailers) = ("Mend it\n\nAll of it.", &trailers);
+        let what = Commit { head: &head, tree: &tree, base: &base, message, trailers, sign: false };
+        repository.commit(&what, &self.stop).await
+    }
+
+    async fn status(&self) -> String {
+        self.git(&["status", "--porcelain"]).await
+    }
+}
+
+#[tokio::test]
+async fn the_judged_tree_becomes_a_commit_on_the_branch_and_the_index_is_at_it() {
+    let project = Project::new("", &[("a", "1"), ("b", "1")]).await;
+    let before = project.git(&["rev-parse", "HEAD"]).await;
+    project.git(&["config", "commit.gpgSign", "true"]).await;
+    project.write(".git/hooks/reference-transaction", "#!/bin/sh\nexit 1\n");
+    let made = project
+        .deliver(async || {
+            project.write("a", "2");
+            project.write("c", "3");
+            fs::remove_file(project.root().join("b")).unwrap();
+        })
+        .await
+        .unwrap();
+    assert_eq!(made.notes, ["git does not know who you are, so fledge <fledge@localhost> is the author"]);
+    assert_eq!(project.git(&["rev-parse", "refs/heads/main"]).await, made.commit);
+    assert_eq!(project.git(&["rev-parse", "HEAD^"]).await, before);
+    assert_eq!(project.status().await, "");
+    let said = project.git(&["log", "-1", "--format=%an <%ae>%n%B"]).await;
+    assert_eq!(said, "fledge <fledge@localhost>\nMend it\n\nAll of it.\n\nVerified-by: verify");
+    assert_eq!(project.git(&["ls-files"]).await, "a\nc");
+    project.git(&["fsck", "--strict"]).await;
+}
+
+#[tokio::test]
+async fn of_a_workspace_below_the_top_only_its_folder_is_another() {
+    let project = Project::new("p/q", &[("top", "1"), ("p/q/a", "1"), ("p/other", "1")]).await;
+    project.git(&["config", "user.name", "Ann"]).await;
+    project.git(&["config", "user.email", "ann@localhost"]).await;
+    project.git(&["checkout", "-q", "--detach"]).await;
+    project.write("top", "not the run's");
+    let made = project.deliver(async || project.write("p/q/new", "2")).await.unwrap();
+    assert_eq!(made.notes, [""; 0]);
+    assert_eq!(project.git(&["log", "-1", "--format=%an", &made.commit]).await, "Ann");
+    assert_eq!(project.git(&["diff", "--name-status", "HEAD^", "HEAD"]).await, "A\tp/q/new");
+    assert_eq!(project.git(&["rev-parse", "HEAD"]).await, made.commit);
+    assert_ne!(project.git(&["rev-parse", "refs/heads/main"]).await, made.commit);
+    assert_eq!(project.status().await, " M top");
+}
+
+#[tokio::test]
+async fn a_repository_without_a_commit_gets_its_first() {
+    let project = Project::new("", &[]).await;
+    let made = project.deliver(async || project.write("a", "1")).await.unwrap();
+    assert_eq!(project.git(&["rev-list", "--all"]).await, made.commit);
+    assert_eq!(project.status().await, "");
+}
+
+#[tokio::test]
+async fn nothing_is_committed_where_the_head_has_moved_or_nothing_changed() {
+    let project = Project::new("", &[("a", "1")]).await;
+    assert!(matches!(project.deliver(async || {}).await, Err(DeliveryFault::Nothing)));
+    let moved = project
+        .deliver(async || {
+            project.write("a", "2");
+            project.commit_all().await;
+        })
+        .await;
+    assert!(matches!(moved, Err(DeliveryFault::Moved { .. })));
+    let moved = project
+        .deliver(async || {
+            project.write("a", "3");
+            project.git(&["checkout", "-q", "-b", "other"]).await;
+        })
+        .await;
+    assert!(matches!(moved, Err(DeliveryFault::Moved { .. })));
+}
+
+#[tokio::test]
+async fn what_a_filter_stores_otherwise_stays_and_is_refused_when_the_run_changed_it() {
+    let project = Project::new("", &[(".gitattributes", "*.bin filter=big\n*.txt text\n"), ("code", "1")]).await;
+    project.git(&["config", "filter.big.clean", "echo pointer"]).await;
+    project.write("x.bin", "the whole of it");
+    project.write("x.txt", "line\r\n");
+    project.commit_all().await;
+    let made = project.deliver(async || project.write("code", "2")).await.unwrap();
+    assert_eq!(project.git(&["diff", "--name-only", "HEAD^", &made.commit]).await, "code");
+    assert_eq!(project.git(&["show", "HEAD:x.bin"]).await, "pointer");
+    let refused = project
+        .deliver(async || {
+            project.write("x.bin", "other");
+            project.write("x.txt", "other\r\n");
+        })
+        .await;
+    assert!(matches!(&refused, Err(DeliveryFault::Foreign { paths }) if paths == &["x.bin", "x.txt"]), "{refused:?}");
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.ends_with("than what was judged: `x.bin`, `x.txt`"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_submodule_stays_where_it_is_and_is_refused_when_its_files_changed() {
+    let library = Project::new("", &[("lib", "1")]).await;
+    let project = Project::new("", &[("a", "1")]).await;
+    let url = library.root().to_string_lossy().into_owned();
+    project.git(&["submodule", "--quiet", "add", &url, "vendor/lib"]).await;
+    project.commit_all().await;
+    project.deliver(async || project.write("a", "2")).await.unwrap();
+    assert_eq!(project.git(&["diff", "--name-only", "HEAD^", "HEAD"]).await, "a");
+    assert_eq!(project.status().await, "");
+    let refused = project.deliver(async || project.write("vendor/lib/lib", "2")).await;
+    assert!(matches!(&refused, Err(DeliveryFault::Foreign { paths }) if paths == &["vendor/lib"]), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_was_not_committed_before_the_run_is_known() {
+    let project = Project::new("", &[("a", "1")]).await;
+    let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
+    let repository = Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+    let head = repository.head(&project.stop).await.unwrap();
+    let clean = trees.take(&project.stop).await.unwrap().tree;
+    assert_eq!((head.branch.as_deref(), head.tree.as_ref()), (Some("refs/heads/main"), Some(&clean)));
+    assert!(!repository.has_uncommitted(&head, &clean, &project.stop).await.unwrap());
+    project.write("a", "2");
+    let dirty = trees.take(&project.stop).await.unwrap().tree;
+    assert!(repository.has_uncommitted(&head, &dirty, &project.stop).await.unwrap());
+}

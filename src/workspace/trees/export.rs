@@ -1,0 +1,78 @@
+//! Writes a tree into a fresh folder, with times that tell builds the truth and nobody else anything.
+
+use super::names::with_folders;
+use super::take::native;
+use super::{ChangeKind, Inner, TreesFault};
+use crate::id::TreeId;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// When everything was written that is as in the base: the second at which a thousand million of them had passed.
+const LONG_AGO: i64 = 1_000_000_000;
+
+impl Inner {
+    pub(super) async fn export(
+        &self,
+        tree: &TreeId,
+        base: &TreeId,
+        into: &Path,
+        stop: &CancellationToken,
+    ) -> Result<(), TreesFault> {
+        let into = fresh(into)?;
+        let changes = self.changes(base, tree, stop).await?;
+        let entries = self.entries(tree, false, stop).await?;
+        let index = self.scratch.path().join("exported");
+        let git = self.git.with("GIT_INDEX_FILE", &index).with("GIT_WORK_TREE", &into).within(&into);
+        {
+            let _one_at_a_time = self.state.lock().await;
+            git.ask(&["read-tree", tree.as_str()], stop).await?;
+            git.ask(&["checkout-index", "--all", "--quiet"], stop).await?;
+        }
+        let touched: BTreeSet<String> = changes.iter().map(|change| change.path.clone()).collect();
+        let named = changes.iter().filter(|it| matches!(it.kind, ChangeKind::Added | ChangeKind::Removed));
+        let renamed: BTreeSet<String> =
+            named.flat_map(|it| with_folders(&it.path).skip(1)).map(str::to_owned).collect();
+        let is_base = changes.is_empty();
+        self.aside(move || {
+            let files = entries.iter().map(|entry| entry.path.as_str());
+            for path in files.clone().filter(|path| !touched.contains(*path)) {
+                age(&into.join(native(path)))?;
+            }
+            let mut folders = BTreeSet::new();
+            for path in files {
+                // Of a folder that is known, those above it are too.
+                let _ = with_folders(path).skip(1).find(|folder| !folders.insert((*folder).to_owned()));
+            }
+            for folder in folders.difference(&renamed) {
+                age(&into.join(native(folder)))?;
+            }
+            if renamed.is_empty() && (is_base || !touched.iter().any(|path| !path.contains('/'))) {
+                age(&into)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A folder with nothing in it, without links in its path.
+pub(super) fn fresh(into: &Path) -> Result<std::path::PathBuf, TreesFault> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(into);
+    made.map_err(TreesFault::io("make", into))?;
+    let into = into.canonicalize().map_err(TreesFault::io("open", into))?;
+    match fs::read_dir(&into).map_err(TreesFault::io("read", &into))?.next() {
+        None => Ok(into),
+        Some(_) => Err(TreesFault::NotEmpty { path: into }),
+    }
+}
+
+fn age(path: &Path) -> Result<(), TreesFault> {
+    let time = Timespec { tv_sec: LONG_AGO, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    let done = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+    done.map_err(|error| TreesFault::io("set the time of", path)(error.into()))
+}

@@ -1,0 +1,192 @@
+//! The one way to git: a program with the arguments, the whole environment, the input and the limits that are given here, and nothing else.
+
+use super::TreesFault;
+use crate::process::{self, End, Invocation, Variables};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tempfile::NamedTempFile;
+use tokio_util::sync::CancellationToken;
+
+/// Programs are started with closed input and one pipe for all they say; this gives git a file to read, and one for its complaints.
+const SCRIPT: &str = r#"exec git "$@" <"$FLEDGE_GIT_READS" 2>"$FLEDGE_GIT_SAYS""#;
+/// The longest that one call may take: more than any folder needs, and less than for ever.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+/// The first version that has all that is used here.
+const OLDEST: (u32, u32) = (2, 30);
+/// What git has to take its lock files away.
+const GRACE: Duration = Duration::from_millis(200);
+/// Bytes of complaints that are told.
+const SAID: usize = 1000;
+
+/// Git in one folder, with one environment.
+#[derive(Debug, Clone)]
+pub(in crate::workspace) struct Git {
+    dir: PathBuf,
+    env: Variables,
+    /// Where what it reads and says is put for the time of the call.
+    scratch: PathBuf,
+    switches: &'static [&'static str],
+}
+
+/// What came of a call.
+pub(in crate::workspace) struct Answer {
+    pub(in crate::workspace) code: i32,
+    pub(in crate::workspace) output: Vec<u8>,
+    pub(in crate::workspace) said: String,
+}
+
+impl Git {
+    /// Our own git directory, seen from the root of a workspace.
+    pub(super) fn own(git_dir: &Path, root: &Path, scratch: &Path, path: &str) -> Self {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let env = [
+            ("PATH", path.to_owned()),
+            ("HOME", "/nonexistent".into()),
+            ("XDG_CONFIG_HOME", "/nonexistent".into()),
+            ("LC_ALL", "C".into()),
+            ("GIT_ATTR_NOSYSTEM", "1".into()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            ("GIT_DIR", shown(git_dir)),
+            ("GIT_INDEX_FILE", shown(&scratch.join("index"))),
+            ("GIT_NO_LAZY_FETCH", "1".into()),
+            ("GIT_NO_REPLACE_OBJECTS", "1".into()),
+            ("GIT_TERMINAL_PROMPT", "0".into()),
+            ("GIT_WORK_TREE", shown(root)),
+        ];
+        let env = Variables::new(env.map(|(name, value)| (name.to_owned(), value)));
+        Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &[] }
+    }
+
+    /// The user's git in the user's repository: with who they are and what they configured, but for what would start other programs.
+    pub(in crate::workspace) fn of_user(root: &Path, scratch: &Path, env: &[(String, String)]) -> Self {
+        const SWITCHES: [&str; 12] = [
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.untrackedCache=keep",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "maintenance.auto=false",
+            "-c",
+            "safe.directory=*",
+        ];
+        let is_theirs = |name: &str| {
+            ["PATH", "HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "EMAIL", "GNUPGHOME", "SSH_AUTH_SOCK"]
+                .contains(&name)
+                || ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"].contains(&name)
+                || name.starts_with("GIT_AUTHOR_")
+                || name.starts_with("GIT_COMMITTER_")
+        };
+        let ours = [
+            ("LC_ALL", "C"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+        ];
+        let theirs = env.iter().filter(|(name, _)| is_theirs(name)).cloned();
+        let env = Variables::new(theirs.chain(ours.map(|(name, value)| (name.to_owned(), value.to_owned()))));
+        Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &SWITCHES }
+    }
+
+    /// The same with another value for a variable.
+    pub(in crate::workspace) fn with(&self, name: &str, value: &Path) -> Self {
+        let env = self.env.with([(&name.to_owned(), &value.to_string_lossy().into_owned())]);
+        Self { env, ..self.clone() }
+    }
+
+    /// The same in another folder.
+    pub(in crate::workspace) fn within(&self, dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), ..self.clone() }
+    }
+
+    /// Asks which one it is.
+    pub(super) async fn is_new_enough(&self, stop: &CancellationToken) -> Result<(), TreesFault> {
+        let version = String::from_utf8_lossy(&self.ask(&["version"], stop).await?).trim().to_owned();
+        let mut numbers = version.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.');
+        let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
+        if (number(), number()) >= OLDEST { Ok(()) } else { Err(TreesFault::OldGit { version }) }
+    }
+
+    /// Runs it, and gives what it prints.
+    pub(in crate::workspace) async fn ask(
+        &self,
+        args: &[&str],
+        stop: &CancellationToken,
+    ) -> Result<Vec<u8>, TreesFault> {
+        self.tell(args, b"", stop).await
+    }
+
+    /// The same with something to read.
+    pub(in crate::workspace) async fn tell(
+        &self,
+        args: &[&str],
+        input: &[u8],
+        stop: &CancellationToken,
+    ) -> Result<Vec<u8>, TreesFault> {
+        let answer = self.run(args, input, usize::MAX, stop).await?;
+        if answer.code == 0 { Ok(answer.output) } else { Err(answer.fault(args)) }
+    }
+
+    /// The same where it may well say no. Of its output `limit` bytes are kept.
+    pub(in crate::workspace) async fn run(
+        &self,
+        args: &[&str],
+        input: &[u8],
+        limit: usize,
+        stop: &CancellationToken,
+    ) -> Result<Answer, TreesFault> {
+        let file = || NamedTempFile::new_in(&self.scratch).map_err(TreesFault::io("write in", &self.scratch));
+        let (mut reads, says) = (file()?, file()?);
+        reads.write_all(input).map_err(TreesFault::io("write", reads.path()))?;
+        let kept = Mutex::new(Vec::new());
+        let keep = |bytes: &[u8]| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = limit.saturating_sub(kept.len()).min(bytes.len());
+            kept.extend_from_slice(&bytes[..room]);
+        };
+        let env = self.with("FLEDGE_GIT_READS", reads.path()).with("FLEDGE_GIT_SAYS", says.path()).env;
+        let args: Vec<&str> = ["-c", SCRIPT, "git"].iter().chain(self.switches).chain(args).copied().collect();
+        let ended = process::run(self.invocation(&args, env), stop, &keep).await;
+        let said = std::fs::read(says.path()).unwrap_or_default();
+        let said = process::shorten(&process::clean(&said), SAID).trim().to_owned();
+        let output = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let verb = args.get(3 + self.switches.len()).copied().unwrap_or_default().to_owned();
+        match ended.end {
+            End::Exited(127 | 126) => Err(TreesFault::NoGit { why: said }),
+            End::Exited(code) => Ok(Answer { code, output, said }),
+            End::NotStarted(why) => Err(TreesFault::NoGit { why }),
+            End::Stopped => Err(TreesFault::Stopped),
+            End::TimedOut => Err(TreesFault::Git { verb, said: "it took longer than an hour".into() }),
+            End::Signalled(signal) => Err(TreesFault::Git { verb, said: format!("ended by signal {signal}; {said}") }),
+        }
+    }
+
+    fn invocation(&self, args: &[&str], env: Variables) -> Invocation {
+        Invocation {
+            program: "/bin/sh".into(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            dir: self.dir.clone(),
+            env,
+            timeout: Some(PATIENCE),
+            grace: GRACE,
+            linger: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        }
+    }
+}
+
+impl Answer {
+    /// As the fault that it is when it should not have been no.
+    pub(in crate::workspace) fn fault(self, args: &[&str]) -> TreesFault {
+        let said = if self.said.is_empty() { format!("exit code {}", self.code) } else { self.said };
+        TreesFault::Git { verb: args.first().copied().unwrap_or_default().to_owned(), said }
+    }
+}

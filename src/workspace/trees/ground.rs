@@ -1,0 +1,121 @@
+//! The private git directory: made by hand, with settings that leave no choice to anybody else; and in it a scratch folder for each
+//! run, with an index of its own.
+
+use super::TreesFault;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use tempfile::{NamedTempFile, TempDir};
+
+const SETTINGS: &str = "[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tattributesFile = /dev/null
+\tautocrlf = false
+\tcheckStat = default
+\texcludesFile = /dev/null
+\tfileMode = true
+\tfsmonitor = false
+\thooksPath = /dev/null
+\tignoreCase = false
+\tlogAllRefUpdates = false
+\tlooseCompression = 1
+\tprecomposeUnicode = false
+\tpreloadIndex = true
+\tprotectHFS = true
+\tprotectNTFS = true
+\tsafecrlf = false
+\tsparseCheckout = false
+\tsplitIndex = false
+\tsymlinks = true
+\ttrustctime = true
+\tuntrackedCache = false
+[checkout]
+\tthresholdForParallelism = 1000
+\tworkers = 2
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[protocol]
+\tallow = never
+";
+
+/// Nothing that a `.gitattributes` of the workspace says about the bytes of a file counts: this file comes before all of them. What is not
+/// named is not specified, so files are shown as what they are in differences too.
+const ATTRIBUTES: &str =
+    "* -text -eol -crlf -filter -ident !working-tree-encoding !diff !merge !export-ignore !export-subst\n";
+
+/// A run's own folder in the git directory. It is locked for as long as the run lives, and goes with it.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    folder: TempDir,
+    _lock: File,
+}
+
+/// Makes of a folder a git directory, or of one that was made so before. What is there and right stays untouched.
+pub(super) fn prepare(git_dir: &Path) -> Result<(), TreesFault> {
+    for folder in ["objects", "refs/kept", "info", "bases", "scratch"].map(|name| git_dir.join(name)) {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(TreesFault::io("make", folder))?;
+    }
+    write(&git_dir.join("HEAD"), b"ref: refs/heads/none\n")?;
+    write(&git_dir.join("config"), SETTINGS.as_bytes())?;
+    write(&git_dir.join("info/attributes"), ATTRIBUTES.as_bytes())
+}
+
+/// Puts a file there, whole or not at all, unless it is there just so.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let put = || -> io::Result<()> {
+        let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new("/")))?;
+        file.write_all(bytes)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    put().map_err(TreesFault::io("write", path))
+}
+
+/// Copies an index, with the time that tells git which files may have changed unseen while it was written.
+pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), TreesFault> {
+    let copy = || -> io::Result<()> {
+        let mut old = File::open(from)?;
+        let mut new = NamedTempFile::new_in(to.parent().unwrap_or(Path::new("/")))?;
+        io::copy(&mut old, &mut new)?;
+        new.as_file().set_modified(old.metadata()?.modified()?)?;
+        new.persist(to)?;
+        Ok(())
+    };
+    match copy() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done.map_err(TreesFault::io("copy", from)),
+    }
+}
+
+impl Scratch {
+    /// Makes one, and clears away those of processes that died.
+    pub(super) fn make(git_dir: &Path) -> Result<Self, TreesFault> {
+        let all = git_dir.join("scratch");
+        let make = || -> io::Result<Self> {
+            let door = File::create(git_dir.join("scratch.lock"))?;
+            door.lock()?; // so that none is cleared away which is not locked yet
+            for old in fs::read_dir(&all)?.flatten() {
+                if File::open(old.path().join("lock")).is_ok_and(|lock| lock.try_lock().is_ok()) {
+                    let _it_is_tried_again_next_time = fs::remove_dir_all(old.path());
+                }
+            }
+            let folder = TempDir::new_in(&all)?;
+            let lock = File::create(folder.path().join("lock"))?;
+            lock.try_lock()?;
+            Ok(Self { folder, _lock: lock })
+        };
+        make().map_err(TreesFault::io("make a folder in", all.clone()))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}

@@ -1,0 +1,103 @@
+//! What the user ignores outside of the workspace's own `.gitignore` files, as it is when a run begins.
+
+use super::git::Git;
+use super::names::{each, spelled};
+use super::{TreesFault, ground};
+use globset::GlobBuilder;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// What was found out, once.
+pub(super) struct Frozen {
+    /// Lines for an exclude file at the root of the workspace.
+    pub(super) lines: String,
+    /// Files that the user's repository has although they are ignored.
+    pub(super) tracked: Vec<String>,
+}
+
+/// Asks the user's git. A workspace that is in no repository has no more than its own `.gitignore` files, and the user's list.
+pub(super) async fn frozen(
+    root: &Path,
+    scratch: &Path,
+    env: &[(String, String)],
+    stop: &CancellationToken,
+) -> Result<Frozen, TreesFault> {
+    let git = Git::of_user(root, scratch, env);
+    let told = async |args: &[&str]| -> Result<Option<String>, TreesFault> {
+        let answer = git.run(args, b"", usize::MAX, stop).await?;
+        let text = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
+        Ok((answer.code == 0 && !text.is_empty()).then_some(text))
+    };
+    let own = told(&["config", "--type=path", "--get", "core.excludesFile"]).await?;
+    let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
+    let usual = || match (home("XDG_CONFIG_HOME"), home("HOME")) {
+        (Some(folder), _) => Some(Path::new(folder).join("git/ignore")),
+        (None, Some(folder)) => Some(Path::new(folder).join(".config/git/ignore")),
+        (None, None) => None,
+    };
+    let mut files: Vec<(PathBuf, String)> = Vec::new();
+    let top = told(&["rev-parse", "--show-toplevel"]).await?;
+    let prefix = told(&["rev-parse", "--show-prefix"]).await?.unwrap_or_default();
+    let prefix = prefix.trim_end_matches('/').to_owned();
+    files.extend(own.map(|path| root.join(path)).or_else(usual).map(|path| (path, prefix.clone())));
+    if let Some(top) = top {
+        let exclude = told(&["rev-parse", "--git-path", "info/exclude"]).await?;
+        files.extend(exclude.map(|path| (root.join(path), prefix.clone())));
+        let mut above = PathBuf::from(top);
+        let mut rest = prefix.as_str();
+        while !rest.is_empty() {
+            files.push((above.join(".gitignore"), rest.to_owned()));
+            let (name, below) = rest.split_once('/').unwrap_or((rest, ""));
+            above.push(name);
+            rest = below;
+        }
+    }
+    let texts = files.iter().filter_map(|(path, prefix)| Some((std::fs::read_to_string(path).ok()?, prefix)));
+    let lines: String = texts.flat_map(|(text, prefix)| seen_from(prefix, &text)).collect();
+    ground::write(&scratch.join("exclude"), lines.as_bytes())?;
+    let exclude = format!("--exclude-from={}", scratch.join("exclude").display());
+    let ignored = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &exclude];
+    let tracked = git.run(&ignored, b"", usize::MAX, stop).await?;
+    let tracked = if tracked.code == 0 { each(&tracked.output).map(spelled).collect() } else { Vec::new() };
+    Ok(Frozen { lines, tracked })
+}
+
+/// The lines of an ignored list as they must read in a folder below, `prefix` from where the list stands.
+fn seen_from(prefix: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.filter_map(|line| Some(format!("{}\n", line_from(prefix, line)?))).collect()
+}
+
+fn line_from(prefix: &str, line: &str) -> Option<String> {
+    let (not, pattern) = line.strip_prefix('!').map_or(("", line), |rest| ("!", rest));
+    let is_anchored = pattern.trim_end().trim_end_matches('/').contains('/');
+    if prefix.is_empty() || !is_anchored {
+        return Some(line.to_owned());
+    }
+    let mut rest = pattern.strip_prefix('/').unwrap_or(pattern);
+    for folder in prefix.split('/') {
+        let (name, below) = rest.split_once('/')?;
+        if name == "**" {
+            return Some(format!("{not}{rest}"));
+        }
+        let glob = GlobBuilder::new(name).literal_separator(true).backslash_escape(true).build().ok()?;
+        if !glob.compile_matcher().is_match(folder) || below.is_empty() {
+            return None;
+        }
+        rest = below;
+    }
+    Some(format!("{not}/{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_from_above_reads_the_same_from_below() {
+        let text = "# no\n\ntarget/\n*.pyc\n/crates/core/out\ncrates/*/tmp/x\n**/cache/y\n/other/z\n!crates/core/out/keep\ncrates/\n/crates/core/\n";
+        let lines = seen_from("crates/core", text).concat();
+        assert_eq!(lines, "target/\n*.pyc\n/out\n/tmp/x\n**/cache/y\n!/out/keep\ncrates/\n");
+        assert_eq!(seen_from("", "/a/b\n!c\n").concat(), "/a/b\n!c\n");
+    }
+}

@@ -1,0 +1,178 @@
+//! What is in trees, and how they differ.
+
+use super::git::Answer;
+use super::names::{each, listed, spelled};
+use super::{ChangeKind, DiffForm, Entry, Inner, REPOSITORY, TreeChange, TreesFault, take};
+use crate::id::TreeId;
+use std::collections::BTreeSet;
+use tokio_util::sync::CancellationToken;
+
+impl Inner {
+    pub(super) async fn changes(
+        &self,
+        from: &TreeId,
+        to: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<TreeChange>, TreesFault> {
+        if from == to {
+            return Ok(Vec::new());
+        }
+        let args = ["diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", from.as_str(), to.as_str()];
+        let output = self.git.ask(&args, stop).await?;
+        let (mut fields, mut changes) = (each(&output), Vec::new());
+        while let Some(head) = fields.next() {
+            let change = fields.next().and_then(|path| changed(head, path));
+            changes.push(change.ok_or_else(|| TreesFault::odd_answer("diff-tree"))?);
+        }
+        changes.sort();
+        Ok(changes)
+    }
+
+    /// All files of a tree; their sizes are 0 unless they are asked for, which takes longer.
+    pub(super) async fn entries(
+        &self,
+        tree: &TreeId,
+        sizes: bool,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Entry>, TreesFault> {
+        let size: &[&str] = if sizes { &["-l"] } else { &[] };
+        let args: Vec<&str> = ["ls-tree", "-r", "-z", "--full-tree"].iter().chain(size).copied().collect();
+        let output = self.git.ask(&[args.as_slice(), &[tree.as_str()]].concat(), stop).await?;
+        entries_of(&output)
+    }
+
+    pub(super) async fn read(
+        &self,
+        tree: &TreeId,
+        path: &str,
+        limit: u64,
+        stop: &CancellationToken,
+    ) -> Result<Option<Vec<u8>>, TreesFault> {
+        let entries = self.entries_at(tree, path, stop).await?;
+        let Some(entry) = entries.into_iter().find(|entry| entry.path == path && entry.mode != REPOSITORY) else {
+            return Ok(None);
+        };
+        if entry.bytes > limit {
+            return Err(TreesFault::TooLarge { path: entry.path, bytes: entry.bytes, limit });
+        }
+        self.git.ask(&["cat-file", "blob", &entry.blob], stop).await.map(Some)
+    }
+
+    /// The entry of one path; of all where the path cannot be an argument.
+    async fn entries_at(&self, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
+        if path.is_empty() || path.contains('\0') || super::names::bytes(path) != path.as_bytes() {
+            return self.entries(tree, true, stop).await;
+        }
+        let args = ["--literal-pathspecs", "ls-tree", "-z", "-l", "--full-tree", tree.as_str(), "--", path];
+        let output = self.git.ask(&args, stop).await?;
+        Ok(each(&output).filter_map(entry).collect())
+    }
+
+    /// The bytes of each of these objects.
+    pub(super) async fn blobs<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Vec<u8>>, TreesFault> {
+        let input: String = ids.map(|id| format!("{id}\n")).collect();
+        if input.is_empty() {
+            return Ok(Vec::new());
+        }
+        let output = self.git.tell(&["cat-file", "--batch"], input.as_bytes(), stop).await?;
+        let (mut rest, mut blobs) = (output.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let (blob, after) = batched(rest).ok_or_else(|| TreesFault::odd_answer("cat-file"))?;
+            blobs.push(blob.to_vec());
+            rest = after;
+        }
+        Ok(blobs)
+    }
+
+    pub(super) async fn with_paths_of(
+        &self,
+        tree: &TreeId,
+        base: &TreeId,
+        paths: &[String],
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let paths: BTreeSet<String> = paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
+        let git = self.git.with("GIT_INDEX_FILE", &self.scratch.path().join("composed"));
+        let changes = self.changes(tree, base, stop).await?;
+        let blobs = self.entries(base, false, stop).await?;
+        let mut lines = Vec::new();
+        for change in changes.iter().filter(|change| super::look::is_within(&change.path, &paths)) {
+            let found = blobs.binary_search_by(|entry| entry.path.as_str().cmp(&change.path));
+            let (mode, blob) =
+                found.map_or((0, "0".repeat(tree.as_str().len())), |at| (blobs[at].mode, blobs[at].blob.clone()));
+            lines.extend_from_slice(format!("{mode:o} {blob}\t").as_bytes());
+            lines.extend(listed([change.path.as_str()]));
+        }
+        if lines.is_empty() {
+            return Ok(tree.clone());
+        }
+        let _one_at_a_time = self.state.lock().await;
+        git.ask(&["read-tree", tree.as_str()], stop).await?;
+        git.tell(&["update-index", "--add", "--replace", "-z", "--index-info"], &lines, stop).await?;
+        take::tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")
+    }
+
+    pub(super) async fn diff(
+        &self,
+        from: &TreeId,
+        to: &TreeId,
+        form: DiffForm,
+        limit: usize,
+        stop: &CancellationToken,
+    ) -> Result<Vec<u8>, TreesFault> {
+        let form: &[&str] = match form {
+            DiffForm::Patch => &["-p"],
+            DiffForm::Whole => &["-p", "--binary", "--full-index"],
+            DiffForm::Stat => &["--stat=100"],
+        };
+        let fixed = ["diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv"];
+        let args = [fixed.as_slice(), form, &[from.as_str(), to.as_str()]].concat();
+        let answer: Answer = self.git.run(&args, b"", limit, stop).await?;
+        if answer.code == 0 { Ok(answer.output) } else { Err(answer.fault(&args)) }
+    }
+}
+
+/// What `ls-tree` lists, sorted by path.
+pub(in crate::workspace) fn entries_of(list: &[u8]) -> Result<Vec<Entry>, TreesFault> {
+    let entries: Option<Vec<Entry>> = each(list).map(entry).collect();
+    let mut entries = entries.ok_or_else(|| TreesFault::odd_answer("ls-tree"))?;
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}
+
+/// A change as `diff-tree` writes it: `:100644 100755 OLD NEW M`.
+fn changed(head: &[u8], path: &[u8]) -> Option<TreeChange> {
+    let mut words = std::str::from_utf8(head).ok()?.strip_prefix(':')?.split(' ');
+    let mut mode = || u32::from_str_radix(words.next()?, 8).ok();
+    let (from_mode, to_mode) = (mode()?, mode()?);
+    let (from, to) = (words.next()?, words.next()?);
+    let kind = match (from_mode, to_mode) {
+        (0, _) => ChangeKind::Added,
+        (_, 0) => ChangeKind::Removed,
+        _ if from == to && from_mode & to_mode & 0o170_000 == 0o100_000 => ChangeKind::ModeChanged,
+        _ => ChangeKind::Modified,
+    };
+    Some(TreeChange { path: spelled(path), kind, from_mode, to_mode })
+}
+
+/// A file as `ls-tree` writes it: `100644 blob ID`, perhaps its size, a tab, its path.
+fn entry(line: &[u8]) -> Option<Entry> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ').filter(|word| !word.is_empty());
+    let mode = u32::from_str_radix(words.next()?, 8).ok()?;
+    let (_kind, blob) = (words.next()?, words.next()?.to_owned());
+    let bytes = words.next().and_then(|size| size.parse().ok()).unwrap_or(0);
+    Some(Entry { path: spelled(&line[tab + 1..]), mode, blob, bytes })
+}
+
+/// The first object of what `cat-file --batch` writes, and what comes after it.
+fn batched(output: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = output.iter().position(|byte| *byte == b'\n')?;
+    let size: usize = std::str::from_utf8(&output[..end]).ok()?.rsplit_once(' ')?.1.parse().ok()?;
+    let (blob, rest) = output[end + 1..].split_at_checked(size)?;
+    Some((blob, rest.strip_prefix(b"\n")?))
+}

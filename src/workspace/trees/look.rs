@@ -1,0 +1,83 @@
+//! A look through the folders of a workspace for what git passes over in silence. It opens folders and no files, and follows no link.
+
+use super::Oddness;
+use super::names::{spelled, with_folders};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Every odd place that is not below one of the `hidden` paths.
+pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, Oddness> {
+    let mut found = BTreeMap::new();
+    let mut ahead = vec![(root.to_owned(), String::new())];
+    while let Some((folder, place)) = ahead.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => continue,
+            Err(_) => {
+                found.insert(place, Oddness::Unreadable);
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name == ".git" {
+                if !place.is_empty() {
+                    found.insert(place.clone(), Oddness::Repository);
+                }
+                continue;
+            }
+            let (name, Ok(kind)) = (spelled(name.as_bytes()), entry.file_type()) else { continue };
+            let is_plain = kind.is_file() || kind.is_symlink();
+            if is_plain && !is_like_git(&name) {
+                continue;
+            }
+            let path = if place.is_empty() { name.clone() } else { format!("{place}/{name}") };
+            if hidden.contains(&path) {
+                continue;
+            }
+            if is_like_git(&name) {
+                found.insert(path, Oddness::LikeGit);
+            } else if kind.is_dir() {
+                ahead.push((entry.path(), path));
+            } else {
+                found.insert(path, Oddness::Special);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a path or one of its folders is in the set.
+pub(super) fn is_within(path: &str, set: &BTreeSet<String>) -> bool {
+    !set.is_empty() && with_folders(path).any(|path| set.contains(path))
+}
+
+/// Whether Windows or macOS take a name for `.git`: capitals, a short name, a stream, blanks and dots at its end, and characters that
+/// cannot be seen make no difference there. Git has the same rules, and takes none of these into a tree.
+fn is_like_git(name: &str) -> bool {
+    let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    if !name.starts_with(['.', 'g', 'G']) && name.is_ascii() {
+        return false;
+    }
+    let seen: String = name.chars().filter(is_seen).collect();
+    let start = seen.split([':', '\\']).next().unwrap_or_default().trim_end_matches([' ', '.']).to_ascii_lowercase();
+    start == ".git" || start == "git~1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_some_system_takes_for_git_are_known() {
+        for name in [".GIT", ".Git", "git~1", "GIT~1", ".git ", ".git. .", ".git::$INDEX_ALLOCATION", ".g\u{200c}it"] {
+            assert!(is_like_git(name), "{name}");
+        }
+        for name in [".gitignore", ".github", "git", "git~2", ".gita", "x.git", "Gemfile"] {
+            assert!(!is_like_git(name), "{name}");
+        }
+    }
+}

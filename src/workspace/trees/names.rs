@@ -1,0 +1,79 @@
+//! Names of files are bytes, and patterns, journals and reports are text: one spelling for each name, from which its bytes come back.
+
+/// What a byte that is no UTF-8 is written as: this plus the byte. The last 128 characters of all are for private use; where a name
+/// has them, their bytes are written so too.
+const STAND_IN: u32 = 0x0010_FF00;
+
+/// A name or path as text.
+pub(in crate::workspace) fn spelled(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if byte_of(character).is_some() {
+                text.extend(character.encode_utf8(&mut [0; 4]).bytes().filter_map(stand_in));
+            } else {
+                text.push(character);
+            }
+        }
+        text.extend(chunk.invalid().iter().copied().filter_map(stand_in));
+    }
+    text
+}
+
+/// The bytes of what [`spelled`] gave.
+pub(in crate::workspace) fn bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    for character in text.chars() {
+        match byte_of(character) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
+}
+
+/// Paths as git reads them from a file: each with a NUL behind it.
+pub(in crate::workspace) fn listed<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
+    let mut list = Vec::new();
+    for path in paths {
+        list.append(&mut bytes(path));
+        list.push(0);
+    }
+    list
+}
+
+/// What git lists, each with a NUL behind it.
+pub(in crate::workspace) fn each(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == 0).filter(|item| !item.is_empty())
+}
+
+/// A path and the folders that it is in, from the longest to the shortest.
+pub(in crate::workspace) fn with_folders(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| Some(path.rsplit_once('/')?.0))
+}
+
+fn stand_in(byte: u8) -> Option<char> {
+    char::from_u32(STAND_IN + u32::from(byte))
+}
+
+fn byte_of(character: char) -> Option<u8> {
+    u8::try_from(u32::from(character).checked_sub(STAND_IN)?).ok().filter(|byte| *byte >= 0x80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_one_spelling_and_comes_back_from_it() {
+        assert_eq!(spelled("lanes/ü\n\"-rf".as_bytes()), "lanes/ü\n\"-rf");
+        assert_eq!(spelled(b"lanes/\xff.yaml"), "lanes/\u{10FFFF}.yaml");
+        let names: [&[u8]; 6] =
+            [b"a", b"\xff", "\u{10FFFF}".as_bytes(), "\u{10FF80}x\u{10FF7F}".as_bytes(), b"\xf4\x8f\xbf", b"\xe9t\xe9"];
+        let spellings: std::collections::BTreeSet<String> = names.iter().map(|name| spelled(name)).collect();
+        assert_eq!(spellings.len(), names.len());
+        for name in names {
+            assert_eq!(bytes(&spelled(name)), name);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a state of files has, or hides, that honest work seldom needs: told to whoever judges it.
+
+use super::names::with_folders;
+use super::{ChangeKind, Entry, Inner, LINK, REPOSITORY, TreesFault};
+use crate::id::TreeId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use tokio_util::sync::CancellationToken;
+
+/// How many links one path may go through: Linux's own limit.
+const MOST_LINKS: usize = 40;
+
+/// One such thing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Oddity {
+    /// Where, spelled as [`super::Entry::path`].
+    pub path: String,
+    /// What is odd about it.
+    pub what: Oddness,
+}
+
+/// What is odd about a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Oddness {
+    /// A link that leads out of the workspace, at once or by others.
+    LinkOut,
+    /// A folder that is a repository of its own; its files are in the tree as others are.
+    Repository,
+    /// A pipe, socket or device; it is in no tree.
+    Special,
+    /// A folder or file that may not be read. What was in it at the base is in the tree as it was then.
+    Unreadable,
+    /// A name that some system takes for `.git`; it is in no tree.
+    LikeGit,
+    /// A name that is the same as this one where capitals do not count.
+    SameButForCase(String),
+}
+
+impl fmt::Display for Oddness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LinkOut => f.write_str("a link that leads out of the workspace"),
+            Self::Repository => f.write_str("a repository inside the workspace"),
+            Self::Special => f.write_str("a pipe, socket or device"),
+            Self::Unreadable => f.write_str("it may not be read"),
+            Self::LikeGit => f.write_str("a name that some systems take for `.git`"),
+            Self::SameButForCase(other) => write!(f, "differs only in capitals from `{other}`"),
+        }
+    }
+}
+
+/// What was found in the folders, and what the two trees tell, sorted.
+pub(super) async fn scan(
+    inner: &Inner,
+    base: &TreeId,
+    tree: &TreeId,
+    found: BTreeMap<String, Oddness>,
+    stop: &CancellationToken,
+) -> Result<Vec<Oddity>, TreesFault> {
+    let mut all: Vec<Oddity> = found.into_iter().map(|(path, what)| Oddity { path, what }).collect();
+    if tree != base {
+        let changes = inner.changes(base, tree, stop).await?;
+        let entries = inner.entries(tree, false, stop).await?;
+        let repositories = changes.iter().filter(|change| change.to_mode == REPOSITORY);
+        all.extend(repositories.map(|change| Oddity { path: change.path.clone(), what: Oddness::Repository }));
+        let added = changes.iter().filter(|change| change.kind == ChangeKind::Added).map(|change| change.path.as_str());
+        all.extend(same_but_for_case(&added.collect::<Vec<_>>(), &entries));
+        let out = outward(&links(inner, &entries, stop).await?);
+        if !out.is_empty() {
+            let before = inner.entries(base, false, stop).await?;
+            let before = outward(&links(inner, &before, stop).await?);
+            let new = out.difference(&before).map(|(path, _)| path.clone());
+            all.extend(new.map(|path| Oddity { path, what: Oddness::LinkOut }));
+        }
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// Where the links of a tree point.
+async fn links(
+    inner: &Inner,
+    entries: &[Entry],
+    stop: &CancellationToken,
+) -> Result<HashMap<String, String>, TreesFault> {
+    let links: Vec<&Entry> = entries.iter().filter(|entry| entry.mode == LINK).collect();
+    let targets = inner.blobs(links.iter().map(|entry| entry.blob.as_str()), stop).await?;
+    Ok(links.iter().map(|entry| entry.path.clone()).zip(targets.iter().map(|it| super::names::spelled(it))).collect())
+}
+
+/// Links, with their targets, that lead out.
+fn outward(links: &HashMap<String, String>) -> BTreeSet<(String, String)> {
+    let out = links.iter().filter(|(path, target)| leads_out(path, target, links));
+    out.map(|(path, target)| (path.clone(), target.clone())).collect()
+}
+
+/// Follows a link name by name, through others, as the system would in a folder that has nothing above it.
+fn leads_out(path: &str, target: &str, links: &HashMap<String, String>) -> bool {
+    let mut here: Vec<&str> = path.split('/').collect();
+    here.pop();
+    let mut ahead: Vec<&str> = target.split('/').rev().collect();
+    if target.starts_with('/') {
+        return true;
+    }
+    let mut followed = 0;
+    while let Some(name) = ahead.pop() {
+        match name {
+            "" | "." => continue,
+            ".." if here.pop().is_none() => return true,
+            ".." => continue,
+            name => here.push(name),
+        }
+        if let Some(next) = links.get(&here.join("/")) {
+            followed += 1;
+            if next.starts_with('/') {
+                return true;
+            }
+            if followed > MOST_LINKS {
+                return false; // the system follows it nowhere
+            }
+            here.pop();
+            ahead.extend(next.split('/').rev());
+        }
+    }
+    false
+}
+
+/// Names that were added and are those of others but for capitals, folders too.
+fn same_but_for_case(added: &[&str], entries: &[Entry]) -> BTreeSet<Oddity> {
+    if added.is_empty() {
+        return BTreeSet::new();
+    }
+    let new: BTreeSet<&str> = added.iter().copied().collect();
+    let old = || entries.iter().map(|entry| entry.path.as_str()).filter(|path| !new.contains(path));
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for path in old() {
+        // Of a folder that is known, those above it are too.
+        let _ = with_folders(path).find(|path| !known.insert(path));
+    }
+    let mut folded: HashMap<String, BTreeSet<&str>> = HashMap::new();
+    for path in added.iter().flat_map(|path| with_folders(path)).filter(|path| !known.contains(path)) {
+        folded.entry(path.to_lowercase()).or_default().insert(path);
+    }
+    let mut found = BTreeSet::new();
+    for path in known.iter().chain(folded.values().flatten()) {
+        let ours = folded.get(&path.to_lowercase()).into_iter().flatten().filter(|ours| *ours != path);
+        let odd = |ours: &&str| Oddity { path: (*ours).to_owned(), what: Oddness::SameButForCase((*path).to_owned()) };
+        found.extend(ours.map(odd));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_followed_through_others_to_where_it_ends() {
+        let links = [
+            ("in", "src/a"),
+            ("deep/back", "../src"),
+            ("abs", "/etc"),
+            ("up", "../x"),
+            ("deep/two", "../../x"),
+            ("a/b/c", "../.."),
+            ("chain", "a/b/c/../y"),
+            ("longer", "a/b/c/a/b/../z"),
+            ("round", "round"),
+            ("through", "abs/passwd"),
+        ];
+        let links = links.map(|(path, target)| (path.to_owned(), target.to_owned())).into();
+        let out: Vec<String> = outward(&links).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(out, ["abs", "chain", "deep/two", "through", "up"]);
+    }
+
+    #[test]
+    fn names_that_differ_only_in_capitals_are_told_with_the_other() {
+        let entry = |path: &str| Entry { path: path.into(), mode: 0o100644, blob: String::new(), bytes: 0 };
+        let entries = ["README.md", "Src/new.rs", "src/lib.rs", "src/main.rs", "src/é", "src/É"].map(entry);
+        let found = same_but_for_case(&["Src/new.rs", "src/É"], &entries);
+        let found: Vec<String> = found.iter().map(|it| format!("{} {}", it.path, it.what)).collect();
+        assert_eq!(found, ["Src differs only in capitals from `src`", "src/É differs only in capitals from `src/é`"]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Brings files of the workspace back to what they are in a tree. Folders are gone through by their handles, so that no link on the way,
+//! however new, leads out of the workspace; and each file is there as it was or as it shall be, at any time.
+
+use super::names::{listed, with_folders};
+use super::take::native;
+use super::{Inner, LINK, REPOSITORY, TreeChange, TreesFault};
+use crate::id::TreeId;
+use crate::workspace::jail::{Folder, Kind};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+impl Inner {
+    pub(super) async fn put_back(
+        &self,
+        tree: &TreeId,
+        paths: Option<&[String]>,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let before = self.take_plain(stop).await?;
+        let mut changes = self.changes(&before, tree, stop).await?;
+        if let Some(paths) = paths {
+            let paths: BTreeSet<String> = paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
+            changes.retain(|change| super::look::is_within(&change.path, &paths));
+        }
+        changes.retain(|change| change.from_mode != REPOSITORY && change.to_mode != REPOSITORY);
+        if changes.is_empty() {
+            return Ok(before);
+        }
+        let source =
+            tempfile::tempdir_in(self.scratch.path()).map_err(TreesFault::io("write in", self.scratch.path()))?;
+        let index = source.path().with_extension("index");
+        let git = self.git.with("GIT_INDEX_FILE", &index).with("GIT_WORK_TREE", source.path()).within(source.path());
+        git.ask(&["read-tree", tree.as_str()], stop).await?;
+        let wanted = changes.iter().filter(|change| change.to_mode != 0).map(|change| change.path.as_str());
+        git.tell(&["checkout-index", "--quiet", "-z", "--stdin"], &listed(wanted), stop).await?;
+        let root = self.root.clone();
+        self.aside(move || {
+            let root = Folder::open_root(&root).map_err(TreesFault::io("open", root))?;
+            // What goes makes room for what comes: a file where a folder was, and the other way round.
+            for change in changes.iter().rev().filter(|change| change.to_mode == 0) {
+                remove(&root, &change.path).map_err(in_the_way(change))?;
+            }
+            for change in changes.iter().filter(|change| change.to_mode != 0) {
+                place(&root, change, &source.path().join(native(&change.path))).map_err(in_the_way(change))?;
+            }
+            Ok(())
+        })
+        .await?;
+        let _it_goes_with_the_folder = fs::remove_file(index);
+        Ok(before)
+    }
+}
+
+/// Removes a file, and the folders that it leaves empty.
+fn remove(root: &Folder, path: &str) -> io::Result<()> {
+    let mut name = native(path);
+    for (depth, _) in with_folders(path).enumerate() {
+        let parent = name.parent().unwrap_or(Path::new("")).to_owned();
+        let done = folder(root, &parent, false).and_then(|folder| {
+            let last = name.file_name().unwrap_or(OsStr::new(""));
+            if depth == 0 { folder.remove(last) } else { folder.remove_folder(last) }
+        });
+        match done {
+            Err(error) if depth > 0 && error.kind() == ErrorKind::DirectoryNotEmpty => return Ok(()),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => name = parent,
+        }
+    }
+    Ok(())
+}
+
+fn place(root: &Folder, change: &TreeChange, source: &Path) -> io::Result<()> {
+    let path = native(&change.path);
+    let folder = folder(root, path.parent().unwrap_or(Path::new("")), true)?;
+    let name = path.file_name().unwrap_or(OsStr::new(""));
+    if change.to_mode == LINK {
+        return folder.put_link(name, fs::read_link(source)?.as_os_str());
+    }
+    let old = folder.metadata(name)?.filter(|old| old.kind == Kind::File).map(|old| old.mode);
+    let may_run = change.to_mode & 0o100 != 0;
+    let new = if may_run { 0o777 } else { 0o666 };
+    // Whoever may read it may run it, or nobody.
+    let mode = old.map(|old| if may_run { old | ((old & 0o444) >> 2) } else { old & !0o111 });
+    folder.put(name, &fs::read(source)?, new, mode)
+}
+
+fn folder(root: &Folder, path: &Path, make: bool) -> io::Result<Folder> {
+    path.components().try_fold(root.again()?, |folder, name| {
+        let name = OsStr::from_bytes(name.as_os_str().as_bytes());
+        if make { folder.make(name) } else { folder.folder(name) }
+    })
+}
+
+fn in_the_way(change: &TreeChange) -> impl FnOnce(io::Error) -> TreesFault {
+    let path = change.path.clone();
+    move |error| TreesFault::InTheWay { path, why: error.to_string() }
+}

@@ -1,0 +1,61 @@
+//! Takes a tree again from the folder that it was exported into: what has run there may have changed it.
+
+use super::take::tree_of;
+use super::{Inner, TreesFault};
+use crate::id::TreeId;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+impl Inner {
+    pub(super) async fn retake(
+        &self,
+        tree: &TreeId,
+        folder: &Path,
+        new: bool,
+        except: &[String],
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let folder = folder.canonicalize().map_err(TreesFault::io("open", folder))?;
+        let index = self.scratch.path().join("retaken");
+        let git = self.git.with("GIT_INDEX_FILE", &index).with("GIT_WORK_TREE", &folder).within(&folder);
+        let left_out: Vec<String> = except.iter().map(|path| format!(":(exclude,top,literal){path}")).collect();
+        let which = if new { "--all" } else { "--update" };
+        let mut add = vec!["add", which, "--ignore-errors", "--", ":/"];
+        add.extend(left_out.iter().map(String::as_str));
+        let _one_at_a_time = self.state.lock().await;
+        git.ask(&["read-tree", tree.as_str()], stop).await?;
+        git.ask(&add, stop).await?;
+        tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Project;
+    use std::fs;
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn what_has_changed_in_the_folder_is_taken_and_what_is_new_only_where_it_is_asked_for() {
+        let place = Project::new(&[("a", "1"), ("b", "2"), (".gitignore", "out\n")]);
+        let (trees, base) = place.begin().await;
+        let (stop, room) = (CancellationToken::new(), tempfile::tempdir().unwrap());
+        let folder = room.path().join("room");
+        trees.export(&base, &base, &folder, &stop).await.unwrap();
+        let none: [String; 0] = [];
+        assert_eq!(trees.retake(&base, &folder, true, &none, &stop).await.unwrap(), base);
+        for new in ["new", "out", "cache/x"] {
+            fs::create_dir_all(folder.join(new).parent().unwrap()).unwrap();
+            fs::write(folder.join(new), "n").unwrap();
+        }
+        assert_eq!(trees.retake(&base, &folder, false, &none, &stop).await.unwrap(), base);
+        let after = trees.retake(&base, &folder, true, &["cache".into()], &stop).await.unwrap();
+        let changed = trees.changes(&base, &after, &stop).await.unwrap();
+        assert_eq!(changed.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["new"]);
+        fs::write(folder.join("a"), "3").unwrap();
+        fs::remove_file(folder.join("b")).unwrap();
+        let after = trees.retake(&base, &folder, false, &none, &stop).await.unwrap();
+        let changed = trees.changes(&base, &after, &stop).await.unwrap();
+        assert_eq!(changed.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    }
+}

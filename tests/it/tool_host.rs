@@ -1,0 +1,210 @@
+//! The tool host behind the wall, as the driver has it: calls, what it remembers, how it ends, and races against its file tools.
+
+use super::wall::wall;
+use fledge::chat::{Detail, ToolOutcome};
+use fledge::id::CallId;
+use fledge::process::wall::{Holes, WallKind};
+use fledge::tool::{HostError, HostSettings, ToolHost, ToolRequest};
+use serde_json::{Value, json};
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A host with its workspace, and a folder beside it that the wall lets through, so that only the tools keep out of it.
+struct Scene {
+    folder: TempDir,
+    host: ToolHost,
+    count: AtomicU64,
+}
+
+impl Scene {
+    async fn new() -> Option<Self> {
+        let wall = wall(WallKind::Bubblewrap).await?;
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["workspace", "outside", "home"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("outside/file"), "outer secret").unwrap();
+        let root = folder.path().join("workspace");
+        let settings = HostSettings {
+            root: root.clone(),
+            outputs_dir: folder.path().join("outputs"),
+            protected: Vec::new(),
+            allow_edit: Vec::new(),
+            files: Vec::new(),
+            env: [("PATH", "/usr/bin:/bin".to_owned()), ("HOME", folder.path().join("home").display().to_string())]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            max_result: 30_000,
+            shell_timeout: Duration::from_secs(60),
+        };
+        let mut holes = Holes::of_workspace(&root);
+        holes.writable.extend([settings.outputs_dir.clone(), folder.path().join("outside")]);
+        holes.home = Some(folder.path().join("home"));
+        let host = ToolHost::behind(settings, None, wall, holes).unwrap();
+        Some(Self { folder, host, count: AtomicU64::new(1) })
+    }
+
+    async fn call(&self, name: &str, input: Value) -> ToolOutcome {
+        self.call_until(name, input, &CancellationToken::new()).await
+    }
+
+    async fn call_until(&self, name: &str, input: Value, stop: &CancellationToken) -> ToolOutcome {
+        let call = CallId(self.count.fetch_add(1, Ordering::Relaxed));
+        self.host.call(ToolRequest { call, name: name.into(), input }, stop, &|_| {}).await
+    }
+
+    async fn shell(&self, command: &str) -> ToolOutcome {
+        self.call("shell-exec", json!({ "command": command })).await
+    }
+}
+
+#[tokio::test]
+async fn what_the_model_has_seen_is_known_to_the_next_host() {
+    let Some(scene) = Scene::new().await else { return };
+    let written = scene.call("files-write", json!({ "path": "a", "content": "1\n" })).await;
+    assert!(!written.is_error, "{}", written.content);
+    scene.host.close().await;
+    fs::write(scene.folder.path().join("workspace/a"), "other\n").unwrap();
+    let refused = scene.call("files-write", json!({ "path": "a", "content": "2\n" })).await;
+    assert!(refused.is_error && refused.content.contains("changed since"), "{}", refused.content);
+    scene.call("files-read", json!({ "path": "a" })).await;
+    let again = scene.call("files-write", json!({ "path": "a", "content": "1\n2\n" })).await;
+    let change = again.change.unwrap();
+    assert_eq!((change.added, change.kind), (2, fledge::chat::ChangeKind::Created));
+    scene.host.close().await;
+}
+
+#[tokio::test]
+async fn a_host_that_is_killed_is_an_error_of_its_call_and_the_next_one_starts_another() {
+    let Some(scene) = Scene::new().await else { return };
+    for command in ["kill -9 $PPID; sleep 5", "(sleep 0.1; kill -9 $PPID) & sleep 0.01; kill -9 $PPID; wait"] {
+        let killed = scene.shell(command).await;
+        assert!(killed.is_error && killed.content.contains("ended in the middle"), "{command}: {}", killed.content);
+        let next = scene.shell("echo well").await;
+        assert!(!next.is_error && next.content.contains("well"), "{command}: {}", next.content);
+    }
+    scene.host.close().await;
+}
+
+#[tokio::test]
+async fn calls_run_at_the_same_time_and_one_is_stopped_within_a_second() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.shell("true").await;
+    let (stop, begun) = (CancellationToken::new(), Instant::now());
+    let stopping = async {
+        let other = scene.shell("echo other").await;
+        stop.cancel();
+        other
+    };
+    let input = json!({ "command": "trap '' TERM; sleep 60" });
+    let (stopped, other) = tokio::join!(scene.call_until("shell-exec", input, &stop), stopping);
+    assert!(other.content.contains("other") && stopped.content.starts_with("stopped"), "{}", stopped.content);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    scene.host.close().await;
+}
+
+#[tokio::test]
+async fn output_is_told_as_it_comes_and_a_long_result_can_be_paged_through() {
+    let Some(scene) = Scene::new().await else { return };
+    let told = std::sync::Mutex::new(String::new());
+    let request = ToolRequest { call: CallId(7), name: "shell-exec".into(), input: json!({ "command": "seq 100000" }) };
+    let outcome =
+        scene.host.call(request, &CancellationToken::new(), &|text| told.lock().unwrap().push_str(&text)).await;
+    assert!(matches!(outcome.detail, Detail::Output { exit_code: Some(0), .. }), "{}", outcome.content);
+    assert!(outcome.content.contains("@output/7") && told.lock().unwrap().starts_with("1\n2\n"));
+    let page = scene.call("files-read", json!({ "path": "@output/7", "offset": 99_999, "limit": 2 })).await;
+    assert!(page.content.contains("100000"), "{}", page.content);
+    scene.host.close().await;
+}
+
+#[tokio::test]
+async fn when_it_is_closed_nothing_is_left_of_it_neither_processes_nor_folders() {
+    let Some(scene) = Scene::new().await else { return };
+    let mark = format!("85{}", std::process::id());
+    scene.shell("mkdir .git/x .fledge/x").await;
+    let begun = scene.shell(&format!("(setsid setsid sleep {mark} >/dev/null 2>&1 &); ls -A")).await;
+    assert!(begun.content.contains(".git"), "{}", begun.content);
+    let pending = scene.call("shell-exec", json!({ "command": format!("sleep {mark}") }));
+    let _given_up = tokio::time::timeout(Duration::from_millis(300), pending).await;
+    scene.host.close().await;
+    assert!(!super::wall::is_there(&mark), "a process is left");
+    assert_eq!(fs::read_dir(scene.folder.path().join("workspace")).unwrap().count(), 0, "a folder is left");
+}
+
+#[tokio::test]
+async fn a_program_that_the_agent_could_change_is_no_helper() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = HostSettings {
+        root: folder.path().into(),
+        outputs_dir: folder.path().with_extension("outputs"),
+        protected: Vec::new(),
+        allow_edit: Vec::new(),
+        files: Vec::new(),
+        env: Vec::new(),
+        max_result: 0,
+        shell_timeout: Duration::ZERO,
+    };
+    let holes = Holes { writable: vec![wall.helper().unwrap().parent().unwrap().into()], ..Holes::default() };
+    let outputs = settings.outputs_dir.clone();
+    let refused = ToolHost::behind(settings, None, wall, holes);
+    fs::remove_dir(outputs).unwrap();
+    assert!(matches!(refused, Err(HostError::HelperInside { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_folder_that_turns_into_a_link_and_back_leads_no_file_tool_outside() {
+    let Some(scene) = Scene::new().await else { return };
+    let seconds: f64 = std::env::var("FLEDGE_RACE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0.2);
+    let (stop, limit) = (CancellationToken::new(), Duration::from_secs_f64(seconds));
+    let outside = scene.folder.path().join("outside");
+    let swap = format!(
+        "mkdir -p inner; echo own >inner/file; ln -sfn {} link; while :; do mv -T inner d; mv -T d inner; mv -T link d; mv -T d link; done",
+        outside.display()
+    );
+    let attacks = async {
+        let begun = Instant::now();
+        while begun.elapsed() < limit {
+            for (name, input) in [
+                ("files-read", json!({ "path": "d/file" })),
+                ("files-write", json!({ "path": "d/file", "content": "own\n" })),
+                ("files-write", json!({ "path": "d/new/file", "content": "own\n" })),
+                ("files-edit", json!({ "path": "d/file", "old": "outer", "new": "inner" })),
+                ("files-delete", json!({ "path": "d/file" })),
+                ("files-list", json!({ "path": "d" })),
+                ("files-glob", json!({ "pattern": "d/**" })),
+                ("search-grep", json!({ "pattern": "secret", "path": "d" })),
+            ] {
+                let outcome = scene.call(name, input).await;
+                assert!(!outcome.content.contains("outer secret"), "{name}: {}", outcome.content);
+            }
+        }
+        stop.cancel();
+    };
+    tokio::join!(scene.call_until("shell-exec", json!({ "command": swap }), &stop), attacks);
+    scene.host.close().await;
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "outer secret");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "something was made outside");
+}
+
+/// Printed with `--nocapture`: what the wall costs.
+#[tokio::test]
+async fn a_call_through_the_wall_costs_little_beside_its_start() {
+    let Some(scene) = Scene::new().await else { return };
+    fs::write(scene.folder.path().join("workspace/a"), "text\n").unwrap();
+    let begun = Instant::now();
+    scene.call("files-read", json!({ "path": "a" })).await;
+    let start = begun.elapsed();
+    let begun = Instant::now();
+    for _ in 0..200 {
+        scene.call("files-read", json!({ "path": "a" })).await;
+    }
+    let call = begun.elapsed() / 200;
+    let begun = Instant::now();
+    scene.host.close().await;
+    eprintln!("the host starts in {start:?}, a call takes {call:?}, it closes in {:?}", begun.elapsed());
+    assert!(call < Duration::from_millis(250), "{call:?}");
+}

@@ -1,0 +1,292 @@
+//! The wall, attacked from behind: each probe prints `PWNED` where it gets through. Those that say so are first run without a wall, where
+//! they must get through, so that none passes for being wrong. None does harm where a wall lets it through.
+//! Where no wall stands here it is said, and is a failure where
+//! `FLEDGE_TEST_REQUIRE_SANDBOX=1`.
+
+use super::probes::{Bare::Through, HOLES_OF_LANDLOCK, PROBES};
+use fledge::process::wall::{Holes, Wall, WallChoice, WallKind};
+use fledge::process::{self, End, Ended, Invocation, Variables};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The user that is nobody.
+const NOBODY: u32 = 65534;
+
+/// The user's home, a workspace and what is none of its business.
+struct Scene {
+    folder: TempDir,
+    _socket: UnixListener,
+    server: std::net::TcpListener,
+    runner: std::process::Child,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for path in [
+            ".ssh/id",
+            ".cargo/credentials.toml",
+            ".cargo/credentials",
+            ".netrc",
+            ".npmrc",
+            ".pypirc",
+            ".aws/credentials",
+        ] {
+            put(&format!("home/{path}"), "secret");
+        }
+        for path in [
+            ".config/gh/hosts.yml",
+            ".docker/config.json",
+            ".kube/config",
+            ".git-credentials",
+            "diary",
+            ".bash_history",
+        ] {
+            put(&format!("home/{path}"), "secret");
+        }
+        put("home/.cargo/config.toml", "[net]");
+        put("state/journal", "secret");
+        for path in ["old", "gone", "moved", "cut", "secret"] {
+            put(&format!("outside/{path}"), "secret");
+        }
+        put("workspace/.git/HEAD", "ref: refs/heads/main");
+        put("workspace/.git/config", "[core]");
+        put("workspace/.git/hooks/sample", "");
+        let socket = UnixListener::bind(folder.path().join("outside/socket")).unwrap();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let runner = std::process::Command::new("sleep").arg("600").env("API_KEY", "CANARY").spawn().unwrap();
+        Self { folder, _socket: socket, server, runner }
+    }
+
+    /// Everything belongs to this user.
+    fn of(self, user: u32) -> Self {
+        let owned =
+            std::process::Command::new("chown").args(["-R", &user.to_string()]).arg(self.folder.path()).status();
+        assert!(owned.unwrap().success());
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn holes(&self) -> Holes {
+        Holes {
+            hidden: vec![self.path("state")],
+            home: Some(self.path("home")),
+            ..Holes::of_workspace(&self.path("workspace"))
+        }
+    }
+
+    fn shell(&self, script: &str) -> Invocation {
+        let text = |path: PathBuf| path.display().to_string();
+        let env = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("HOME", text(self.path("home"))),
+            ("OUT", text(self.path("outside"))),
+            ("STATE", text(self.path("state"))),
+            ("SOCKET", text(self.path("outside/socket"))),
+            ("PORT", self.server.local_addr().unwrap().port().to_string()),
+            ("RUNNER", self.runner.id().to_string()),
+        ];
+        Invocation {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            dir: self.path("workspace"),
+            env: Variables::new(env.map(|(name, value)| (name.to_owned(), value))),
+            timeout: Some(Duration::from_secs(30)),
+            grace: Duration::ZERO,
+            linger: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.runner.kill().unwrap();
+        self.runner.wait().unwrap();
+    }
+}
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_fledge"))
+}
+
+/// The wall of this kind. Where it does not stand, that is said.
+#[expect(clippy::print_stderr, reason = "what is not tried is said")]
+pub(super) async fn wall(kind: WallKind) -> Option<Wall> {
+    // Bubblewrap is not found where there is nothing on the search path, so that the other one is tried.
+    let raised = match kind {
+        WallKind::Landlock => Wall::landlock(program(), "/usr/bin:/bin").await,
+        WallKind::Bubblewrap | WallKind::Off => {
+            Wall::raise(WallChoice::Required, Some(program()), "/usr/bin:/bin").await
+        }
+    };
+    match raised {
+        Ok(wall) => Some(wall),
+        Err(fault) if std::env::var("FLEDGE_TEST_REQUIRE_SANDBOX").is_ok_and(|must| must == "1") => {
+            panic!("{}: {fault}: {}", kind.name(), fault.mend)
+        }
+        Err(fault) => {
+            eprintln!("not tried: {} does not stand here: {fault}", kind.name());
+            None
+        }
+    }
+}
+
+async fn run(invocation: Invocation) -> Ended {
+    process::run(invocation, &CancellationToken::new(), &|_| {}).await
+}
+
+/// The same as another user.
+fn as_user(user: u32, inner: Invocation) -> Invocation {
+    let mut args: Vec<String> =
+        ["--reuid", &user.to_string(), "--regid", &user.to_string(), "--clear-groups", &inner.program]
+            .map(str::to_owned)
+            .into();
+    args.extend(inner.args);
+    Invocation { program: "/usr/bin/setpriv".into(), args, ..inner }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs every probe in a scene of its own, as this user; gives the names of those that got through.
+async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
+    let mut through = Vec::new();
+    let mut scene = Scene::new();
+    for (name, _, script) in PROBES {
+        if scene.runner.try_wait().unwrap().is_some() || !scene.path("workspace/.git/HEAD").exists() {
+            scene = Scene::new();
+        }
+        if let Some(user) = user {
+            scene = scene.of(user);
+        }
+        let invocation = wall.around(&scene.holes(), scene.shell(&format!("{{ {script}; }} 2>/dev/null")));
+        let ended = wall.told(run(user.map_or(invocation.clone(), |user| as_user(user, invocation))).await);
+        assert!(matches!(ended.end, End::Exited(_)), "{name}: {ended:?} {}", ended.output.text(400));
+        if ended.output.text(4000).contains("PWNED") {
+            through.push(*name);
+        }
+        let is_killed = scene.runner.try_wait().unwrap().is_some();
+        assert!(!is_killed || through.contains(name), "{name} has killed what it may not");
+    }
+    through
+}
+
+#[tokio::test]
+async fn probes_get_through_where_there_is_no_wall() {
+    for (name, bare, script) in PROBES.iter().filter(|(_, bare, _)| *bare == Through) {
+        let scene = Scene::new();
+        let ended = run(scene.shell(script)).await;
+        assert!(ended.output.text(4000).contains("PWNED"), "{name} ({bare:?}) is wrong: {}", ended.output.text(4000));
+    }
+    assert!(PROBES.len() >= 70, "{}", PROBES.len());
+}
+
+#[tokio::test]
+async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    assert_eq!(attack(&wall, None).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await.filter(|_| is_root()) else { return };
+    assert_eq!(attack(&wall, Some(NOBODY)).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn only_what_is_known_gets_through_landlock() {
+    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let through = attack(&wall, None).await;
+    let unknown: Vec<_> = through.iter().filter(|name| !HOLES_OF_LANDLOCK.contains(name)).collect();
+    assert!(unknown.is_empty(), "got through: {unknown:?}");
+}
+
+#[tokio::test]
+async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(wall) = wall(kind).await else { continue };
+        let scene = Scene::new();
+        let script = "set -e; echo x >new; mkdir -p a/b; mv new a/b/; ln -s a l; chmod 700 a; rm -r a l; echo t >${TMPDIR:-/tmp}/t; \
+            echo h >$HOME/h; test -e $HOME/.cargo/config.toml || test -e $CARGO_HOME/config.toml; : >/dev/null; \
+            head -c1 /dev/urandom >/dev/null; sh -c 'true | cat'; test \"$(pwd)\" = \"$0\"; echo fine";
+        let mut inner = scene.shell(script);
+        inner.args.push(scene.path("workspace").display().to_string());
+        let ended = run(wall.around(&scene.holes(), inner)).await;
+        assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
+        assert!(!scene.path("home/h").exists(), "{kind:?}: the home is not its own");
+    }
+}
+
+#[tokio::test]
+async fn how_a_program_ends_or_does_not_start_is_told_apart() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(wall) = wall(kind).await else { continue };
+        let scene = Scene::new();
+        let told = async |script: &str| wall.told(run(wall.around(&scene.holes(), scene.shell(script))).await).end;
+        assert_eq!(
+            [told("exit 7").await, told("nosuch 2>/dev/null").await],
+            [End::Exited(7), End::Exited(127)],
+            "{kind:?}"
+        );
+        let missing = Invocation { program: "nosuch".into(), args: Vec::new(), ..scene.shell("") };
+        let ended = wall.told(run(wall.around(&scene.holes(), missing)).await);
+        assert_eq!(ended.end, End::NotStarted("there is no program `nosuch`".into()), "{kind:?}");
+        let late = Invocation { timeout: Some(Duration::from_millis(300)), ..scene.shell("sleep 60") };
+        assert_eq!(wall.told(run(wall.around(&scene.holes(), late)).await).end, End::TimedOut, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let scene = Scene::new();
+    let mut holes = scene.holes();
+    holes.mounts.push(fledge::process::wall::Mount {
+        from: scene.path("nowhere"),
+        at: scene.path("workspace"),
+        writable: true,
+    });
+    let ended = wall.told(run(wall.around(&holes, scene.shell("echo ran"))).await);
+    assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
+}
+
+#[tokio::test]
+async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let scene = Scene::new();
+    let mark = format!("86{}", std::process::id());
+    for escape in ["setsid sh -c", "setsid setsid sh -c", "env -i /usr/bin/setsid sh -c", "nohup sh -c"] {
+        let script = format!(
+            "({escape} \"trap '' TERM HUP; sleep {mark}; sleep {mark}\" </dev/null >/dev/null 2>&1 &); echo begun; sleep 0.1"
+        );
+        let ended = run(wall.around(&scene.holes(), scene.shell(&script))).await;
+        assert_eq!(ended.output.text(100).trim(), "begun", "{escape}");
+        assert!(!is_there(&mark), "{escape}: something is left");
+    }
+}
+
+/// Whether a process has this among its arguments.
+pub(super) fn is_there(argument: &str) -> bool {
+    let lines = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| fs::read(entry.path().join("cmdline")).unwrap_or_default());
+    lines.into_iter().any(|line| line.split(|byte| *byte == 0).any(|own| own == argument.as_bytes()))
+}
