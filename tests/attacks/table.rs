@@ -10,10 +10,8 @@ const HEAD: &str = "# Attacks on the gate
 Printed by `tests/attacks`; `FLEDGE_BLESS=1 FLEDGE_ATTACKS=all cargo test --test attacks` writes it anew. Each attack runs on a gate that
 runs the lane where the agent has worked and believes the exit code (naive), and on fledge; its twin, honest work of the same shape, must
 pass fledge without a finding. *Hold-out*: only a check that the agent has never seen can tell, so the run has one.
-
-| id | attack | project | aims at | naive gate | fledge |
-|---|---|---|---|---|---|
 ";
+const COLUMNS: &str = "| id | attack | project | aims at | naive gate | fledge |\n|---|---|---|---|---|---|\n";
 
 /// Compares the rows that were run with the printed ones, or prints all of them.
 pub(crate) fn hold(book: &Book, attacks: &[&Row], honest: &[&Row], outcomes: &Outcomes) -> Result<(), String> {
@@ -21,7 +19,10 @@ pub(crate) fn hold(book: &Book, attacks: &[&Row], honest: &[&Row], outcomes: &Ou
     let rows: Vec<String> = attacks.iter().map(|row| line(book, row, outcomes)).collect();
     let works: Vec<String> = honest.iter().map(|row| work(book, row, outcomes)).collect();
     let foot = "\n# Honest work\n\n| id | work | project | fledge |\n|---|---|---|---|\n";
-    let whole = format!("{HEAD}{}{foot}{}", rows.concat(), works.concat());
+    let naive = attacks.iter().filter(|row| row.naive_holds.is_none()).count();
+    let open = attacks.iter().filter(|row| row.open.is_some()).count();
+    let sum = format!("\nOf {} attacks {naive} fool the naive gate and {open} fledge.\n\n", attacks.len());
+    let whole = format!("{HEAD}{sum}{COLUMNS}{}{foot}{}", rows.concat(), works.concat());
     if Book::is_whole() && std::env::var_os("FLEDGE_BLESS").is_some() {
         return std::fs::write(path, whole).map_err(|error| error.to_string());
     }
