@@ -182,7 +182,9 @@ pub(super) async fn judge(
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     }
-    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
+    // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
+    let with_canary = gate.lanes.iter().filter(|lane| lane.canary.is_some() && base.ruling == Ruling::Passed);
+    for lane in with_canary {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
         if !planted::is_seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
             return Err(BaseFault::Unseen(lane.name.clone()));
@@ -290,7 +292,11 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
 pub(super) fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
     for (step, report) in outcome.steps.iter().zip(&outcome.test_reports) {
         let printed = step.log.as_deref().map(|log| counted(Path::new(log))).unwrap_or_default();
-        evidence.add(&step.lane, &step.step, Shown::new(report.as_ref(), printed));
+        evidence.add(
+            &step.lane,
+            &step.step,
+            Shown::new(report.as_ref(), printed, matches!(step.status, StepStatus::Passed | StepStatus::Flaky)),
+        );
     }
 }
 
