@@ -34,6 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         workspace: workspace.path().canonicalize()?,
         state_dir: state.path().to_owned(),
         models: vec![Arc::new(Cassette::parse(ANSWERS, "answers")?)],
+        no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         protect: Vec::new(),
         reports: Vec::new(),
@@ -43,6 +44,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        holdout: None,
+        baseline: fledge::task::Baseline::Auto,
         helper: None,
     })
     .with_cancellation(token.clone());
