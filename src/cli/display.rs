@@ -15,6 +15,9 @@ use serde_json::Value;
 /// Characters of a tool call's argument, or of its result's first line, that are shown.
 const GIST: usize = 90;
 
+/// Lines that are shown of why a gate did not pass although every step did.
+const REASONS: usize = 8;
+
 /// What is on the screen, as far as the next line depends on it.
 #[derive(Debug)]
 pub(super) struct Display {
@@ -71,13 +74,11 @@ impl Display {
             }
             AgentEvent::ToolOutput { text } => self.live.note(&self.doing, text.lines().last().unwrap_or_default()),
             AgentEvent::LaneStep(progress) => self.step(progress),
-            AgentEvent::VerifyResult { success, failed_steps, duration_ms, .. } => {
-                self.verdict(*success, failed_steps, *duration_ms);
+            AgentEvent::VerifyResult { success, failed_steps, duration_ms, feedback, .. } => {
+                self.verdict(*success, failed_steps, feedback, *duration_ms);
             }
             AgentEvent::Tamper { findings } => {
-                for finding in findings {
-                    self.warn(&format!("protected path {}: {} ({})", finding.change, finding.path, finding.rule));
-                }
+                findings.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
             }
             AgentEvent::Retry { what, tries, wait_ms, error } => {
                 self.warn(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)));
@@ -99,6 +100,7 @@ impl Display {
             | AgentEvent::TurnDiscarded { .. }
             | AgentEvent::Confirmation { .. }
             | AgentEvent::Subagent { .. }
+            | AgentEvent::Proved { .. }
             | AgentEvent::Usage(_) => {}
         }
     }
@@ -115,9 +117,28 @@ impl Display {
         if state == StateName::Idle {
             return self.clear();
         }
+        if state != StateName::Verifying {
+            self.base();
+        }
         self.attempt += u32::from(state == StateName::Executing);
         let text = self.words(state);
         self.line(&[(Tone::Strong, "● "), (Tone::Plain, &text)]);
+    }
+
+    /// What the gate said of the base, when it was asked while the run was planned.
+    fn base(&mut self) {
+        let story = std::mem::take(&mut self.story);
+        if story.is_empty() {
+            return;
+        }
+        self.clear();
+        let causes = story.causes();
+        if causes.is_empty() {
+            return self.line(&[(Tone::Good, "✓ the gate passes on the base")]);
+        }
+        story.closing(true).iter().for_each(|line| paint::line(line));
+        let names = format!(": {}", steps::named(&causes));
+        self.line(&[(Tone::Warn, "✗ the gate fails on the base"), (Tone::Plain, &names)]);
     }
 
     /// A state, with the attempt that is under way.
@@ -188,13 +209,16 @@ impl Display {
     }
 
     /// The steps that failed, with what explains them, and the verdict.
-    fn verdict(&mut self, success: bool, failed: &[String], duration_ms: u64) {
+    fn verdict(&mut self, success: bool, failed: &[String], feedback: &str, duration_ms: u64) {
         let (story, time) = (std::mem::take(&mut self.story), format!(" ({})", seconds(duration_ms)));
         self.clear();
         if success {
             return self.line(&[(Tone::Good, "✓ the gate passed"), (Tone::Faint, &time)]);
         }
         story.closing(true).iter().for_each(|line| paint::line(line));
+        if failed.is_empty() {
+            feedback.lines().take(REASONS).for_each(|line| paint::line(&steps::output(line)));
+        }
         let names = if failed.is_empty() { String::new() } else { format!(": {}", failed.join(", ")) };
         let counts = format!("; {}", story.counts(true));
         let verdict = (Tone::Bad, "✗ the gate did not pass");
@@ -233,7 +257,11 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
         Reason::Cancelled => (Tone::Warn, "✗ cancelled"),
         reason => (Tone::Bad, reason.row().word),
     };
-    let message = if result.verified || result.cancelled { String::new() } else { format!(": {}", result.message) };
+    let message = match report::proof_of(result) {
+        Some(proof) => format!(": {}", report::rests_on(proof)),
+        None if result.cancelled || result.reason == Reason::Skipped => String::new(),
+        None => format!(": {}", result.message),
+    };
     let mut lines = vec![vec![(tone, mark.to_owned()), (Tone::Plain, message.replace('\n', "\n  "))]];
     if !only_errors {
         lines.extend(report::closing(result).iter().map(fact));

@@ -14,12 +14,12 @@ pub(super) struct Failure {
 impl Failure {
     /// The input is wrong; nothing was run.
     pub(super) fn input(error: impl Into<anyhow::Error>) -> Self {
-        Self { reason: Reason::BadInput, error: error.into(), hint: None }
+        Self::because(Reason::BadInput, error)
     }
 
     /// fledge could not read or write what is its own.
     pub(super) fn own(error: impl Into<anyhow::Error>) -> Self {
-        Self { reason: Reason::IoError, error: error.into(), hint: None }
+        Self::because(Reason::IoError, error)
     }
 
     /// With the code of another reason.
@@ -31,6 +31,11 @@ impl Failure {
     pub(super) fn hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);
         self
+    }
+
+    /// It and its causes, in one line.
+    pub(super) fn message(&self) -> String {
+        format!("{:#}", self.error)
     }
 
     /// What it was, for whoever has another way.

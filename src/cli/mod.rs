@@ -1,12 +1,15 @@
 //! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
 
 mod display;
+mod doctor;
 mod drive;
 mod failure;
+mod fix;
 mod inside;
 mod lanes;
 mod live;
 mod memory;
+mod options;
 mod outlet;
 mod paint;
 mod run;
@@ -45,6 +48,8 @@ struct Arguments {
 enum Verb {
     /// Run a task: an agent works on it until the project's checks pass
     Run(run::RunArguments),
+    /// Make the project's checks pass, where they fail: an agent repairs the code
+    Fix(fix::FixArguments),
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand)]
     Lanes(lanes::LanesVerb),
@@ -52,6 +57,8 @@ enum Verb {
     Runs(runs::RunsArguments),
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
+    /// Say whether all is here that a run and its gate need, and what mends what is not
+    Doctor(doctor::DoctorArguments),
     /// Look at what the project's modules promise, or check it
     #[command(subcommand)]
     Specs(specs::SpecsVerb),
@@ -87,10 +94,12 @@ pub fn main() -> ExitCode {
     }
     start_log(arguments.verbose, environment.get("FLEDGE_LOG"));
     let done = match arguments.verb {
-        Verb::Run(arguments) => run::run(arguments, &environment),
+        Verb::Run(arguments) => run::run(&arguments, &environment),
+        Verb::Fix(arguments) => fix::run(&arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
+        Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
         Verb::ToolHost => inside::host(),

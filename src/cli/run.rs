@@ -1,9 +1,8 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
-use super::drive::{Voice, VoiceArguments, Work, drive};
+use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
-use super::memory::{memory_terms, secrets};
-use super::outlet::has_place;
+use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, print_data, print_json};
@@ -11,7 +10,6 @@ use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, re
 use crate::driver::{PlanFault, RunError, Settings, prepare, terms};
 use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
-use crate::process::wall::WallChoice;
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, GateChoice, ParamValues, Task};
@@ -30,106 +28,67 @@ use std::sync::Arc;
 pub(super) struct RunArguments {
     /// The task: a Markdown file, or `-` for standard input
     task: String,
-    /// The model: provider/name, or a name from fledge.yaml; again for a fallback
-    #[arg(long, value_name = "MODEL")]
-    model: Vec<String>,
-    /// The lane that is the gate; again for several
-    #[arg(long, value_name = "NAME", conflicts_with = "no_verify")]
-    lane: Vec<String>,
     /// Run no gate: the result is `skipped`, not verified by anything
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["lane", "expect"])]
     no_verify: bool,
-    /// Further attempts when the gate fails
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
-    max_retries: Option<u32>,
     /// A value for a parameter of the task
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
     /// A YAML file with values for parameters; --param wins
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
-    /// Write the report to this file too
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// A folder with lanes that only the gate knows, outside of the workspace
-    #[arg(long, value_name = "DIR")]
-    holdout: Option<PathBuf>,
     #[command(flatten)]
-    voice: VoiceArguments,
-    /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
-    #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
-    sandbox: Option<WallChoice>,
-    /// Whether the agent reaches the network: deny or allow
-    #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
-    network: Option<String>,
-    /// Recall nothing of earlier runs, and leave nothing for later ones
-    #[arg(long)]
-    no_memory: bool,
-    /// Show what would be sent and run, and call nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Go on with the newest interrupted run of this task, or of --run-key; start one if there is none
-    #[arg(long)]
-    resume_or_start: bool,
-    /// A name for the run, by which it is found again; a run that ended unverified gives it up to the next
-    #[arg(long, value_name = "KEY", value_parser = run_key)]
-    run_key: Option<String>,
-    /// The folder that the agent works in
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
-    workspace: PathBuf,
-}
-
-/// Which wall is wanted.
-fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
-    WallChoice::parse(name).ok_or("it is one of auto, required, off")
-}
-
-/// A name that is no other one's by its form.
-fn run_key(key: &str) -> Result<String, &'static str> {
-    match key {
-        "" => Err("it is empty"),
-        "last" | "last-failed" => Err("this name means the newest run: use another one"),
-        key if key.contains('#') => Err("`#` stands before the number of a later run of a key: leave it out"),
-        key => Ok(key.to_owned()),
-    }
+    options: RunOptions,
 }
 
 /// Runs the verb; gives the exit code.
 ///
 /// # Errors
 /// Whatever was wrong before the run began.
-pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<u8, Failure> {
-    let workspace = arguments.workspace.canonicalize();
-    let workspace = workspace
-        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
-        .map_err(Failure::input)?;
-    // A report that could not be written should be known before the work, not after it.
-    arguments.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
+pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
+    begin(&arguments.options, || read_task(arguments), environment)
+}
+
+/// Has an agent work on a task; gives the exit code.
+///
+/// # Errors
+/// Whatever was wrong before the run began.
+pub(super) fn begin(
+    options: &RunOptions,
+    task: impl FnOnce() -> Result<Task, Failure>,
+    environment: &Environment,
+) -> Result<u8, Failure> {
+    let workspace = options.workspace()?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
-    let task = read_task(&arguments)?;
+    let task = task().and_then(|task| options.say(task))?;
     let state_dir = environment.state_dir().map_err(Failure::input)?;
-    if arguments.dry_run {
-        return dry_run(&arguments, &task, settings(&arguments, environment, &set, workspace, state_dir, Vec::new()));
-    }
-    let connected = |task: &Task| {
-        let models = connect_models(&task.models, &set, environment, task_folder(&arguments.task))?;
-        Ok(settings(&arguments, environment, &set, workspace.clone(), state_dir.clone(), models))
-    };
     let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
-    start_or_resume(&arguments, environment, task, connected, place)
+    if options.dry_run {
+        return dry_run(options, &task, options.settings(environment, &place));
+    }
+    let settings = |task: &Task| {
+        let connected = connect_models(&task.models, &set, environment, task_folder(&task.source));
+        let settings = options.settings(environment, &place);
+        match connected {
+            Ok(models) => Ok(Settings { models, ..settings }),
+            Err(failure) if task.is_fix => Ok(Settings { no_models: Some(failure.message()), ..settings }),
+            Err(failure) => Err(failure),
+        }
+    };
+    start_or_resume(options, environment, task, settings, place)
 }
 
 /// Resumes the run that these arguments mean, or starts one.
 fn start_or_resume(
-    arguments: &RunArguments,
+    options: &RunOptions,
     environment: &Environment,
     task: Task,
     settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
     place: Place<'_>,
 ) -> Result<u8, Failure> {
-    let voice = Voice::new(arguments.voice, place.set, environment);
-    let mut key = arguments.run_key.clone();
-    if arguments.resume_or_start || key.is_some() {
+    let voice = Voice::new(options.voice, place.set, environment);
+    let mut key = options.run_key.clone();
+    if options.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
         // A result counts for what was asked then: the same text under another gate is another task.
@@ -145,7 +104,7 @@ fn start_or_resume(
         };
         if let Some(row) = found.newest.filter(must_count) {
             let run = &row.head.id;
-            if !arguments.resume_or_start {
+            if !options.resume_or_start {
                 let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
                 return Err(Failure::input(error).hint("go on with that run by --resume-or-start, or use another key"));
             }
@@ -154,7 +113,7 @@ fn start_or_resume(
                 let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
                 return Err(Failure::input(error).hint(hint));
             }
-            let resumed = resume(Work::ResumeOrEnd, run, &reports(arguments), environment, &place, voice);
+            let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice);
             let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else { return resumed };
             paint::line(&[
                 (Tone::Warn, "! "),
@@ -180,16 +139,9 @@ fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {
     let text = read_source(&arguments.task)?;
     let values = values(arguments)?;
     let mut task = task::parse(&text, &arguments.task, &values).map_err(Failure::input)?;
-    if !arguments.model.is_empty() {
-        task.models.clone_from(&arguments.model);
-    }
-    if !arguments.lane.is_empty() {
-        task.gate = GateChoice::Lanes(arguments.lane.clone());
-    }
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
     }
-    task.max_retries = arguments.max_retries.unwrap_or(task.max_retries);
     Ok(task)
 }
 
@@ -267,40 +219,8 @@ fn connect(choice: ModelChoice, folder: &Path) -> Result<Arc<dyn Provider>, Fail
     provider::connect(endpoint).map_err(Failure::input)
 }
 
-fn settings(
-    arguments: &RunArguments,
-    environment: &Environment,
-    set: &config::Settings,
-    workspace: PathBuf,
-    state_dir: PathBuf,
-    models: Vec<Arc<dyn Provider>>,
-) -> Settings {
-    Settings {
-        workspace,
-        state_dir,
-        models,
-        env: environment.child_env().into_iter().collect(),
-        protect: set.protect.clone(),
-        reports: reports(arguments),
-        jobs: std::thread::available_parallelism().map_or(1, usize::from),
-        earlier: None,
-        memory: (!arguments.no_memory).then(|| memory_terms(set)),
-        secrets: secrets(environment, set),
-        holdout: arguments.holdout.clone(),
-        baseline: set.baseline.unwrap_or_default(),
-        wall: arguments.sandbox.unwrap_or(set.sandbox),
-        network: arguments.network.as_ref().map_or(set.network, |word| word == "allow"),
-        helper: environment.program().map(Path::to_owned),
-    }
-}
-
-/// Where the report is written too, as whole paths: the run may be taken up again from another folder.
-fn reports(arguments: &RunArguments) -> Vec<PathBuf> {
-    arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
-}
-
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
-fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<u8, Failure> {
+fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, Failure> {
     let briefing = prepare(task, &settings, &TreeId::empty(), &[])
         .map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
     let defaults = Limits::default();
@@ -323,7 +243,7 @@ fn dry_run(arguments: &RunArguments, task: &Task, settings: Settings) -> Result<
         },
         "warnings": briefing.plan.notes,
     });
-    if arguments.voice.json {
+    if options.voice.json {
         print_json(&plan.to_string()).map_err(no_output)?;
     } else {
         print_data(paint::harmless(&super::display::plan(task, &briefing, &plan["limits"])).trim_end())

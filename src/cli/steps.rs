@@ -88,6 +88,11 @@ impl Story {
         format!("{}; {because}", counts.without_cancelled().words())
     }
 
+    /// Whether nothing has ended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ended.is_empty()
+    }
+
     /// Whether nothing has ended but what failed by itself.
     pub(super) fn is_all_causes(&self) -> bool {
         self.ended.iter().all(|report| report.status.is_failure())

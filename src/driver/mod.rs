@@ -71,6 +71,8 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// The models, in order of preference.
     pub models: Vec<Arc<dyn Provider>>,
+    /// Why there are none, to be said where one is needed: a gate that passes already needs none.
+    pub no_models: Option<String>,
     /// The whole environment of tools and lane steps.
     pub env: Vec<(String, String)>,
     /// Protected paths beyond the built-in ones and the task's, as globs.
@@ -212,6 +214,7 @@ impl Agent {
             is_fix: task.is_fix,
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
+            stuck_after: task.stuck_after,
             models: self.settings.models.iter().map(|model| model.name()).collect(),
             limits,
             seed,

@@ -116,6 +116,10 @@ impl Planner {
         if self.task.gate != GateChoice::Skip {
             self.ask_base(&gate, &ground, &mut plan).await?;
         }
+        let needs_model = !(self.task.is_fix && plan.base_passes == Some(true));
+        if let Some(why) = self.settings.no_models.as_ref().filter(|_| needs_model) {
+            return Err(PlanFault { reason: Reason::BadInput, message: why.clone() });
+        }
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
         let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });
         Ok(plan)

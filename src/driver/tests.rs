@@ -32,6 +32,7 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         workspace,
         state_dir: home.join(state),
         models: vec![cassette],
+        no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         holdout: None,
         baseline: Baseline::Auto,

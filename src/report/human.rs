@@ -1,5 +1,6 @@
 //! The closing summary of a run, as lines for people. Pure.
 
+use super::proof::{findings, found, proof_of, unproven};
 use crate::chat::ChangeKind;
 use crate::run::TaskResult;
 
@@ -15,7 +16,10 @@ pub struct Fact {
 /// Files that are named one by one.
 const FILES_NAMED: usize = 20;
 
-/// The closing summary: attempts, files, tools, tokens, time.
+/// Findings that are named one by one.
+const FINDINGS: usize = 20;
+
+/// The closing summary: what is not proven or was found, attempts, files, tools, tokens, time.
 pub fn closing(result: &TaskResult) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut say = |about, says: String| facts.push(Fact { about, says });
@@ -23,6 +27,12 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
         0 => "none reached the gate".to_owned(),
         number => number.to_string(),
     };
+    for (place, what) in proof_of(result).map(unproven).unwrap_or_default().into_iter().enumerate() {
+        say(if place == 0 { "unproven" } else { "" }, what.to_owned());
+    }
+    for (place, finding) in findings(result).iter().take(FINDINGS).enumerate() {
+        say(if place == 0 { "findings" } else { "" }, found(finding));
+    }
     say("attempts", format!("{judged}, {} model turns", result.turns));
     for (place, file) in result.files_changed.iter().take(FILES_NAMED).enumerate() {
         let what = match file.kind {

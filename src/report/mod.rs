@@ -5,9 +5,11 @@ mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod lane;
 pub mod lane_data;
+mod proof;
 pub mod story;
 
 pub use human::{Fact, closing, count, money, seconds};
+pub use proof::{found, grounds, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;
 use serde::Serialize;

@@ -261,6 +261,7 @@ impl Story {
             | AgentEvent::LaneStep(_)
             | AgentEvent::Usage(_)
             | AgentEvent::Confirmation { .. }
+            | AgentEvent::Proved { .. }
             | AgentEvent::Tamper { .. } => return,
         };
         self.tell(what);

@@ -2,7 +2,7 @@
 //! `Usage` are a contract with programs that match on them; everything else lives in further variants or in the envelope.
 
 use crate::chat::{Detail, FileChange, Usage};
-use crate::verdict::{Finding, Reason, StepProgress};
+use crate::verdict::{Finding, Proof, Reason, StepProgress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -63,6 +63,8 @@ pub enum AgentEvent {
     Limit { reason: Reason },
     /// Protected paths had been changed.
     Tamper { findings: Vec<Finding> },
+    /// The gate passed, and this is what that rests on.
+    Proved { proof: Box<Proof> },
     /// Something is not as it should be.
     Warning(String),
     /// The run is over.

@@ -1,7 +1,8 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
 use super::params;
-use super::{Baseline, Budget, Commit, Expect, GateChoice, OnTamper, ParamValues, SpecChoice, Task, Tier, ToolChoice};
+use super::{Baseline, Budget, Commit, Expect, GateChoice, OnTamper, ParamValues, STUCK_AFTER};
+use super::{SpecChoice, Task, Tier, ToolChoice};
 use crate::limits::MAX_RETRIES;
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
@@ -78,10 +79,10 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     }
     let retries = table.int("max_retries", 0..=100, problems).and_then(|int| u32::try_from(int).ok());
     task.max_retries = retries.unwrap_or(MAX_RETRIES);
-    let words = [("restore", OnTamper::Restore), ("fail", OnTamper::Fail)];
-    task.on_tamper = table.one_of("on_tamper", &words, problems).unwrap_or(task.on_tamper);
-    let words = [("failing", Expect::Failing), ("passing", Expect::Passing)];
-    task.expect = table.one_of("expect", &words, problems);
+    let stuck = table.int("stuck_after", STUCK_AFTER, problems);
+    task.stuck_after = stuck.and_then(|int| u32::try_from(int).ok());
+    task.on_tamper = table.one_of("on_tamper", &OnTamper::WORDS, problems).unwrap_or(task.on_tamper);
+    task.expect = table.one_of("expect", &Expect::WORDS, problems);
     task.baseline = table.one_of("baseline", &Baseline::WORDS, problems);
     let words = [("none", Some(Commit::None)), ("on-success", Some(Commit::OnSuccess)), ("each-turn", None)];
     task.commit = now_or_later(table, "commit", &words, problems).unwrap_or_default();

@@ -35,6 +35,9 @@ pub struct Task {
     pub allow_edit: Vec<String>,
     /// What happens when a protected path was changed.
     pub on_tamper: OnTamper,
+    /// Failures of the gate in a row, all with the same signature, that end the run early; `None`: only the retries bound it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck_after: Option<u32>,
     /// Which specs go into the context.
     pub specs: SpecChoice,
     /// Files whose text goes into the first message.
@@ -73,6 +76,7 @@ impl Task {
             protect: Vec::new(),
             allow_edit: Vec::new(),
             on_tamper: OnTamper::Restore,
+            stuck_after: None,
             specs: SpecChoice::Auto,
             context: Vec::new(),
             tools: ToolChoice::default(),
@@ -83,7 +87,31 @@ impl Task {
             commit: Commit::None,
         }
     }
+
+    /// To make these lanes pass, and nothing else. What they say of the base is added when the run is planned; where they pass already,
+    /// no model is asked.
+    pub fn fix(lanes: Vec<String>) -> Self {
+        let title = format!("Fix {}", lanes.join(", "));
+        Self { title, source: "fix".into(), gate: GateChoice::Lanes(lanes), is_fix: true, ..Self::from_prompt(FIX) }
+    }
+
+    /// What it demands of the gate and, by what else it says, can never be; in words for people.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        match (self.expect, &self.gate, self.baseline) {
+            (None, _, _) => None,
+            (Some(_), GateChoice::Skip, _) => Some("`expect` says what the gate says, and verification is skipped"),
+            (Some(_), GateChoice::Lanes(_), Some(Baseline::Never)) => {
+                Some("`expect` needs the base to be judged, and `baseline: never` forbids it")
+            }
+            (Some(_), GateChoice::Lanes(_), Some(Baseline::Auto | Baseline::Always) | None) => None,
+        }
+    }
 }
+
+/// The prompt of a task that makes the gate pass.
+const FIX: &str = "The project's checks fail. Repair the code, not the checks: find the cause of each failure below and mend it where it is. \
+    Tests, lanes and the configuration that steers them stay as they are; where one of them is wrong, say so and leave it. Change what the \
+    repair needs and nothing else.";
 
 /// Which lanes are the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +151,11 @@ pub enum OnTamper {
     Fail,
 }
 
+impl OnTamper {
+    /// The words that are written for it.
+    pub const WORDS: [(&str, Self); 2] = [("restore", Self::Restore), ("fail", Self::Fail)];
+}
+
 /// What the gate must say about the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,6 +165,14 @@ pub enum Expect {
     /// It passes: the task breaks nothing.
     Passing,
 }
+
+impl Expect {
+    /// The words that are written for it.
+    pub const WORDS: [(&str, Self); 2] = [("failing", Self::Failing), ("passing", Self::Passing)];
+}
+
+/// How many equal failures in a row may end a run: one alone is what `max_retries: 0` is for.
+pub(crate) const STUCK_AFTER: std::ops::RangeInclusive<i64> = 2..=100;
 
 /// Whether the gate judges the base before the first model call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,6 +22,7 @@ files: ["src/**"]
 protect: ["fixtures/**"]
 allow_edit: ["tests/dates.rs"]
 on_tamper: fail
+stuck_after: 2
 specs: [dates]
 context: ["docs/dates.md"]
 tools: { allow: ["read*"], deny: ["shell-exec"] }
@@ -54,6 +55,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         protect: texts(&["fixtures/**"]),
         allow_edit: texts(&["tests/dates.rs"]),
         on_tamper: OnTamper::Fail,
+        stuck_after: Some(2),
         specs: SpecChoice::Modules(texts(&["dates"])),
         context: texts(&["docs/dates.md"]),
         tools: ToolChoice { allow: texts(&["read*"]), deny: texts(&["shell-exec"]) },

@@ -24,6 +24,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         workspace: place.workspace().canonicalize().unwrap(),
         state_dir: place.state(),
         models: vec![connect(endpoint).unwrap()],
+        no_models: None,
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         protect: Vec::new(),
         reports: Vec::new(),

@@ -5,10 +5,13 @@
 
 mod cancel;
 mod continuing;
+mod doctor;
 mod events;
 mod example;
 mod exit_codes;
+mod fix;
 mod gate;
+mod gate_flags;
 mod guard;
 mod init;
 mod input;

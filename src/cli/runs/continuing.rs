@@ -54,9 +54,11 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
 }
 
-/// The task with something else to do. What belonged to its first message is in the conversation already.
+/// The task with something else to do. What belonged to its first message is in the conversation already, and what it expected of the
+/// base was said of another one.
 fn further(text: String, task: Task) -> Task {
     let first = text.trim().lines().next().unwrap_or_default().trim_start_matches('#').trim();
     let title = first.chars().take(LONGEST_TITLE).collect();
-    Task { title, prompt: text, context: Vec::new(), specs: SpecChoice::None, ..task }
+    let (context, specs, expect, is_fix) = (Vec::new(), SpecChoice::None, None, false);
+    Task { title, prompt: text, context, specs, expect, is_fix, ..task }
 }

@@ -121,6 +121,7 @@ pub(super) fn settings(
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
         models,
+        no_models: None,
         env: environment.child_env().into_iter().collect(),
         protect,
         reports,

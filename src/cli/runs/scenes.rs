@@ -7,7 +7,7 @@ use super::super::steps::{self, Line};
 use crate::chat::{ChangeKind, Detail, StopReason, Usage};
 use crate::limits::Limits;
 use crate::report::story::{Scene, ToolScene, What};
-use crate::report::{count, money, seconds};
+use crate::report::{count, found, grounds, money, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
 
 /// Lines of a text that are shown unless all is wanted.
@@ -171,7 +171,13 @@ fn gate(attempt: u32, verdict: &Verdict, at: u64, scale: &Scale) -> Vec<Line> {
     let what = format!("gate, attempt {attempt}: {word} ({})", seconds(verdict.duration_ms));
     let mut lines = vec![heading(tone, &what, at)];
     for finding in &verdict.findings {
-        lines.extend(note(&format!("protected path {}: {} ({})", finding.change, finding.path, finding.rule), scale));
+        lines.extend(note(&format!("protected: {}", found(finding)), scale));
+    }
+    lines.extend(
+        grounds(verdict).iter().map(|line| vec![(Tone::Faint, "  ".into()), (Tone::Plain, scale.fit(line, 2))]),
+    );
+    if !verdict.passed() && !verdict.steps.iter().any(|step| step.status.is_failure()) {
+        lines.extend(quoted(verdict.feedback.trim(), scale));
     }
     for step in &verdict.steps {
         lines.push(steps::result(step));

@@ -64,10 +64,8 @@ impl Verifying {
         let next = match ruling {
             Ruling::Passed => Next::end(Reason::Verified, Reason::Verified.row().meaning),
             Ruling::Errored => Next::end(Reason::GateErrored, verdict.feedback.clone()),
-            Ruling::Failed if is_stuck(&verdict, cx) => Next::end(Reason::Stuck, failed_steps(&verdict).join(", ")),
-            Ruling::Failed if retries_left == 0 => {
-                Next::end(Reason::GateFailed, format!("failed: {}", failed_steps(&verdict).join(", ")))
-            }
+            Ruling::Failed if is_stuck(&verdict, cx) => Next::end(Reason::Stuck, why(&verdict)),
+            Ruling::Failed if retries_left == 0 => Next::end(Reason::GateFailed, why(&verdict)),
             Ruling::Failed => {
                 cx.transcript.say(prompt::gate_failed(&verdict.feedback, retries_left - 1));
                 Next::Begin
@@ -102,6 +100,9 @@ fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
     if !verdict.findings.is_empty() {
         cx.tell(AgentEvent::Tamper { findings: verdict.findings.clone() });
     }
+    if let Some(proof) = &verdict.proof {
+        cx.tell(AgentEvent::Proved { proof: proof.clone() });
+    }
     cx.tell(AgentEvent::VerifyResult {
         success: verdict.passed(),
         attempt,
@@ -117,6 +118,14 @@ fn is_stuck(verdict: &Verdict, cx: &Context) -> bool {
     let same = |attempt: &&Attempt| attempt.verdict.signature == verdict.signature;
     let before = cx.ledger.attempts.iter().rev().take_while(same).count();
     before + 1 >= limit as usize
+}
+
+/// The steps that failed; where all of them passed, why that is not enough.
+fn why(verdict: &Verdict) -> String {
+    match failed_steps(verdict) {
+        steps if steps.is_empty() => verdict.feedback.split_whitespace().collect::<Vec<_>>().join(" "),
+        steps => format!("failed: {}", steps.join(", ")),
+    }
 }
 
 fn failed_steps(verdict: &Verdict) -> Vec<String> {

@@ -106,12 +106,12 @@ impl Git {
         Self { dir: dir.to_owned(), ..self.clone() }
     }
 
-    /// Asks which one it is.
-    pub(super) async fn is_new_enough(&self, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// Asks which one it is, and refuses one that is too old.
+    pub(super) async fn version(&self, stop: &CancellationToken) -> Result<String, TreesFault> {
         let version = String::from_utf8_lossy(&self.ask(&["version"], stop).await?).trim().to_owned();
         let mut numbers = version.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.');
         let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
-        if (number(), number()) >= OLDEST { Ok(()) } else { Err(TreesFault::OldGit { version }) }
+        if (number(), number()) >= OLDEST { Ok(version) } else { Err(TreesFault::OldGit { version }) }
     }
 
     /// Runs it, and gives what it prints.

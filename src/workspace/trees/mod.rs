@@ -130,9 +130,17 @@ impl Trees {
         let scratch = Scratch::make(&git_dir)?;
         ground::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
         let git = Git::own(&git_dir, &root, scratch.path(), path);
-        git.is_new_enough(stop).await?;
+        git.version(stop).await?;
         let state = Mutex::default();
         Ok(Self(Arc::new(Inner { git_dir, root, path: path.to_owned(), git, scratch, state })))
+    }
+
+    /// Which git it is, in its own words: `git version 2.47.3`.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn version(&self, stop: &CancellationToken) -> Result<String, TreesFault> {
+        self.0.git.version(stop).await
     }
 
     /// Makes what is ignored outside of the workspace's `.gitignore` files what it is for the user now: the exclude file of their

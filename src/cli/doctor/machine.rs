@@ -1,0 +1,148 @@
+//! What the machine has: git, a sandbox, and a place for what is kept.
+
+use super::Found;
+use crate::config::{self, Environment};
+use crate::process::wall::{NoWall, Wall, WallChoice, WallKind};
+use crate::store::is_inside;
+use crate::workspace::trees::{Trees, TreesFault};
+use rustix::fs::{Access, access, statfs, statvfs};
+use std::error::Error;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// Below this much room for state, in bytes, runs are warned of.
+const NARROW: u64 = 1024 * 1024 * 1024;
+/// Below this much, they are likely to fail.
+const FULL: u64 = 64 * 1024 * 1024;
+/// File systems by their magic numbers, and whether their locks may be trusted: the database rests on them.
+const FILE_SYSTEMS: [(u64, &str, bool); 10] = [
+    (0xEF53, "ext4", true),
+    (0x9123_683E, "btrfs", true),
+    (0x5846_5342, "xfs", true),
+    (0x0102_1994, "tmpfs", true),
+    (0x794C_7630, "overlayfs", true),
+    (0x2FC1_2FC1, "zfs", true),
+    (0xF2F5_2010, "f2fs", true),
+    (0x6969, "nfs", false),
+    (0xFF53_4D42, "cifs", false),
+    (0x0102_1997, "9p", false),
+];
+
+pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
+    let child = environment.child_env();
+    let path = child.get("PATH").map_or("", String::as_str);
+    let mut found = vec![git(root, path).await, sandbox(set.sandbox, environment.program(), path).await];
+    found.extend(match environment.state_dir() {
+        Ok(folder) => state(&folder, root),
+        Err(fault) => {
+            vec![Found::problem("state", fault.to_string(), "set FLEDGE_STATE_DIR to a folder outside of the project")]
+        }
+    });
+    found
+}
+
+/// Opens a private git directory for the workspace, as a run does.
+async fn git(root: &Path, path: &str) -> Found {
+    let stop = CancellationToken::new();
+    let opened = async {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let trees = Trees::open(&folder.path().join("trees.git"), root, path, &stop).await;
+        let version = async { trees?.version(&stop).await };
+        version.await.map_err(|fault: TreesFault| match fault.source() {
+            Some(cause) => format!("{fault}: {cause}"),
+            None => fault.to_string(),
+        })
+    };
+    match opened.await {
+        Ok(version) => Found::good("git", version),
+        Err(why) => Found::problem("git", why, "install git 2.30 or newer, and have it in PATH"),
+    }
+}
+
+async fn sandbox(choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
+    if choice == WallChoice::Off {
+        let says = "off, by your configuration: an agent has your rights, and so has the code that the gate runs";
+        return Found::warning("sandbox", says, "take `sandbox: off` out of your configuration");
+    }
+    let who = if is_root() { ", as root" } else { "" };
+    let NoWall { tried, mend } = match Wall::raise(WallChoice::Required, helper, path).await {
+        Ok(wall) => return Found::good("sandbox", format!("{}{who}", wall.kind().name())),
+        Err(none) => none,
+    };
+    let tried = tried.join("; ");
+    if choice == WallChoice::Required {
+        return Found::problem("sandbox", format!("none{who}: {tried}"), mend);
+    }
+    match Wall::raise(WallChoice::Auto, helper, path).await.map(|wall| wall.kind()) {
+        Ok(WallKind::Landlock) => {
+            Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}"), mend)
+        }
+        Ok(kind @ (WallKind::Bubblewrap | WallKind::Off)) => Found::good("sandbox", format!("{}{who}", kind.name())),
+        Err(none) => Found::problem("sandbox", format!("none{who}: {none}"), none.mend),
+    }
+}
+
+/// Whose files this process writes says who it is.
+fn is_root() -> bool {
+    tempfile::tempfile().and_then(|file| file.metadata()).is_ok_and(|meta| meta.uid() == 0)
+}
+
+/// Whether runs can be kept there. Of a folder that is not there yet, the one is looked at in which it would be made.
+fn state(folder: &Path, root: &Path) -> Vec<Found> {
+    let elsewhere = "set FLEDGE_STATE_DIR to another folder";
+    let shown = folder.display();
+    if is_inside(folder, root) {
+        let says = format!("{shown} is inside of the project, where an agent could write");
+        return vec![Found::problem("state", says, elsewhere)];
+    }
+    let there: PathBuf = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/")).into();
+    if !there.is_dir() || access(&there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return vec![Found::problem("state", format!("{} cannot be written to", there.display()), elsewhere)];
+    }
+    let room = statvfs(&there).map_or(0, |about| about.f_bavail.saturating_mul(about.f_frsize));
+    let (kind, has_locks) = file_system(&there);
+    let sharing =
+        if shares_blocks(&there) { "caches are copied without cost" } else { "caches are copied byte by byte" };
+    let says = format!("{shown}, {} MiB free on {kind}, {sharing}", room / 1024 / 1024);
+    let first = match room {
+        ..FULL => Found::problem("state", says, "make room there, or set FLEDGE_STATE_DIR to another folder"),
+        FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
+        NARROW.. => Found::good("state", says),
+    };
+    let locks =
+        || Found::warning("state", format!("locks on {kind} may not hold, and the database rests on them"), elsewhere);
+    [first].into_iter().chain((!has_locks).then(locks)).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn file_system(folder: &Path) -> (String, bool) {
+    let Ok(about) = statfs(folder) else { return ("an unknown file system".into(), true) };
+    let magic = u64::try_from(about.f_type).unwrap_or(0) & 0xFFFF_FFFF;
+    let known = FILE_SYSTEMS.iter().find(|(own, ..)| *own == magic);
+    known.map_or((format!("a file system of type {magic:#x}"), true), |(_, name, has_locks)| {
+        ((*name).into(), *has_locks)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_: &Path) -> (String, bool) {
+    ("this system's file system".into(), true)
+}
+
+/// Whether a file can be copied there by sharing its blocks.
+#[cfg(target_os = "linux")]
+fn shares_blocks(folder: &Path) -> bool {
+    let files = || -> std::io::Result<(File, File)> {
+        let (mut from, to) = (tempfile::tempfile_in(folder)?, tempfile::tempfile_in(folder)?);
+        std::io::Write::write_all(&mut from, &[1; 4096])?;
+        Ok((from, to))
+    };
+    files().is_ok_and(|(from, to)| rustix::fs::ioctl_ficlone(&to, &from).is_ok())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn shares_blocks(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,127 @@
+//! `fledge doctor`: whether all is here that a run and its gate need, and the line that mends what is not. Calls no model, runs no lane.
+
+mod machine;
+mod project;
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::steps::Line;
+use super::{block_on, no_output, print_data, print_json};
+use crate::config::{self, Environment};
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The version of what `--json` gives out.
+const DOCTOR_SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.")]
+pub(super) struct DoctorArguments {
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+    /// The project
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+/// How well something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Good,
+    /// A run can begin, and something of it is weaker than it could be.
+    Warning,
+    /// No run can begin, or none can be judged.
+    Problem,
+}
+
+impl Health {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// What was found out about one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    /// What it is about, a word.
+    about: &'static str,
+    health: Health,
+    says: String,
+    /// What mends it; empty where nothing needs to be.
+    mend: String,
+}
+
+impl Found {
+    fn good(about: &'static str, says: impl Into<String>) -> Self {
+        Self { about, health: Health::Good, says: says.into(), mend: String::new() }
+    }
+
+    fn warning(about: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { about, health: Health::Warning, says: says.into(), mend: mend.into() }
+    }
+
+    fn problem(about: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { about, health: Health::Problem, says: says.into(), mend: mend.into() }
+    }
+
+    fn as_json(&self) -> Value {
+        let mend = (!self.mend.is_empty()).then_some(&self.mend);
+        json!({ "about": self.about, "health": self.health.word(), "says": self.says, "mend": mend })
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let (tone, mark) = match self.health {
+            Health::Good => (Tone::Good, "✓ "),
+            Health::Warning => (Tone::Warn, "! "),
+            Health::Problem => (Tone::Bad, "✗ "),
+        };
+        let line = |text: &str| paint::one_line(text);
+        let first = vec![
+            (tone, mark.to_owned()),
+            (Tone::Strong, format!("{:<9}", self.about)),
+            (Tone::Plain, line(&self.says)),
+        ];
+        let mend = || vec![(Tone::Faint, format!("  {:<9}→ ", "")), (Tone::Plain, line(&self.mend))];
+        [first].into_iter().chain((!self.mend.is_empty()).then(mend)).collect()
+    }
+}
+
+/// Looks; gives the exit code: 1 where something is in the way of a run.
+///
+/// # Errors
+/// When there is no such folder, or nothing can be printed.
+pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Result<u8, Failure> {
+    let root = arguments.workspace.canonicalize();
+    let root = root
+        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
+        .map_err(Failure::input)?;
+    let (set, wrong) = match config::load(environment, &root) {
+        Ok(set) => (set, None),
+        Err(fault) => {
+            let (says, mend) = (fault.to_string(), "mend the file: until then nothing of it counts");
+            (config::Settings::default(), Some(Found::problem("config", says, mend)))
+        }
+    };
+    let mut found = block_on(machine::look(&root, &set, environment))?;
+    found.extend(wrong);
+    found.extend(project::models(&set, environment));
+    found.extend(project::lanes(&root, environment));
+    let is_healthy = found.iter().all(|found| found.health != Health::Problem);
+    if arguments.json {
+        let checks: Vec<Value> = found.iter().map(Found::as_json).collect();
+        let all = json!({ "schema_version": DOCTOR_SCHEMA_VERSION, "healthy": is_healthy, "checks": checks });
+        print_json(&all.to_string()).map_err(no_output)?;
+    } else {
+        let lines: Vec<Line> = found.iter().flat_map(Found::lines).collect();
+        print_data(&paint::page(&lines)).map_err(no_output)?;
+    }
+    Ok(u8::from(!is_healthy))
+}

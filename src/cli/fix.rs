@@ -1,0 +1,31 @@
+//! `fledge fix`: a lane that fails in; a lane that passes out. Where it passes already no model is asked, nor even needed.
+
+use super::failure::Failure;
+use super::options::RunOptions;
+use super::run;
+use crate::config::Environment;
+use crate::lane::detect::DETECTED_LANE;
+use crate::task::Task;
+use clap::Args;
+
+/// Arguments of `fledge fix`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The lane is `verify` unless --lane says otherwise. It judges what is there first: where it passes, that is all, and no \
+    model is asked for.\n\nExamples:\n  fledge fix\n  fledge fix --lane test --lane lint --max-retries 5\n  \
+    fledge fix --stuck-after 2 --report report.json"
+)]
+pub(super) struct FixArguments {
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// Whatever was wrong before the run began.
+pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result<u8, Failure> {
+    let options = &arguments.options;
+    let lanes = options.lanes().unwrap_or_else(|| vec![DETECTED_LANE.into()]);
+    run::begin(options, || Ok(Task::fix(lanes)), environment)
+}

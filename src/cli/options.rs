@@ -1,0 +1,173 @@
+//! What every verb takes that begins a run, beside what is to be done: the words of a task's front matter, as flags that win over it.
+
+use super::drive::VoiceArguments;
+use super::failure::Failure;
+use super::memory::{memory_terms, secrets};
+use super::outlet::has_place;
+use super::runs::Place;
+use crate::config::Environment;
+use crate::driver::Settings;
+use crate::process::wall::WallChoice;
+use crate::task::{Baseline, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, check_glob};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Options of `fledge run` and `fledge fix`.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    /// The model: provider/name, or a name from fledge.yaml; again for a fallback
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+    /// The lane that is the gate; again for several
+    #[arg(long, value_name = "NAME")]
+    lane: Vec<String>,
+    /// Further attempts when the gate fails
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    max_retries: Option<u32>,
+    /// End the run when the gate fails in the same way so many times in a row
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(STUCK_AFTER))]
+    stuck_after: Option<u32>,
+    /// A protected path that may be changed all the same, as a glob; beside those of the task, and always reported
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    allow_edit: Vec<String>,
+    /// One more protected path, as a glob; beside those of the task and the project
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    protect: Vec<String>,
+    /// What a changed protected path does: restore (put it back, tell the model, spend an attempt) or fail (end the run)
+    #[arg(long, value_name = "CHOICE", value_parser = |word: &str| one_of(&OnTamper::WORDS, word))]
+    on_tamper: Option<OnTamper>,
+    /// What the gate must say of the base, or no model is asked: failing or passing
+    #[arg(long, value_name = "RULING", value_parser = |word: &str| one_of(&Expect::WORDS, word))]
+    expect: Option<Expect>,
+    /// Whether the gate judges the base first: auto (where the task or a lane needs it), always, never
+    #[arg(long, value_name = "CHOICE", value_parser = |word: &str| one_of(&Baseline::WORDS, word))]
+    baseline: Option<Baseline>,
+    /// A folder with lanes that only the gate knows, outside of the workspace
+    #[arg(long, value_name = "DIR")]
+    holdout: Option<PathBuf>,
+    /// Write the report to this file too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) voice: VoiceArguments,
+    /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
+    #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
+    sandbox: Option<WallChoice>,
+    /// Whether the agent reaches the network: deny or allow
+    #[arg(long, value_name = "CHOICE", value_parser = ["deny", "allow"])]
+    network: Option<String>,
+    /// Recall nothing of earlier runs, and leave nothing for later ones
+    #[arg(long)]
+    no_memory: bool,
+    /// Show what would be sent and run, and call nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Go on with the newest interrupted run of this task, or of --run-key; start one if there is none
+    #[arg(long)]
+    pub(super) resume_or_start: bool,
+    /// A name for the run, by which it is found again; a run that ended unverified gives it up to the next
+    #[arg(long, value_name = "KEY", value_parser = run_key)]
+    pub(super) run_key: Option<String>,
+    /// The folder that the agent works in
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+/// The value that is written as this word.
+fn one_of<T: Copy>(words: &[(&str, T)], word: &str) -> Result<T, String> {
+    let all = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    let meant = words.iter().find(|(own, _)| *own == word).map(|(_, meaning)| *meaning);
+    meant.ok_or_else(|| format!("it is one of {}", all()))
+}
+
+/// Which wall is wanted.
+pub(super) fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
+    WallChoice::parse(name).ok_or("it is one of auto, required, off")
+}
+
+fn glob(text: &str) -> Result<String, String> {
+    check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
+}
+
+/// A name that is no other one's by its form.
+fn run_key(key: &str) -> Result<String, &'static str> {
+    match key {
+        "" => Err("it is empty"),
+        "last" | "last-failed" => Err("this name means the newest run: use another one"),
+        key if key.contains('#') => Err("`#` stands before the number of a later run of a key: leave it out"),
+        key => Ok(key.to_owned()),
+    }
+}
+
+impl RunOptions {
+    /// The lanes that are named, if any are.
+    pub(super) fn lanes(&self) -> Option<Vec<String>> {
+        (!self.lane.is_empty()).then(|| self.lane.clone())
+    }
+
+    /// The folder that is worked in. A report without a place is known now: before the work, and not after it.
+    ///
+    /// # Errors
+    /// When one of them is not there.
+    pub(super) fn workspace(&self) -> Result<PathBuf, Failure> {
+        let workspace = self.workspace.canonicalize();
+        let workspace = workspace
+            .with_context(|| format!("there is no folder {}", self.workspace.display()))
+            .map_err(Failure::input)?;
+        self.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
+        Ok(workspace)
+    }
+
+    /// The task, as these flags have it.
+    ///
+    /// # Errors
+    /// When it demands what can never be.
+    pub(super) fn say(&self, mut task: Task) -> Result<Task, Failure> {
+        if !self.model.is_empty() {
+            task.models.clone_from(&self.model);
+        }
+        task.gate = self.lanes().map_or(task.gate, GateChoice::Lanes);
+        task.max_retries = self.max_retries.unwrap_or(task.max_retries);
+        task.stuck_after = self.stuck_after.or(task.stuck_after);
+        task.allow_edit.extend(self.allow_edit.iter().cloned());
+        task.protect.extend(self.protect.iter().cloned());
+        task.on_tamper = self.on_tamper.unwrap_or(task.on_tamper);
+        task.expect = self.expect.or(task.expect);
+        task.baseline = self.baseline.or(task.baseline);
+        match task.contradiction() {
+            None => Ok(task),
+            Some(why) => {
+                Err(Failure::input(anyhow!(why)).hint("remove one of the two, in the task or among the flags"))
+            }
+        }
+    }
+
+    /// What the agent works with, but for its models.
+    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>) -> Settings {
+        let set = place.set;
+        Settings {
+            workspace: place.workspace.to_owned(),
+            state_dir: place.state_dir.to_owned(),
+            models: Vec::new(),
+            no_models: None,
+            env: environment.child_env().into_iter().collect(),
+            protect: set.protect.clone(),
+            reports: self.reports(),
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            earlier: None,
+            memory: (!self.no_memory).then(|| memory_terms(set)),
+            secrets: secrets(environment, set),
+            holdout: self.holdout.clone(),
+            baseline: set.baseline.unwrap_or_default(),
+            wall: self.sandbox.unwrap_or(set.sandbox),
+            network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
+            helper: environment.program().map(Path::to_owned),
+        }
+    }
+
+    /// Where the report is written too, as whole paths: the run may be taken up again from another folder.
+    pub(super) fn reports(&self) -> Vec<PathBuf> {
+        self.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
+    }
+}

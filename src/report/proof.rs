@@ -1,0 +1,120 @@
+//! What a pass rests on, in words, and what it does not prove. Pure.
+
+use crate::run::TaskResult;
+use crate::verdict::{Finding, Proof, Reason, Verdict};
+
+/// Digits of a tree's id that are shown: enough to find it again.
+const DIGITS: usize = 12;
+
+/// What the verdict rests on that a run is verified by. There is none of a run that found nothing to do.
+pub fn proof_of(result: &TaskResult) -> Option<&Proof> {
+    let last = result.attempts.last().filter(|_| result.reason == Reason::Verified)?;
+    last.verdict.proof.as_deref()
+}
+
+/// In one line: `tree 3f2a90c1d4e5 in a clean room behind bubblewrap; 42 tests, canary seen, 1 hold-out lane`.
+pub fn rests_on(proof: &Proof) -> String {
+    let tree: String = proof.tree.to_string().chars().take(DIGITS).collect();
+    let place = match (is_clean(proof), has_wall(proof)) {
+        (true, true) => format!("in a clean room behind {}", proof.sandbox),
+        (true, false) => "in a clean room without a sandbox".into(),
+        (false, _) => "in the workspace itself".into(),
+    };
+    let many = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let evidence = [
+        proof.tests.map(|tests| many(tests, "test")),
+        match proof.canaries {
+            0 => None,
+            1 => Some("canary seen".into()),
+            number => Some(format!("{number} canaries seen")),
+        },
+        (proof.held_out > 0).then(|| many(proof.held_out, "hold-out lane")),
+    ];
+    let evidence: Vec<String> = evidence.into_iter().flatten().collect();
+    let evidence = if evidence.is_empty() { "exit codes alone".into() } else { evidence.join(", ") };
+    format!("tree {tree} {place}; {evidence}")
+}
+
+/// What it does not prove, a line each; none where all that fledge can do was done.
+pub fn unproven(proof: &Proof) -> Vec<&'static str> {
+    let has_evidence = proof.tests.is_some_and(|tests| tests > 0) || proof.canaries > 0;
+    let all = [
+        (
+            !is_clean(proof),
+            "`room: in-place`: what the agent left beside the tree (caches, ignored files, installed packages) may have had a part in it",
+        ),
+        (
+            is_clean(proof) && !has_wall(proof),
+            "`sandbox: off`: the agent and the code under test had your rights, and could have reached what judges them",
+        ),
+        (
+            !has_evidence,
+            "that tests ran at all: no step has a `junit` report or prints a count, no lane has a `canary`",
+        ),
+    ];
+    all.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
+}
+
+/// A finding in one line: `tests/a.py changed: a test of the base`.
+pub fn found(finding: &Finding) -> String {
+    format!("{} {}: {}", finding.path, finding.change, finding.rule)
+}
+
+/// What a run ended for, where it was that something protected had been changed.
+pub(super) fn findings(result: &TaskResult) -> &[Finding] {
+    let last = result.attempts.last().filter(|_| result.reason == Reason::GateTampered);
+    last.map_or(&[], |attempt| attempt.verdict.findings.as_slice())
+}
+
+/// What a verdict rests on and what it does not prove, a line each; of one that is no pass nothing.
+pub fn grounds(verdict: &Verdict) -> Vec<String> {
+    let Some(proof) = verdict.proof.as_deref() else { return Vec::new() };
+    let not = unproven(proof).into_iter().map(|what| format!("not proven: {what}"));
+    [rests_on(proof)].into_iter().chain(not).collect()
+}
+
+fn is_clean(proof: &Proof) -> bool {
+    proof.room == "clean"
+}
+
+fn has_wall(proof: &Proof) -> bool {
+    proof.sandbox != "off"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TreeId;
+
+    fn proof(room: &str, sandbox: &str, tests: Option<u64>, canaries: u64, held_out: u64) -> Proof {
+        let base = TreeId::empty();
+        let (tree, room, sandbox) = (base.clone(), room.to_owned(), sandbox.to_owned());
+        Proof { base, tree, lanes: "d".into(), room, sandbox, tests, canaries, held_out }
+    }
+
+    #[test]
+    fn a_pass_is_said_with_its_tree_its_room_and_its_evidence() {
+        let tree: String = TreeId::empty().to_string().chars().take(12).collect();
+        for (proof, said) in [
+            (
+                proof("clean", "bubblewrap", Some(42), 1, 1),
+                "in a clean room behind bubblewrap; 42 tests, canary seen, 1 hold-out lane",
+            ),
+            (proof("clean", "landlock", Some(1), 2, 0), "in a clean room behind landlock; 1 test, 2 canaries seen"),
+            (proof("clean", "off", None, 0, 3), "in a clean room without a sandbox; 3 hold-out lanes"),
+            (proof("in-place", "bubblewrap", None, 0, 0), "in the workspace itself; exit codes alone"),
+        ] {
+            assert_eq!(rests_on(&proof), format!("tree {tree} {said}"));
+        }
+    }
+
+    #[test]
+    fn what_a_pass_does_not_prove_is_said() {
+        let first = |proof: &Proof| {
+            unproven(proof).iter().map(|what| what.split([':', ' ']).next().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(first(&proof("clean", "bubblewrap", Some(3), 0, 0)), [""; 0]);
+        assert_eq!(first(&proof("clean", "off", None, 1, 0)), ["`sandbox"]);
+        assert_eq!(first(&proof("in-place", "off", Some(0), 0, 1)), ["`room", "that"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! The keys of a task that say how its gate judges, as flags of `run`: they win over the task, and patterns add to its own.
+
+use crate::support::{Fledge, Model, needs, say, shell, write};
+use serde_json::json;
+
+#[test]
+fn a_protected_path_is_opened_and_each_use_is_reported() {
+    let model = Model::new([
+        write("conftest.py", "x = 1\n").also("files-write", json!({"path": "done", "content": ""})),
+        say("Done."),
+    ]);
+    let ended = Fledge::simple(&model).file("conftest.py", "").arg("--allow-edit=conftest.py").run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(report["warnings"], json!(["allow_edit: conftest.py changed"]));
+    assert!(ended.stderr.contains("! allow_edit: conftest.py changed"), "{}", ended.story());
+}
+
+#[test]
+fn a_path_is_protected_beside_those_of_the_task() {
+    let model = Model::new([shell("echo x > a; echo x > b; touch done"), say("Done.").always()]);
+    let task = "---\nprotect: [a]\n---\nDo it.";
+    let ended = Fledge::simple(&model).task(task).file("a", "").file("b", "").args(&["run", "task.md", "--protect=b"]);
+    let ended = ended.arg("--on-tamper=fail").run();
+    let report = ended.must_be(6, "gate_tampered");
+    let found = report["attempts"][0]["verdict"]["findings"].as_array().unwrap();
+    let paths: Vec<_> = found.iter().map(|finding| finding["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["a", "b"]);
+    for said in ["! protected: a changed: ", "  findings a changed: ", "           b changed: "] {
+        assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.story());
+    }
+    let shown = ended.again(&["runs", "show"]).run();
+    assert!(shown.stdout.contains("! protected: b changed: "), "{}", shown.story());
+}
+
+#[test]
+fn failures_that_are_all_the_same_end_the_run_early_where_that_is_said() {
+    let model = || Model::new([say("Done.").always()]);
+    let (by_flag, by_key, off) = (model(), model(), model());
+    let stuck = Fledge::simple(&by_flag).arg("--stuck-after=2").run();
+    assert_eq!(stuck.must_be(1, "stuck")["attempts"].as_array().unwrap().len(), 2);
+    let stuck = Fledge::simple(&by_key).task("---\nstuck_after: 3\n---\nDo it.").run();
+    assert_eq!(stuck.must_be(1, "stuck")["attempts"].as_array().unwrap().len(), 3);
+    let failed = Fledge::simple(&off).arg("--max-retries=2").run();
+    assert_eq!(failed.must_be(1, "gate_failed")["attempts"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_the_base_must_be_is_asked_before_the_model() {
+    let model = Model::new([]);
+    let ended = Fledge::simple(&model).file("done", "").arg("--expect=failing").run();
+    ended.must_be(2, "bad_input");
+    let ended = Fledge::simple(&model).arg("--expect=passing").run();
+    ended.must_be(2, "bad_input");
+    assert_eq!(model.asked().len(), 0);
+}
+
+#[test]
+fn the_base_is_judged_when_the_flag_says_so() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).arg("--baseline=always").run();
+    ended.must_be(0, "verified");
+    assert!(ended.stderr.contains("✗ the gate fails on the base: there"), "{}", ended.story());
+}
+
+#[test]
+fn what_contradicts_itself_or_is_no_value_is_refused_with_what_there_is() {
+    for (args, said) in [
+        (&["--on-tamper=ignore"][..], "it is one of restore, fail"),
+        (&["--baseline=maybe"], "it is one of auto, always, never"),
+        (&["--expect=red"], "it is one of failing, passing"),
+        (&["--stuck-after=1"], "1 is not in 2..=100"),
+        (&["--protect=../x"], "`..` would leave the workspace (name a path inside it)"),
+        (&["--allow-edit=!x"], "a glob can't begin with `!`"),
+        (&["--expect=failing", "--baseline=never"], "`expect` needs the base to be judged"),
+        (&["--expect=failing", "--no-verify"], "cannot be used with"),
+    ] {
+        let ended = args.iter().fold(Fledge::new().task("Do it."), |fledge, arg| fledge.arg(arg)).run();
+        ended.must_exit(2);
+        assert!(ended.stderr.contains(said), "{args:?}: {}", ended.story());
+        assert_eq!(ended.runs().len(), 0);
+    }
+    let skipped = Fledge::new().task("---\nlane: false\n---\nDo it.").arg("--expect=failing").run();
+    assert!(skipped.code == Some(2) && skipped.stderr.contains("verification is skipped"), "{}", skipped.story());
+}
+
+#[test]
+fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
+    let model = || Model::new([write("done", ""), say("Done.")]);
+    let (counted, bare, inside) = (model(), model(), model());
+    let tests = format!(
+        "{}  - {{ name: test, run: 'echo \"test result: ok. 3 passed; 0 failed; 0 ignored\"' }}\n",
+        needs("done")
+    );
+    let ended = Fledge::simple(&counted).lane("verify", &tests).run();
+    let proof = ended.must_be(0, "verified")["attempts"][0]["verdict"]["proof"].clone();
+    let said = format!("✓ verified: tree {} in a clean room behind ", &proof["tree"].as_str().unwrap()[..12]);
+    assert!(ended.stderr.contains(&said) && ended.stderr.contains("; 3 tests\n"), "{}", ended.story());
+    assert!(!ended.stderr.contains("unproven"), "{}", ended.story());
+    let ended = Fledge::simple(&bare).arg("--sandbox=off").run();
+    for said in [
+        "in a clean room without a sandbox; exit codes alone",
+        "  unproven `sandbox: off`: ",
+        "that tests ran at all: ",
+    ] {
+        assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.story());
+    }
+    let ended = Fledge::simple(&inside).lane("verify", &format!("room: in-place\n{}", needs("done"))).run();
+    assert!(ended.stderr.contains(" in the workspace itself; "), "{}", ended.story());
+    let shown = ended.again(&["runs", "show"]).run();
+    assert!(shown.stdout.contains("not proven: `room: in-place`"), "{}", shown.story());
+}
+
+#[test]
+fn why_a_gate_did_not_pass_although_every_step_did_is_said() {
+    let model = Model::new([write("done", ""), say("Done.").always()]);
+    let canary = "canary: { file: planted, text: fails }\n";
+    let lane = format!("{canary}steps:\n  - {{ name: there, run: 'test -f done || test ! -e planted' }}\n");
+    let ended = Fledge::simple(&model).lane("verify", &lane).arg("--max-retries=0").arg("--baseline=never").run();
+    let report = ended.must_be(1, "gate_failed");
+    assert!(report["message"].as_str().unwrap().contains("did not see a failing test"), "{}", report["message"]);
+    assert!(ended.stderr.contains("    | lane `verify` did not see a failing test"), "{}", ended.story());
+    let shown = ended.again(&["runs", "show"]).run();
+    assert!(shown.stdout.contains("│ lane `verify` did not see a failing test"), "{}", shown.story());
+}
