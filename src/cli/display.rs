@@ -94,6 +94,10 @@ impl Display {
             }
             AgentEvent::Limit { reason } => self.warn(reason.row().meaning),
             AgentEvent::Warning(message) => self.warn(message),
+            AgentEvent::Committed { commit, branch } => {
+                let said = report::committed(commit, branch.as_deref());
+                self.line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("committed {said}"))]);
+            }
             AgentEvent::Finished { .. } => self.clear(),
             AgentEvent::Thinking(_)
             | AgentEvent::TurnDiscarded { .. }
@@ -233,7 +237,8 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
         Reason::Cancelled => (Tone::Warn, "✗ cancelled"),
         reason => (Tone::Bad, reason.row().word),
     };
-    let message = if result.verified || result.cancelled { String::new() } else { format!(": {}", result.message) };
+    let is_plain = result.exit_code == 0 || result.cancelled;
+    let message = if is_plain { String::new() } else { format!(": {}", result.message) };
     let mut lines = vec![vec![(tone, mark.to_owned()), (Tone::Plain, message.replace('\n', "\n  "))]];
     if !only_errors {
         lines.extend(report::closing(result).iter().map(fact));

@@ -14,7 +14,7 @@ use crate::limits::{Limits, MAX_SOURCE};
 use crate::process::wall::WallChoice;
 use crate::provider::{self, Endpoint, Kind, Provider, Secret};
 use crate::store::{self, RunRow, RunState, Store};
-use crate::task::{self, GateChoice, ParamValues, Task};
+use crate::task::{self, Commit, GateChoice, ParamValues, Task};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
@@ -51,6 +51,15 @@ pub(super) struct RunArguments {
     /// Write the report to this file too
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write a patch of verified work to this file, for `git am`
+    #[arg(long, value_name = "FILE")]
+    patch: Option<PathBuf>,
+    /// What becomes a commit: on-success (the verified tree), none
+    #[arg(long, value_name = "WHEN", value_parser = commit_choice)]
+    commit: Option<Commit>,
+    /// Let work that was not committed before the run go into its commit
+    #[arg(long)]
+    allow_dirty: bool,
     /// A folder with lanes that only the gate knows, outside of the workspace
     #[arg(long, value_name = "DIR")]
     holdout: Option<PathBuf>,
@@ -84,6 +93,15 @@ fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
     WallChoice::parse(name).ok_or("it is one of auto, required, off")
 }
 
+/// What is wanted as a commit.
+fn commit_choice(word: &str) -> Result<Commit, &'static str> {
+    match word {
+        "on-success" => Ok(Commit::OnSuccess),
+        "none" => Ok(Commit::None),
+        _ => Err("it is one of on-success, none"),
+    }
+}
+
 /// A name that is no other one's by its form.
 fn run_key(key: &str) -> Result<String, &'static str> {
     match key {
@@ -105,6 +123,7 @@ pub(super) fn run(arguments: RunArguments, environment: &Environment) -> Result<
         .map_err(Failure::input)?;
     // A report that could not be written should be known before the work, not after it.
     arguments.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
+    arguments.patch.as_deref().map_or(Ok(()), |path| has_place("--patch", path))?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let task = read_task(&arguments)?;
     let state_dir = environment.state_dir().map_err(Failure::input)?;
@@ -189,6 +208,8 @@ fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
     }
+    task.commit = arguments.commit.unwrap_or(task.commit);
+    task.allow_dirty = arguments.allow_dirty;
     task.max_retries = arguments.max_retries.unwrap_or(task.max_retries);
     Ok(task)
 }
@@ -282,6 +303,7 @@ fn settings(
         env: environment.child_env().into_iter().collect(),
         protect: set.protect.clone(),
         reports: reports(arguments),
+        patch: arguments.patch.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         earlier: None,
         memory: (!arguments.no_memory).then(|| memory_terms(set)),

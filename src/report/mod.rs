@@ -5,9 +5,10 @@ mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod lane;
 pub mod lane_data;
+pub mod patch;
 pub mod story;
 
-pub use human::{Fact, closing, count, money, seconds};
+pub use human::{Fact, closing, committed, count, money, seconds};
 
 use crate::run::TaskResult;
 use serde::Serialize;

@@ -63,6 +63,8 @@ pub enum AgentEvent {
     Limit { reason: Reason },
     /// Protected paths had been changed.
     Tamper { findings: Vec<Finding> },
+    /// The verified tree became a commit, on this branch unless the head is detached.
+    Committed { commit: String, branch: Option<String> },
     /// Something is not as it should be.
     Warning(String),
     /// The run is over.

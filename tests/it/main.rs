@@ -5,6 +5,7 @@
 
 mod cancel;
 mod continuing;
+mod delivery;
 mod events;
 mod example;
 mod exit_codes;

@@ -5,6 +5,9 @@ use crate::workspace::trees::TreesFault;
 /// What could not be done in the user's repository.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryFault {
+    /// There is none around the workspace.
+    #[error("the workspace is in no git repository")]
+    NoRepository,
     /// Somebody committed or switched branches since.
     #[error("the repository was at {was} when the run began and is at {is} now: nothing was committed")]
     Moved {

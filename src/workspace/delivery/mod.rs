@@ -1,5 +1,6 @@
 //! Brings a judged tree into the user's own repository as a commit: that tree and no other, on the branch as it was when the run began.
 
+mod again;
 mod compose;
 mod fault;
 mod foreign;
@@ -133,7 +134,7 @@ impl<'t> Repository<'t> {
             let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, NOBODY.0));
             let places = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, NOBODY.1));
             git = names.iter().chain(&places).fold(git, |git, (name, value)| git.with(name, value.as_ref()));
-            notes.push(format!("git does not know who you are, so {} <{}> is the author", NOBODY.0, NOBODY.1));
+            notes.push(format!("git does not know who you are, so {} is the author", again::nobody()));
         }
         let mut args = vec!["commit-tree", tree.as_str()];
         args.extend(what.sign.then_some("-S"));
@@ -143,10 +144,7 @@ impl<'t> Repository<'t> {
 
         let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
         git.ask(&["update-ref", "-m", "commit by fledge", "HEAD", &commit, &old], stop).await?;
-        let index = self.git.run(&["read-tree", "--reset", tree.as_str()], b"", 0, stop).await?;
-        if index.code != 0 {
-            notes.push(format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said));
-        }
+        notes.extend(self.bring_index(tree.as_str(), stop).await?);
         Ok(Committed { commit, notes })
     }
 

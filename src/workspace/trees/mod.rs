@@ -282,6 +282,24 @@ impl Trees {
         self.0.git.ask(&["update-ref", &kept(name)?, tree.as_str()], stop).await.map(drop)
     }
 
+    /// The tree that is kept under a name.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesFault> {
+        let answer = self.0.git.run(&["rev-parse", "--quiet", "--verify", &kept(name)?], b"", 100, stop).await?;
+        if answer.code == 0 { tree_of(&answer.output, "rev-parse").map(Some) } else { Ok(None) }
+    }
+
+    /// Whether a tree is here, with all that is in it.
+    ///
+    /// # Errors
+    /// [`TreesFault`] when git cannot be asked.
+    pub async fn has(&self, tree: &TreeId, stop: &CancellationToken) -> Result<bool, TreesFault> {
+        let args = ["rev-list", "--objects", "--quiet", tree.as_str()];
+        Ok(self.0.git.run(&args, b"", 0, stop).await?.code == 0)
+    }
+
     /// Keeps no longer what is named this, or `PREFIX/…`.
     ///
     /// # Errors

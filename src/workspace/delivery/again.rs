@@ -1,0 +1,83 @@
+//! What is asked of the user's repository beside a commit: whether it can be made, whether it is made already, and the same as a patch.
+
+use super::{Commit, Committed, DeliveryFault, Head, NOBODY, Repository};
+use crate::id::TreeId;
+use tokio_util::sync::CancellationToken;
+
+impl Repository<'_> {
+    /// Whether a commit of `base` would be another one than the head, which is so where something was not committed when it was taken.
+    ///
+    /// # Errors
+    /// [`DeliveryFault::Foreign`] when what is not committed cannot be, and the others.
+    pub async fn check(&self, head: &Head, base: &TreeId, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+        if head.tree.as_ref() == Some(base) {
+            return Ok(false);
+        }
+        self.compose(head, base, base, stop).await.map(|(_, is_new)| is_new)
+    }
+
+    /// The commit, where an earlier process has made it: the newest on the same branch, with the right parent, the right tree, and the
+    /// first of the trailers.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
+        let now = self.head(stop).await?;
+        let (Some(commit), Some((name, value))) = (&now.commit, what.trailers.first()) else { return Ok(None) };
+        if now.branch != what.head.branch || now.commit == what.head.commit {
+            return Ok(None);
+        }
+        let form = format!("--format=%T %P%n%(trailers:key={name},valueonly)");
+        let said = self.git.ask(&["log", "-1", "--no-show-signature", &form, commit], stop).await?;
+        let said = String::from_utf8_lossy(&said);
+        let mut lines = said.lines();
+        let (tree, parents) = lines.next().and_then(|line| line.split_once(' ')).unwrap_or_default();
+        if parents != what.head.commit.as_deref().unwrap_or_default() || !lines.any(|line| line == value) {
+            return Ok(None);
+        }
+        let (composed, _) = self.compose(what.head, what.tree, what.base, stop).await?;
+        if composed.as_str() != tree {
+            return Ok(None);
+        }
+        let notes = self.bring_index(tree, stop).await?.into_iter().collect();
+        Ok(Some(Committed { commit: commit.clone(), notes }))
+    }
+
+    /// Brings the index to a tree; says so where that does not go.
+    pub(super) async fn bring_index(
+        &self,
+        tree: &str,
+        stop: &CancellationToken,
+    ) -> Result<Option<String>, DeliveryFault> {
+        let index = self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await?;
+        let left = || format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said);
+        Ok((index.code != 0).then(left))
+    }
+
+    /// Who commits here, as git writes it: `Name <mail>`.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn author(&self, stop: &CancellationToken) -> Result<String, DeliveryFault> {
+        let known = self.line(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], stop).await?;
+        let name = known.as_deref().and_then(|line| Some(&line[..=line.rfind('>')?])).map(str::to_owned);
+        Ok(name.unwrap_or_else(nobody))
+    }
+
+    /// What differs between two trees of the workspace, with paths from the top of the repository and all bytes: for `git apply`.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn patch(&self, from: &TreeId, to: &TreeId, stop: &CancellationToken) -> Result<Vec<u8>, DeliveryFault> {
+        let prefixes = ["a", "b"].map(|side| format!("{side}/{}", self.prefix));
+        let (source, target) = (format!("--src-prefix={}", prefixes[0]), format!("--dst-prefix={}", prefixes[1]));
+        let fixed = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"];
+        let given = ["--no-ext-diff", "--no-textconv", &source, &target, from.as_str(), to.as_str()];
+        Ok(self.trees.own_git().ask(&[fixed.as_slice(), &given].concat(), stop).await?)
+    }
+}
+
+/// Who commits where nobody else is known.
+pub(super) fn nobody() -> String {
+    format!("{} <{}>", NOBODY.0, NOBODY.1)
+}
