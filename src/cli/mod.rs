@@ -50,6 +50,8 @@ enum Verb {
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
+    /// Bring what a run's gate has passed into the checkout, or onto a branch
+    Apply(runs::ApplyArguments),
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
     /// Look at what the project's modules promise, or check it
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
+        Verb::Apply(arguments) => runs::apply(&arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
@@ -158,6 +161,16 @@ fn print_raw(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let done = writeln!(out, "{line}").and_then(|()| out.flush());
     match done {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+/// Prints bytes as they are, for a program that reads them.
+fn print_bytes(bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }

@@ -64,7 +64,7 @@ impl Hands {
                 let trees = trees(&settings.state_dir, &settings.workspace, path, &stop).await?;
                 let repository = Repository::around(&trees, &settings.env, &stop).await?;
                 let repository = repository.ok_or(DeliveryFault::NoRepository)?;
-                let (message, trailers) = (message(&result), trailers(&result, &tree));
+                let (message, trailers) = (commit_message(&result), commit_trailers(&result, &tree));
                 let what = Commit {
                     head: &head,
                     tree: &tree,
@@ -135,18 +135,19 @@ async fn patch(
         date: &super::mail_date(),
         subject: &subject_of(&result.summary, &result.title),
         body: &body_of(&result.summary),
-        trailers: &trailers(result, tree),
+        trailers: &commit_trailers(result, tree),
     };
     Ok(mail.with(&repository.patch(base, tree, stop).await?))
 }
 
-fn message(result: &TaskResult) -> String {
+/// The message of a commit of verified work.
+pub fn commit_message(result: &TaskResult) -> String {
     let body = body_of(&result.summary);
     format!("{}\n\n{body}", subject_of(&result.summary, &result.title)).trim_end().to_owned()
 }
 
 /// What ties a commit to its run.
-pub(super) fn trailers(result: &TaskResult, tree: &TreeId) -> Vec<(String, String)> {
+pub fn commit_trailers(result: &TaskResult, tree: &TreeId) -> Vec<(String, String)> {
     [
         ("Fledge-Run", result.run.as_str()),
         ("Fledge-Verified-Tree", tree.as_str()),

@@ -20,6 +20,9 @@ pub(super) struct Ground {
     pub(super) trees: Trees,
 }
 
+/// The name of the folder with the states of a project, in that of the project.
+pub const TREES: &str = "trees.git";
+
 /// The states of a project's workspace. `path` is the search path in which git is.
 ///
 /// # Errors
@@ -30,7 +33,7 @@ pub async fn trees(
     path: &str,
     stop: &CancellationToken,
 ) -> Result<Trees, TreesFault> {
-    Trees::open(&project_dir(state_dir, workspace).join("trees.git"), workspace, path, stop).await
+    Trees::open(&project_dir(state_dir, workspace).join(TREES), workspace, path, stop).await
 }
 
 /// The name by which a tree of a run is kept.

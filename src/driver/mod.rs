@@ -29,9 +29,10 @@ mod watcher;
 
 pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
+pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
-pub use ground::{kept_as, trees};
+pub use ground::{TREES, kept_as, trees};
 pub use memory::MemoryTerms;
 pub use record::{RESUMED, Terms, judges_again};
 pub use replay::{Difference, Replayed, replay};

@@ -34,7 +34,7 @@ pub use result::TaskResult;
 pub use watch::{AgentEvent, Phase, StateName};
 
 use crate::chat::{Message, ToolSpec};
-use crate::id::{CallId, RunId};
+use crate::id::{CallId, RunId, TreeId};
 use crate::moment::Moment;
 use crate::verdict::{Reason, StopCause};
 use crate::workspace::delivery::Head;
@@ -107,6 +107,11 @@ impl Run {
     /// The conversation: what the next model call sends.
     pub fn conversation(&self) -> &[Message] {
         self.context.transcript.messages()
+    }
+
+    /// The tree that was there before the agent, once the run was planned by a program that writes that down.
+    pub fn base(&self) -> Option<&TreeId> {
+        self.context.plan.base.as_ref()
     }
 
     /// Where the user's repository stood when the run was planned, for one that commits.

@@ -23,10 +23,24 @@ impl Repository<'_> {
     /// [`DeliveryFault`].
     pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
         let now = self.head(stop).await?;
-        let (Some(commit), Some((name, value))) = (&now.commit, what.trailers.first()) else { return Ok(None) };
-        if now.branch != what.head.branch || now.commit == what.head.commit {
+        let Some(commit) =
+            now.commit.filter(|commit| now.branch == what.head.branch && Some(commit) != what.head.commit.as_ref())
+        else {
             return Ok(None);
-        }
+        };
+        let Some(tree) = self.is_made(&commit, what, stop).await? else { return Ok(None) };
+        let notes = self.bring_index(tree.as_str(), stop).await?.into_iter().collect();
+        Ok(Some(Committed { commit, notes }))
+    }
+
+    /// Whether this commit is the one; gives its tree.
+    pub(super) async fn is_made(
+        &self,
+        commit: &str,
+        what: &Commit<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Option<TreeId>, DeliveryFault> {
+        let Some((name, value)) = what.trailers.first() else { return Ok(None) };
         let form = format!("--format=%T %P%n%(trailers:key={name},valueonly)");
         let said = self.git.ask(&["log", "-1", "--no-show-signature", &form, commit], stop).await?;
         let said = String::from_utf8_lossy(&said);
@@ -36,11 +50,7 @@ impl Repository<'_> {
             return Ok(None);
         }
         let (composed, _) = self.compose(what.head, what.tree, what.base, stop).await?;
-        if composed.as_str() != tree {
-            return Ok(None);
-        }
-        let notes = self.bring_index(tree, stop).await?.into_iter().collect();
-        Ok(Some(Committed { commit: commit.clone(), notes }))
+        Ok((composed.as_str() == tree).then_some(composed))
     }
 
     /// Brings the index to a tree; says so where that does not go.

@@ -16,6 +16,24 @@ pub enum DeliveryFault {
         /// Now.
         is: String,
     },
+    /// Git takes no branch of this name.
+    #[error("`{name}` is no name for a branch")]
+    NoBranch {
+        /// The name.
+        name: String,
+    },
+    /// It has commits that are not from here.
+    #[error("the branch `{name}` is somewhere else than where the work began")]
+    OtherWork {
+        /// Its name.
+        name: String,
+    },
+    /// Somebody works on it.
+    #[error("the branch `{name}` is checked out: its files would not follow")]
+    CheckedOut {
+        /// Its name.
+        name: String,
+    },
     /// The tree is that of the last commit.
     #[error("there is nothing to commit")]
     Nothing,

@@ -1,6 +1,7 @@
 //! Brings a judged tree into the user's own repository as a commit: that tree and no other, on the branch as it was when the run began.
 
 mod again;
+mod branch;
 mod compose;
 mod fault;
 mod foreign;
@@ -15,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Who commits where the user's git does not say who they are.
 const NOBODY: (&str, &str) = ("fledge", "fledge@localhost");
+/// What the log of a branch says of a commit.
+const LOGGED: &str = "commit by fledge";
 
 /// The user's repository around a workspace.
 #[derive(Debug)]
@@ -60,6 +63,13 @@ pub struct Committed {
     pub commit: String,
     /// What the user should know of it, a sentence each.
     pub notes: Vec<String>,
+}
+
+/// A commit that is on no branch yet.
+struct Written {
+    commit: String,
+    tree: TreeId,
+    notes: Vec<String>,
 }
 
 impl<'t> Repository<'t> {
@@ -123,6 +133,15 @@ impl<'t> Repository<'t> {
         if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {
             return Err(DeliveryFault::Moved { was: told(what.head), is: told(&now) });
         }
+        let Written { commit, tree, mut notes } = self.write(what, stop).await?;
+        let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
+        self.git.ask(&["update-ref", "-m", LOGGED, "HEAD", &commit, &old], stop).await?;
+        notes.extend(self.bring_index(tree.as_str(), stop).await?);
+        Ok(Committed { commit, notes })
+    }
+
+    /// Writes the commit, which nothing names yet.
+    async fn write(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Written, DeliveryFault> {
         let (tree, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
         if !is_new {
             return Err(DeliveryFault::Nothing);
@@ -141,11 +160,7 @@ impl<'t> Repository<'t> {
         args.extend(what.head.commit.iter().flat_map(|parent| ["-p", parent.as_str()]));
         let commit = git.tell(&args, message(what).as_bytes(), stop).await?;
         let commit = String::from_utf8_lossy(&commit).trim_end().to_owned();
-
-        let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
-        git.ask(&["update-ref", "-m", "commit by fledge", "HEAD", &commit, &old], stop).await?;
-        notes.extend(self.bring_index(tree.as_str(), stop).await?);
-        Ok(Committed { commit, notes })
+        Ok(Written { commit, tree, notes })
     }
 
     /// The one line that git prints; `None` when it says no.
