@@ -14,6 +14,7 @@ mod runs;
 mod signals;
 mod specs;
 mod steps;
+mod verify_report;
 
 use crate::driver::Stop;
 use crate::report::lane::github;
@@ -52,6 +53,8 @@ enum Verb {
     Runs(runs::RunsArguments),
     /// Bring what a run's gate has passed into the checkout, or onto a branch
     Apply(runs::ApplyArguments),
+    /// Check that the newest commit is what a report says was verified
+    VerifyReport(verify_report::VerifyArguments),
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
     /// Look at what the project's modules promise, or check it
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
         Verb::Apply(arguments) => runs::apply(&arguments, &environment),
+        Verb::VerifyReport(arguments) => verify_report::verify(&arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),

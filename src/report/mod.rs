@@ -1,5 +1,6 @@
 //! The report: what a run came to, as data. Pure; the driver writes it.
 
+pub mod attest;
 mod course;
 mod human;
 #[cfg(feature = "cli")]

@@ -85,7 +85,7 @@ fn a_branch_is_made_or_moved_and_the_files_stay() {
 }
 
 /// Runs the program once more in the same folder, which stays.
-fn run_again(run: &Ended, args: &[&str]) -> (Option<i32>, String) {
+pub(super) fn run_again(run: &Ended, args: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fledge"));
     command.args(args).current_dir(run.path("")).env("FLEDGE_STATE_DIR", run.path("../state"));
     let output = command.output().unwrap();

@@ -123,7 +123,7 @@ fn ordinary_checkouts_of_ci_are_committed_in() {
 #[test]
 fn of_a_workspace_below_the_top_only_its_folder_is_committed() {
     let model = working();
-    let fledge = committing(&model).file("p/lanes/verify.yaml", &crate::support::needs("done")).file("p/x", "1\n");
+    let fledge = committing(&model).file("p/lanes/verify.yaml", crate::support::needs("done")).file("p/x", "1\n");
     let run = fledge.committed().file("above", "of the user\n").arg("-Cp").run();
     run.must_be(0, "verified");
     assert_eq!(run.git(&["diff", "--name-status", "HEAD^", "HEAD"]), "A\tp/done");
@@ -193,7 +193,7 @@ fn a_patch_gives_the_verified_tree_wherever_the_base_is() {
 #[test]
 fn a_patch_of_a_folder_applies_at_the_top_and_there_is_none_of_what_is_not_verified() {
     let model = working();
-    let fledge = Fledge::simple(&model).file("p/lanes/verify.yaml", &crate::support::needs("done"));
+    let fledge = Fledge::simple(&model).file("p/lanes/verify.yaml", crate::support::needs("done"));
     let run = fledge.committed().arg("-Cp").arg("--patch=../out.patch").run();
     run.must_be(0, "verified");
     fs::remove_file(run.path("p/done")).unwrap();

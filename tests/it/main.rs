@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod apply;
+mod attest;
 mod cancel;
 mod continuing;
 mod delivery;

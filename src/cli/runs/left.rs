@@ -9,7 +9,7 @@ use crate::id::TreeId;
 use crate::report::story::Story;
 use crate::run::TaskResult;
 use crate::store::{RunRow, RunState};
-use crate::verdict::{Reason, Verification};
+use crate::verdict::{Proof, Reason, Verification};
 use crate::workspace::delivery::DeliveryFault;
 use crate::workspace::trees::{Trees, TreesFault};
 use anyhow::anyhow;
@@ -37,6 +37,8 @@ pub(super) struct Left {
 pub(super) struct Verified {
     pub(super) result: TaskResult,
     pub(super) tree: TreeId,
+    /// What the pass rests on.
+    pub(super) proof: Proof,
 }
 
 impl Left {
@@ -101,8 +103,8 @@ impl Left {
                 return Err(no(&format!("has left the tree {tree}, which is not here any more")));
             }
         }
-        let tree = proof.tree.clone();
-        Ok(Verified { result, tree })
+        let (tree, proof) = (proof.tree.clone(), proof.clone());
+        Ok(Verified { result, tree, proof })
     }
 
     /// The workspace as it stands.
@@ -143,7 +145,7 @@ pub(super) fn broken(fault: TreesFault) -> Failure {
 pub(super) fn not_delivered(fault: DeliveryFault) -> Failure {
     match fault {
         DeliveryFault::Trees(fault) => broken(fault),
-        DeliveryFault::NoBranch { .. } => Failure::input(fault),
+        DeliveryFault::NoBranch { .. } | DeliveryFault::NoCommit { .. } => Failure::input(fault),
         DeliveryFault::NoRepository
         | DeliveryFault::Moved { .. }
         | DeliveryFault::OtherWork { .. }

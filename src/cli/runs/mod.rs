@@ -2,6 +2,7 @@
 //! and what goes on with one: `resume` and `continue`.
 
 mod apply;
+mod attest;
 mod continuing;
 mod data;
 mod diff;
@@ -62,6 +63,8 @@ enum RunsVerb {
     Show(show::ShowArguments),
     /// Show what a run has changed
     Diff(diff::DiffArguments),
+    /// Print what a run's gate has passed as a statement to be signed
+    Attest(attest::AttestArguments),
     /// Put the files back as they were before a run
     Undo(undo::UndoArguments),
     /// List the logs of a run's gate steps, or print one
@@ -87,6 +90,7 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
         RunsVerb::Logs(arguments) => logs::logs(&shelf, &arguments),
         RunsVerb::Export(arguments) => export::export(&shelf, &arguments),
         RunsVerb::Diff(arguments) => diff::diff(&shelf, &arguments, environment),
+        RunsVerb::Attest(arguments) => attest::attest(&shelf, &arguments, environment),
         RunsVerb::Undo(arguments) => undo::undo(&shelf, &arguments, environment),
         RunsVerb::Prune(arguments) => prune::prune(&shelf, &arguments, environment),
     }

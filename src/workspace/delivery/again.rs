@@ -2,6 +2,7 @@
 
 use super::{Commit, Committed, DeliveryFault, Head, NOBODY, Repository};
 use crate::id::TreeId;
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 impl Repository<'_> {
@@ -84,6 +85,25 @@ impl Repository<'_> {
         let fixed = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"];
         let given = ["--no-ext-diff", "--no-textconv", &source, &target, from.as_str(), to.as_str()];
         Ok(self.trees.own_git().ask(&[fixed.as_slice(), &given].concat(), stop).await?)
+    }
+
+    /// Writes the workspace's folder as it is in another commit into a fresh folder, by our own git: nothing that is configured runs.
+    ///
+    /// # Errors
+    /// [`DeliveryFault::NoCommit`], and the others.
+    pub async fn export(&self, rev: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+        let none = || DeliveryFault::NoCommit { rev: rev.to_owned() };
+        let asked = ["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{rev}^{{commit}}")];
+        let commit = self.line(&asked, stop).await?.ok_or_else(none)?;
+        let folder = format!("{commit}:{}", self.prefix.trim_end_matches('/'));
+        let tree = self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await?.ok_or_else(none)?;
+        let objects = self.line(&["rev-parse", "--git-path", "objects"], stop).await?.unwrap_or_default();
+        let index = self.trees.scratch().join("exported");
+        let git = self.trees.own_git().with("GIT_INDEX_FILE", &index);
+        let git = git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.trees.root().join(objects));
+        git.ask(&["read-tree", &tree], stop).await?;
+        let prefix = format!("--prefix={}/", into.display());
+        Ok(git.ask(&["checkout-index", "--all", "--quiet", &prefix], stop).await.map(drop)?)
     }
 }
 

@@ -16,6 +16,12 @@ pub enum DeliveryFault {
         /// Now.
         is: String,
     },
+    /// There is none of this name, or not with the workspace's folder.
+    #[error("there is no commit `{rev}` with this folder in it")]
+    NoCommit {
+        /// The name.
+        rev: String,
+    },
     /// Git takes no branch of this name.
     #[error("`{name}` is no name for a branch")]
     NoBranch {
