@@ -52,14 +52,13 @@ async fn run(place: &Path) -> Duration {
         env: Vec::new(),
         protect: Vec::new(),
         reports: Vec::new(),
+        patch: None,
         earlier: None,
         memory: None,
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
         helper: None,
-        holdout: None,
-        baseline: fledge::task::Baseline::Auto,
         jobs: 1,
     });
     let mut task = Task { gate: GateChoice::Skip, ..Task::from_prompt("Write the files.") };

@@ -95,6 +95,10 @@ impl Display {
             }
             AgentEvent::Limit { reason } => self.warn(reason.row().meaning),
             AgentEvent::Warning(message) => self.warn(message),
+            AgentEvent::Committed { commit, branch } => {
+                let said = report::committed(commit, branch.as_deref());
+                self.line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("committed {said}"))]);
+            }
             AgentEvent::Finished { .. } => self.clear(),
             AgentEvent::Thinking(_)
             | AgentEvent::TurnDiscarded { .. }
@@ -258,9 +262,9 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
         reason => (Tone::Bad, reason.row().word),
     };
     let message = match report::proof_of(result) {
-        Some(proof) => format!(": {}", report::rests_on(proof)),
-        None if result.cancelled || result.reason == Reason::Skipped => String::new(),
-        None => format!(": {}", result.message),
+        Some(proof) if result.exit_code == 0 => format!(": {}", report::rests_on(proof)),
+        _ if result.cancelled || result.reason == Reason::Skipped => String::new(),
+        _ => format!(": {}", result.message),
     };
     let mut lines = vec![vec![(tone, mark.to_owned()), (Tone::Plain, message.replace('\n', "\n  "))]];
     if !only_errors {

@@ -144,7 +144,7 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
 
 /// The last lines: how it ended, and the summary.
 fn close(result: &TaskResult, quiet: bool) {
-    if !(quiet && result.verified) {
+    if !(quiet && result.verified && result.exit_code == 0) {
         closing(result, quiet).iter().for_each(|line| paint::line(line));
     }
 }

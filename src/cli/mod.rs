@@ -17,6 +17,7 @@ mod runs;
 mod signals;
 mod specs;
 mod steps;
+mod verify_report;
 
 use crate::driver::Stop;
 use crate::report::lane::github;
@@ -55,6 +56,10 @@ enum Verb {
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
+    /// Bring what a run's gate has passed into the checkout, or onto a branch
+    Apply(runs::ApplyArguments),
+    /// Check that the newest commit is what a report says was verified
+    VerifyReport(verify_report::VerifyArguments),
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
     /// Say whether all is here that a run and its gate need, and what mends what is not
@@ -98,6 +103,8 @@ pub fn main() -> ExitCode {
         Verb::Fix(arguments) => fix::run(&arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
+        Verb::Apply(arguments) => runs::apply(&arguments, &environment),
+        Verb::VerifyReport(arguments) => verify_report::verify(&arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
@@ -167,6 +174,16 @@ fn print_raw(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let done = writeln!(out, "{line}").and_then(|()| out.flush());
     match done {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+/// Prints bytes as they are, for a program that reads them.
+fn print_bytes(bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }

@@ -8,7 +8,7 @@ use super::runs::Place;
 use crate::config::Environment;
 use crate::driver::Settings;
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, check_glob};
+use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, check_glob};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,15 @@ pub(super) struct RunOptions {
     /// Write the report to this file too
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write a patch of verified work to this file, for `git am`
+    #[arg(long, value_name = "FILE")]
+    patch: Option<PathBuf>,
+    /// What becomes a commit: on-success (the verified tree), none
+    #[arg(long, value_name = "WHEN", value_parser = commit_choice)]
+    commit: Option<Commit>,
+    /// Let work that was not committed before the run go into its commit
+    #[arg(long)]
+    allow_dirty: bool,
     #[command(flatten)]
     pub(super) voice: VoiceArguments,
     /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
@@ -86,6 +95,15 @@ pub(super) fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
     WallChoice::parse(name).ok_or("it is one of auto, required, off")
 }
 
+/// What is wanted as a commit.
+fn commit_choice(word: &str) -> Result<Commit, &'static str> {
+    match word {
+        "on-success" => Ok(Commit::OnSuccess),
+        "none" => Ok(Commit::None),
+        _ => Err("it is one of on-success, none"),
+    }
+}
+
 fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
@@ -116,6 +134,7 @@ impl RunOptions {
             .with_context(|| format!("there is no folder {}", self.workspace.display()))
             .map_err(Failure::input)?;
         self.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
+        self.patch.as_deref().map_or(Ok(()), |path| has_place("--patch", path))?;
         Ok(workspace)
     }
 
@@ -128,6 +147,8 @@ impl RunOptions {
             task.models.clone_from(&self.model);
         }
         task.gate = self.lanes().map_or(task.gate, GateChoice::Lanes);
+        task.commit = self.commit.unwrap_or(task.commit);
+        task.allow_dirty |= self.allow_dirty;
         task.max_retries = self.max_retries.unwrap_or(task.max_retries);
         task.stuck_after = self.stuck_after.or(task.stuck_after);
         task.allow_edit.extend(self.allow_edit.iter().cloned());
@@ -154,6 +175,7 @@ impl RunOptions {
             env: environment.child_env().into_iter().collect(),
             protect: set.protect.clone(),
             reports: self.reports(),
+            patch: self.patch.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),

@@ -74,6 +74,8 @@ pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // once it is kept
         base_passes: None,
+        base: None, // once it is taken
+        head: None,
         sandbox: None, // once it stands
         network: false,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),

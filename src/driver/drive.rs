@@ -12,7 +12,12 @@ use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
 use crate::store::{Journal, StoreError};
 use crate::verdict::Reason;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How long the end of a run waits for the state that the agent has left to be taken; of one that was cancelled, and of others.
+const IN_HASTE: Duration = Duration::from_millis(250);
+const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// How a run begins here.
 #[derive(Debug)]
@@ -160,6 +165,8 @@ impl<'a> Drive<'a> {
                 StateName::Planning | StateName::Executing | StateName::Verifying => {
                     event = Event::LimitReached { reason: Reason::IoError };
                 }
+                // The report, which comes next, says that it cannot be kept.
+                StateName::Reporting if matches!(event, Event::Delivered { .. }) => {}
                 StateName::Reporting => return Vec::new(),
             }
         }
@@ -242,6 +249,10 @@ impl<'a> Drive<'a> {
                     let failed = self.hands.report_failure(call, why, &self.run, false);
                     self.inbox.outbox().send(failed);
                 }
+                Action::Deliver { call, .. } if self.broken.is_some() => {
+                    let why = "the journal cannot be written".to_owned();
+                    self.inbox.outbox().send(Event::Delivered { call, result: Err(why) });
+                }
                 action => self.hands.perform(action, &self.run, &mut self.inbox),
             }
         }
@@ -258,6 +269,13 @@ impl<'a> Drive<'a> {
     pub(super) async fn after_panic(&mut self) {
         crate::process::kill_everything();
         self.inbox.abort().await;
+        if self.run.label() == "Delivering" {
+            for call in self.run.awaited() {
+                let lost = Event::Delivered { call, result: Err(Reason::Internal.row().meaning.into()) };
+                let actions = self.run.handle(self.moment(), lost);
+                self.tell(actions).await;
+            }
+        }
         let ending = self.run.handle(self.moment(), Event::LimitReached { reason: Reason::Internal });
         self.tell(ending).await;
         while self.run.state() == StateName::Reporting {
@@ -267,9 +285,12 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Ends what tools run in: when this returns, nothing of the agent is alive.
+    /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
     pub(super) async fn leave(&self) {
         self.hands.close().await;
+        if let Some(result) = self.run.result().filter(|result| !result.verified) {
+            self.hands.keep_state(if result.cancelled { IN_HASTE } else { IN_PEACE }).await;
+        }
     }
 
     fn moment(&self) -> Moment {

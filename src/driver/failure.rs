@@ -24,6 +24,9 @@ pub enum RunError {
     /// The gate could not run.
     #[error("the gate could not run: {}", .0.message)]
     Gate(Box<TaskResult>),
+    /// The work is verified, but could not be committed.
+    #[error("{}", .0.message)]
+    NotDelivered(Box<TaskResult>),
     /// The run was taken up to be ended: what was kept of its frozen gate is gone.
     #[error("the frozen gate of run {} is gone: {why}", .result.run)]
     #[expect(missing_docs, reason = "the fields are named after what they hold")]
@@ -68,6 +71,7 @@ impl RunError {
             | Reason::BudgetTime
             | Reason::LoopDetected => Self::Limit(result),
             Reason::GateErrored | Reason::NoSandbox => Self::Gate(result),
+            Reason::NotDelivered => Self::NotDelivered(result),
             Reason::GateTampered => Self::Tampered(result),
             Reason::Blocked => Self::Blocked(result),
             Reason::IoError | Reason::Internal => Self::Own(result),
@@ -92,6 +96,7 @@ impl RunError {
             | Self::Model(result)
             | Self::Limit(result)
             | Self::Gate(result)
+            | Self::NotDelivered(result)
             | Self::GateLost { result, .. }
             | Self::Tampered(result)
             | Self::Blocked(result)

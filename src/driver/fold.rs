@@ -72,6 +72,11 @@ impl Folded {
         for action in actions {
             self.seq += u64::from(matches!(action, Action::Emit { .. }));
             match (action.call(), action) {
+                // The tree that passed is kept, and it is that which is delivered, whatever has become of the workspace.
+                (Some(call), action @ Action::Deliver { .. }) => {
+                    self.unproven = None;
+                    self.open.insert(call, action);
+                }
                 (_, Action::AbortInFlight) => self.open.clear(), // nothing is begun again that was to be stopped
                 (_, Action::Emit { event: event @ (AgentEvent::Started { .. } | AgentEvent::Finished { .. }) }) => {
                     self.told.push(event);

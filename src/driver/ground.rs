@@ -10,6 +10,7 @@ use crate::store::{RunDir, project_dir};
 use crate::task::{Baseline, Task};
 use crate::verdict::Reason;
 use crate::workspace::trees::{Trees, TreesFault};
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// What a run stands on.
@@ -19,8 +20,24 @@ pub(super) struct Ground {
     pub(super) trees: Trees,
 }
 
+/// The name of the folder with the states of a project, in that of the project.
+pub const TREES: &str = "trees.git";
+
+/// The states of a project's workspace. `path` is the search path in which git is.
+///
+/// # Errors
+/// [`TreesFault`] when there is no git that can be used, or no place for them.
+pub async fn trees(
+    state_dir: &Path,
+    workspace: &Path,
+    path: &str,
+    stop: &CancellationToken,
+) -> Result<Trees, TreesFault> {
+    Trees::open(&project_dir(state_dir, workspace).join(TREES), workspace, path, stop).await
+}
+
 /// The name by which a tree of a run is kept.
-pub(super) fn kept_as(run: &RunId, what: &str) -> String {
+pub fn kept_as(run: &RunId, what: &str) -> String {
     format!("{run}/{what}")
 }
 
@@ -32,8 +49,7 @@ impl Ground {
     pub(super) async fn make(settings: &Settings, stop: &CancellationToken) -> Result<Self, PlanFault> {
         let wall = enclosure::raise(settings).await?;
         let path = enclosure::variable(settings, "PATH");
-        let git_dir = project_dir(&settings.state_dir, &settings.workspace).join("trees.git");
-        let trees = Trees::open(&git_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
+        let trees = trees(&settings.state_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
         Ok(Self { wall, trees })
     }
 
@@ -52,6 +68,20 @@ impl Ground {
             Ok((tree, paths))
         };
         take.await.map_err(no_trees)
+    }
+
+    /// Keeps what the agent has left: the tree that was judged, else the workspace as it stands.
+    pub(super) async fn keep_candidate(
+        &self,
+        run: &RunId,
+        tree: Option<TreeId>,
+        stop: &CancellationToken,
+    ) -> Result<(), TreesFault> {
+        let tree = match tree {
+            Some(tree) => tree,
+            None => self.trees.take(stop).await?.tree,
+        };
+        self.trees.keep(&kept_as(run, "candidate"), &tree, stop).await
     }
 
     /// Where and how the gate of a run judges.

@@ -8,6 +8,7 @@
 
 mod briefing;
 mod bus;
+mod delivery;
 mod drive;
 mod earlier;
 mod enclosure;
@@ -28,8 +29,10 @@ mod watcher;
 
 pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
+pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
+pub use ground::{TREES, kept_as, trees};
 pub use memory::MemoryTerms;
 pub use record::{RESUMED, Terms, judges_again};
 pub use replay::{Difference, Replayed, replay};
@@ -44,7 +47,7 @@ use crate::process::wall::WallChoice;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, TaskResult};
 use crate::store;
-use crate::task::{Baseline, GateChoice, Task};
+use crate::task::{Baseline, Commit, GateChoice, Task};
 use crate::tool::Mask;
 use bus::Bus;
 use drive::{Beginning, Drive};
@@ -79,6 +82,8 @@ pub struct Settings {
     pub protect: Vec<String>,
     /// Where else the report is written.
     pub reports: Vec<PathBuf>,
+    /// Where a patch of the verified work is written.
+    pub patch: Option<PathBuf>,
     /// Lane steps at once.
     pub jobs: usize,
     /// What runs go on from, if from anything.
@@ -212,6 +217,7 @@ impl Agent {
         Charter {
             verify: task.gate != GateChoice::Skip,
             is_fix: task.is_fix,
+            commits: task.commit == Commit::OnSuccess,
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             stuck_after: task.stuck_after,
@@ -236,6 +242,12 @@ fn now_ms() -> i64 {
 /// The time of day, as RFC 3339 in UTC with milliseconds.
 fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// The time of day as mails have it, in UTC.
+fn mail_date() -> String {
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    jiff::fmt::rfc2822::to_string(&now).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// What the effects of one run share.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Hands {
     pub(super) settings: Arc<Settings>,
     pub(super) task: Arc<Task>,
@@ -73,6 +73,7 @@ impl Hands {
                 let result = Err("summaries are not available: the conversation stays as it is".into());
                 inbox.outbox().send(Event::CompactionFinished { call, result, usage: Usage::default() });
             }
+            Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
             Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
         }
@@ -170,6 +171,7 @@ impl Hands {
             return;
         };
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir);
+        let (ground, run) = (ready.ground.clone(), self.run_dir.run());
         let (outbox, stop): (Outbox, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         let effect = async move {
             let on_step = |progress| {
@@ -178,16 +180,37 @@ impl Hands {
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
             host.close().await; // nobody is left who could change what is judged
-            finished(gate.judge(&site, attempt, &stop, &on_step).await)
+            let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
+            let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
+            if let Err(fault) = ground.keep_candidate(&run, tree, &stop).await
+                && !stop.is_cancelled()
+            {
+                verdict.notes.push(format!("the judged tree cannot be kept: {}", chain(&fault)));
+            }
+            finished(verdict)
         };
         inbox.start("gate", effect, finished(could_not_judge("the gate panicked")));
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
-        inbox.outbox().send(match self.write_report(run) {
+        let Some(path) = self.settings.patch.clone() else {
+            let saved = self.report_saved(call, run, Ok(()));
+            return inbox.outbox().send(saved);
+        };
+        let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token());
+        let lost = Event::ReportFailed { call, message: "writing the patch panicked".into() };
+        let effect = async move {
+            let written = hands.write_patch(&path, &run, &stop).await;
+            hands.report_saved(call, &run, written)
+        };
+        inbox.start("patch", effect, lost);
+    }
+
+    fn report_saved(&self, call: CallId, run: &Run, patch: Result<(), String>) -> Event {
+        match patch.and_then(|()| self.write_report(run)) {
             Ok(()) => Event::ReportSaved { call },
             Err(message) => self.report_failure(call, message, run, true),
-        });
+        }
     }
 
     /// The answer when a report cannot be kept, or what it rests on. As far as that goes, the report is written all the same, as the

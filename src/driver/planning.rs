@@ -23,14 +23,14 @@ use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// What planning goes by.
-struct Planner {
+pub(super) struct Planner {
     call: CallId,
-    settings: Arc<Settings>,
-    task: Arc<Task>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) task: Arc<Task>,
     run_dir: RunDir,
     ready: Arc<OnceLock<Ready>>,
     outbox: Outbox,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
 impl Hands {
@@ -93,6 +93,8 @@ impl Planner {
     async fn plan(self) -> Result<Plan, PlanFault> {
         let ground = Ground::make(&self.settings, &self.stop).await?;
         let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let head = self.head(&ground, &base).await?;
+        let begun = base.clone();
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
         let wall = ground.wall.clone();
         let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
@@ -113,6 +115,7 @@ impl Planner {
         };
         let panicked = |_| PlanFault { reason: Reason::Internal, message: "planning panicked".into() };
         let (mut plan, gate, host) = tokio::task::spawn_blocking(work).await.map_err(panicked)??;
+        (plan.base, plan.head) = (Some(begun), head);
         if self.task.gate != GateChoice::Skip {
             self.ask_base(&gate, &ground, &mut plan).await?;
         }

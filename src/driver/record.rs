@@ -58,6 +58,9 @@ pub struct Terms {
     pub protect: Vec<String>,
     /// Where else the report is written.
     pub reports: Vec<PathBuf>,
+    /// Where a patch of the verified work is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PathBuf>,
     /// Lane steps at once.
     pub jobs: usize,
     /// What it goes on from.
@@ -185,7 +188,7 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, jobs, earlier, memory, wall, network, holdout, .. } = settings.clone();
+    let Settings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, .. } = settings.clone();
     // The run may be taken up from another folder, and what is named relative to the task lies where it lay.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
@@ -193,6 +196,7 @@ pub(super) fn begin(
         task: Task { source, ..task.clone() },
         protect,
         reports,
+        patch,
         jobs,
         earlier,
         memory,

@@ -38,6 +38,7 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         baseline: Baseline::Auto,
         protect: Vec::new(),
         reports: Vec::new(),
+        patch: None,
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),

@@ -129,7 +129,7 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
     for lane in lanes.iter().chain(&held_out) {
         can_run(root, lane, path, &lane.always_run())?;
     }
-    let digest = store::sha256(serde_json::to_string(&lanes).unwrap_or_default().as_bytes());
+    let digest = digest_of(&lanes);
     let policy = policy(&lanes, root, from.protect, from.allow_edit, from.paths)?;
     let seal = Seal::take(root, policy.protection().clone()).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
@@ -146,6 +146,11 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
         base: from.base.clone(),
         judged: OnceCell::new(),
     })
+}
+
+/// The digest of the lanes of a gate, in their order: the same lanes have the same one wherever they are read.
+pub fn digest_of(lanes: &[Lane]) -> String {
+    store::sha256(serde_json::to_string(lanes).unwrap_or_default().as_bytes())
 }
 
 /// The lanes of a folder that only the gate knows.

@@ -20,7 +20,7 @@ mod seal;
 pub use base::BaseFault;
 pub use clean::RoomFault;
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
-pub use freeze::{Checked, Definition, GateFault, Listed, Loaded, can_run, check, freeze, list, load};
+pub use freeze::{Checked, Definition, GateFault, Listed, Loaded, can_run, check, digest_of, freeze, list, load};
 pub use kept::ThawFault;
 pub use planted::CanaryFault;
 pub use policy::Policy;

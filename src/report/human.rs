@@ -48,6 +48,9 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     } else if result.files_changed.len() > FILES_NAMED {
         say("", format!("and {} more", result.files_changed.len() - FILES_NAMED));
     }
+    if let Some(commit) = &result.commit {
+        say("commit", committed(commit, result.branch.as_deref()));
+    }
     if let Some(sandbox) = result.sandbox {
         let network = if result.network { ", with the network" } else { "" };
         say("sandbox", format!("{}{network}", sandbox.name()));
@@ -56,6 +59,12 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     say("tokens", tokens(result));
     say("time", seconds(result.duration_ms));
     facts
+}
+
+/// A commit in a few words: `1a2b3c4d5e6f on main`.
+pub fn committed(commit: &str, branch: Option<&str>) -> String {
+    let branch = branch.map_or("a detached head", |branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
+    format!("{} on {branch}", commit.get(..12).unwrap_or(commit))
 }
 
 fn tools(result: &TaskResult) -> String {

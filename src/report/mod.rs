@@ -1,14 +1,16 @@
 //! The report: what a run came to, as data. Pure; the driver writes it.
 
+pub mod attest;
 mod course;
 mod human;
 #[cfg(feature = "cli")]
 pub(crate) mod lane;
 pub mod lane_data;
+pub mod patch;
 mod proof;
 pub mod story;
 
-pub use human::{Fact, closing, count, money, seconds};
+pub use human::{Fact, closing, committed, count, money, seconds};
 pub use proof::{found, grounds, proof_of, rests_on, unproven};
 
 use crate::run::TaskResult;

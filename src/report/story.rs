@@ -71,6 +71,8 @@ pub enum What {
     Compaction { success: bool, note: String },
     /// The gate spoke.
     Gate { attempt: u32, verdict: Box<Verdict> },
+    /// The verified tree became a commit.
+    Committed { commit: String, branch: Option<String> },
     /// Something is tried again after a pause.
     Retry { what: String, tries: u32, wait_ms: u64, error: String },
     /// A limit ended the run.
@@ -121,6 +123,8 @@ impl Story {
         for action in self.run.handle(at, event) {
             if let Action::Emit { event } = action {
                 self.was_told(event);
+            } else if let Action::Deliver { .. } = action {
+                self.unproven = None; // who takes it up delivers the tree that passed
             }
         }
     }
@@ -216,6 +220,7 @@ impl Story {
             | Event::HooksFinished { .. }
             | Event::CompactionFinished { .. }
             | Event::GateProgress { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. } => return,
@@ -244,6 +249,7 @@ impl Story {
             AgentEvent::Compaction { success, note } => What::Compaction { success, note },
             AgentEvent::Confirmation { name, approved: Some(approved), .. } => What::Answered { tool: name, approved },
             AgentEvent::Subagent { finished, note } => What::Subagent { finished, note },
+            AgentEvent::Committed { commit, branch } => What::Committed { commit, branch },
             AgentEvent::Limit { reason } => What::Limit { reason },
             AgentEvent::Warning(message) => What::Warning { message },
             AgentEvent::Finished { reason, verified, exit_code, message, .. } => {

@@ -3,7 +3,7 @@
 use super::query::Query;
 use super::watch::AgentEvent;
 use crate::chat::ToolCall;
-use crate::id::CallId;
+use crate::id::{CallId, TreeId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +30,8 @@ pub enum Action {
     Compact { call: CallId, upto: usize },
     /// Run the frozen gate.
     RunGate { call: CallId, attempt: u32 },
+    /// Bring the verified tree, made from this base, to where it belongs.
+    Deliver { call: CallId, tree: TreeId, base: TreeId },
     /// Write the report.
     SaveReport { call: CallId },
     /// Stop every effect in flight, and hand over what had ended by then.
@@ -51,6 +53,7 @@ impl Action {
             | Self::AnswerQuery { call, .. }
             | Self::Compact { call, .. }
             | Self::RunGate { call, .. }
+            | Self::Deliver { call, .. }
             | Self::SaveReport { call } => Some(*call),
             Self::AbortInFlight | Self::Emit { .. } => None,
         }
@@ -64,6 +67,7 @@ impl Action {
             | Self::RunChild { .. }
             | Self::RunHooks { .. }
             | Self::Compact { .. }
+            | Self::Deliver { .. }
             | Self::SaveReport { .. } => true,
             Self::Plan { .. }
             | Self::AskConfirmation { .. }
@@ -86,6 +90,7 @@ impl Action {
             Self::AnswerQuery { .. } => "AnswerQuery",
             Self::Compact { .. } => "Compact",
             Self::RunGate { .. } => "RunGate",
+            Self::Deliver { .. } => "Deliver",
             Self::SaveReport { .. } => "SaveReport",
             Self::AbortInFlight => "AbortInFlight",
             Self::Emit { .. } => "Emit",

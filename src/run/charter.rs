@@ -1,10 +1,11 @@
 //! What the machine must know before it starts (the charter) and before the first model call (the plan).
 
 use crate::chat::{Message, ToolSpec};
-use crate::id::RunId;
+use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
 use crate::process::wall::WallKind;
 use crate::task::OnTamper;
+use crate::workspace::delivery::Head;
 use serde::{Deserialize, Serialize};
 
 /// The terms of one run, fixed when the task is handed over.
@@ -21,6 +22,9 @@ pub struct Charter {
     /// Whether a gate that passes on the base ends the run, verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
+    /// Whether a verified tree becomes a commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commits: bool,
     /// Further attempts after the first one.
     pub max_retries: u32,
     /// Attempts with the same failure that end the run early; `None`: only the retries bound it.
@@ -50,6 +54,7 @@ impl Charter {
             prompt: prompt.into(),
             verify: true,
             is_fix: false,
+            commits: false,
             max_retries: MAX_RETRIES,
             stuck_after: None,
             on_tamper: OnTamper::Restore,
@@ -79,6 +84,12 @@ pub struct Plan {
     /// The digest of the file that keeps the gate for whoever takes the run up again; empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub gate_file: String,
+    /// The tree that was there before the agent; `None` where an older program planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<TreeId>,
+    /// Where the user's repository stood by then, for a run that commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
     /// The ids of what was recalled of earlier runs into the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,

@@ -2,6 +2,7 @@
 
 use super::action::Action;
 use super::charter::{Charter, Plan, ToolAccess, ToolRule};
+use super::event::Delivery;
 use super::ledger::Ledger;
 use super::loops::LoopWatch;
 use super::transcript::{self, Transcript};
@@ -9,7 +10,7 @@ use super::watch::{AgentEvent, StateName};
 use crate::chat::{Reply, Usage};
 use crate::id::CallId;
 use crate::moment::Moment;
-use crate::verdict::{Finding, Reason};
+use crate::verdict::{Finding, Proof, Reason};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ pub(super) struct Context {
     pub(super) model: usize,
     /// What was found tampered with and told to the model.
     pub(super) told: Vec<Finding>,
+    /// What became of the verified tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) delivery: Option<Delivery>,
     /// The moment at which the task was handed over.
     pub(super) started: Moment,
     /// The moment of the event in hand.
@@ -64,6 +68,7 @@ impl Context {
             attempt: 0,
             model: 0,
             told: Vec::new(),
+            delivery: None,
             started: Moment::default(),
             now: Moment::default(),
             next_call: 1,
@@ -132,6 +137,12 @@ impl Context {
     /// The rule of a tool, by its name.
     pub(super) fn rule(&self, name: &str) -> Option<&ToolRule> {
         self.plan.rules.iter().find(|rule| rule.name == name && rule.access != ToolAccess::Denied)
+    }
+
+    /// What the pass of the newest attempt rests on.
+    pub(super) fn proof(&self) -> Option<&Proof> {
+        let newest = &self.ledger.attempts.last()?.verdict;
+        newest.proof.as_deref().filter(|_| newest.passed())
     }
 
     /// The limit that forbids another model call, if one does.

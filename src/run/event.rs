@@ -43,6 +43,8 @@ pub enum Event {
     GateProgress { call: CallId, progress: StepProgress },
     /// The gate spoke.
     GateFinished { call: CallId, verdict: Box<Verdict> },
+    /// The verified tree was brought to where it belongs, or could not be.
+    Delivered { call: CallId, result: Result<Delivery, String> },
     /// The report is written.
     ReportSaved { call: CallId },
     /// The report could not be written.
@@ -53,9 +55,20 @@ pub enum Event {
     CancelRequested { cause: StopCause, said: String },
 }
 
+/// A verified tree that became a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// The id of the commit.
+    pub commit: String,
+    /// The full name of the branch that it is on (`refs/heads/main`); `None` for a detached head.
+    pub branch: Option<String>,
+    /// What should be known of it, a sentence each.
+    pub notes: Vec<String>,
+}
+
 /// Whether a reason may come from outside. That the work counts, or that somebody wants a stop, only the machine itself says.
 pub(super) fn may_be_given(reason: Reason) -> bool {
-    !matches!(reason, Reason::Verified | Reason::Skipped | Reason::Cancelled)
+    !matches!(reason, Reason::Verified | Reason::Skipped | Reason::NotDelivered | Reason::Cancelled)
 }
 
 impl Event {
@@ -76,6 +89,7 @@ impl Event {
             | Self::CompactionFinished { call, .. }
             | Self::GateProgress { call, .. }
             | Self::GateFinished { call, .. }
+            | Self::Delivered { call, .. }
             | Self::ReportSaved { call }
             | Self::ReportFailed { call, .. } => Some(*call),
             Self::TaskSubmitted { .. }
@@ -102,6 +116,7 @@ impl Event {
             | Self::QueryAnswered { .. }
             | Self::CompactionFinished { .. }
             | Self::GateFinished { .. }
+            | Self::Delivered { .. }
             | Self::ReportSaved { .. }
             | Self::ReportFailed { .. }
             | Self::LimitReached { .. }
@@ -128,6 +143,7 @@ impl Event {
             Self::CompactionFinished { .. } => "CompactionFinished",
             Self::GateProgress { .. } => "GateProgress",
             Self::GateFinished { .. } => "GateFinished",
+            Self::Delivered { .. } => "Delivered",
             Self::ReportSaved { .. } => "ReportSaved",
             Self::ReportFailed { .. } => "ReportFailed",
             Self::LimitReached { .. } => "LimitReached",

@@ -27,16 +27,17 @@ mod watch;
 
 pub use action::Action;
 pub use charter::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
-pub use event::Event;
+pub use event::{Delivery, Event};
 pub use ledger::{Attempt, ToolTally};
 pub use query::Query;
 pub use result::TaskResult;
 pub use watch::{AgentEvent, Phase, StateName};
 
 use crate::chat::{Message, ToolSpec};
-use crate::id::{CallId, RunId};
+use crate::id::{CallId, RunId, TreeId};
 use crate::moment::Moment;
 use crate::verdict::{Reason, StopCause};
+use crate::workspace::delivery::Head;
 use context::Context;
 use serde::{Deserialize, Serialize};
 use state::{Ended, Ending, Next, State};
@@ -106,6 +107,16 @@ impl Run {
     /// The conversation: what the next model call sends.
     pub fn conversation(&self) -> &[Message] {
         self.context.transcript.messages()
+    }
+
+    /// The tree that was there before the agent, once the run was planned by a program that writes that down.
+    pub fn base(&self) -> Option<&TreeId> {
+        self.context.plan.base.as_ref()
+    }
+
+    /// Where the user's repository stood when the run was planned, for one that commits.
+    pub fn head(&self) -> Option<&Head> {
+        self.context.plan.head.as_ref()
     }
 
     /// The number of the model's turn that comes next, from 1.

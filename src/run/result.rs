@@ -4,7 +4,7 @@ use super::ledger::{Attempt, ToolTally};
 use super::state::Ended;
 use super::{Run, context::Context};
 use crate::chat::{FileChange, ModelUsage};
-use crate::id::RunId;
+use crate::id::{RunId, TreeId};
 use crate::process::wall::WallKind;
 use crate::verdict::{Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,18 @@ pub struct TaskResult {
     pub warnings: Vec<String>,
     /// The digest of the frozen gate; empty without one.
     pub gate_digest: String,
+    /// The tree that was there before the agent; `None` where an older program planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<TreeId>,
+    /// The tree that the gate has passed, when the newest verdict says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
+    /// The commit that it became.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The full name of the branch that this is on; `None` also for a detached head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The wall around the agent; `None` when none was needed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,
@@ -88,6 +100,10 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         tools: cx.ledger.tools.clone(),
         warnings: cx.ledger.warnings.clone(),
         gate_digest: cx.plan.gate_digest.clone(),
+        base: cx.plan.base.clone().or_else(|| cx.proof().map(|proof| proof.base.clone())),
+        tree: cx.proof().map(|proof| proof.tree.clone()),
+        commit: cx.delivery.as_ref().map(|delivery| delivery.commit.clone()),
+        branch: cx.delivery.as_ref().and_then(|delivery| delivery.branch.clone()),
         sandbox: cx.plan.sandbox,
         network: cx.plan.network,
         duration_ms: cx.now.0.saturating_sub(cx.started.0),
@@ -98,7 +114,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
 fn verification(reason: Reason, cx: &Context) -> Verification {
     let last = cx.ledger.attempts.last().map(|attempt| attempt.verdict.ruling);
     match (reason, last) {
-        (Reason::Verified, _) => Verification::Passed,
+        (Reason::Verified | Reason::NotDelivered, _) => Verification::Passed,
         (Reason::Skipped, _) => Verification::Skipped,
         (Reason::GateErrored | Reason::NoSandbox, _) | (_, Some(Ruling::Errored)) => Verification::Errored,
         (Reason::GateTampered, _) | (_, Some(Ruling::Tampered)) => Verification::Tampered,

@@ -65,6 +65,8 @@ pub enum AgentEvent {
     Tamper { findings: Vec<Finding> },
     /// The gate passed, and this is what that rests on.
     Proved { proof: Box<Proof> },
+    /// The verified tree became a commit, on this branch unless the head is detached.
+    Committed { commit: String, branch: Option<String> },
     /// Something is not as it should be.
     Warning(String),
     /// The run is over.

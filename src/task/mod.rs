@@ -58,6 +58,9 @@ pub struct Task {
     /// What becomes a commit.
     #[serde(default)]
     pub commit: Commit,
+    /// Whether what was not committed when the run began may go into that commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_dirty: bool,
 }
 
 impl Task {
@@ -85,6 +88,7 @@ impl Task {
             baseline: None,
             is_fix: false,
             commit: Commit::None,
+            allow_dirty: false,
         }
     }
 

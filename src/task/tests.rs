@@ -64,6 +64,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         baseline: Some(Baseline::Always),
         is_fix: false,
         commit: Commit::OnSuccess,
+        allow_dirty: false,
     };
     assert_eq!(read(FULL), Ok(expected));
 }

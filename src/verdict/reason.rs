@@ -39,6 +39,8 @@ pub enum Reason {
     LoopDetected,
     /// The gate could not run.
     GateErrored,
+    /// The last verdict passed, and what it passed could not be committed.
+    NotDelivered,
     /// No sandbox could be built where one is required.
     NoSandbox,
     /// The gate was tampered with, and policy says stop.
@@ -68,7 +70,7 @@ pub struct ReasonRow {
 
 impl Reason {
     /// Every reason, in the order of the table.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Verified,
         Self::Skipped,
         Self::GateFailed,
@@ -85,6 +87,7 @@ impl Reason {
         Self::BudgetTime,
         Self::LoopDetected,
         Self::GateErrored,
+        Self::NotDelivered,
         Self::NoSandbox,
         Self::GateTampered,
         Self::Blocked,
@@ -117,6 +120,9 @@ impl Reason {
                 row("loop_detected", "loop_detected", 4, "the model made the same calls again and again")
             }
             Self::GateErrored => row("gate_errored", "error", 5, "the gate could not run"),
+            Self::NotDelivered => {
+                row("not_delivered", "model_stop", 5, "the work is verified, but could not be committed")
+            }
             Self::NoSandbox => row("no_sandbox", "error", 5, "no sandbox could be built"),
             Self::GateTampered => row("gate_tampered", "error", 6, "the gate was tampered with"),
             Self::Blocked => row("blocked", "error", 7, "blocked for now; can be taken up again"),

@@ -28,6 +28,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         protect: Vec::new(),
         reports: Vec::new(),
+        patch: None,
         jobs: 2,
         earlier: None,
         memory: Some(MemoryTerms::default()),

@@ -3,8 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program, read PATH and measure how long things take")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod apply;
+mod attest;
 mod cancel;
 mod continuing;
+mod delivery;
+mod diff_undo;
 mod doctor;
 mod events;
 mod example;

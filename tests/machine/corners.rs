@@ -80,7 +80,7 @@ fn a_result_in_a_reply_is_not_kept() {
 
 #[test]
 fn what_a_child_or_a_summary_costs_is_booked_and_told_even_after_a_cancel() {
-    let [_, _, _, _, _, _, child, _, _, summary, _, _] = everywhere();
+    let [_, _, _, _, _, _, child, _, _, summary, _, _, _] = everywhere();
     let usage = Usage { input_tokens: 7, ..Usage::default() };
     let summarised = |call| Event::CompactionFinished { call, result: Ok("in short".into()), usage };
     let used = |walk: Walk| match walk.told().into_iter().find(|told| matches!(told, AgentEvent::Usage(_))) {

@@ -28,7 +28,7 @@ struct Intrusion {
 
 fn intrusion() -> impl Strategy<Value = Intrusion> {
     let moment = prop_oneof![6 => 0..5_000_u64, 1 => any::<u64>()];
-    (0..60_usize, 0..20_u8, 0..4_usize, any::<u64>(), moment).prop_map(|(at, kind, which, seed, moment)| Intrusion {
+    (0..60_usize, 0..21_u8, 0..4_usize, any::<u64>(), moment).prop_map(|(at, kind, which, seed, moment)| Intrusion {
         at,
         kind,
         which,
@@ -84,6 +84,10 @@ fn live(seed: u64, wild: bool, mut intrusions: Vec<Intrusion>) -> Result<(), Str
 fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     let cause = fledge::verdict::StopCause::Token;
     court.handle(run, Moment(0), Event::CancelRequested { cause, said: String::new() })?;
+    if run.label() == "Delivering" {
+        let call = run.awaited().first().copied().unwrap_or(CallId(0));
+        court.handle(run, Moment(0), Event::Delivered { call, result: Err("lost".into()) })?;
+    }
     if run.state() == StateName::Reporting {
         let call = run.awaited().last().copied().unwrap_or(CallId(0));
         court.handle(run, Moment(0), Event::ReportSaved { call })?;
@@ -122,7 +126,8 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
         }
         16 => Event::GateFinished { call, verdict: Box::new(nature::verdict(temper, dice)) },
         17 => Event::ReportSaved { call },
-        18 => Event::LimitReached { reason: nature::any_reason(dice) },
+        18 => Event::Delivered { call, result: Ok(nature::delivery()) },
+        19 => Event::LimitReached { reason: nature::any_reason(dice) },
         _ => Event::DeadlinePassed,
     }
 }

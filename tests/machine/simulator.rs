@@ -94,7 +94,7 @@ fn went_everywhere(reached: &Reached) {
     assert_eq!(reached.reasons, Reason::ALL.into_iter().collect());
 }
 
-const LABELS: [&str; 12] = [
+const LABELS: [&str; 13] = [
     "Idle",
     "Planning",
     "CallingModel",
@@ -106,10 +106,11 @@ const LABELS: [&str; 12] = [
     "AnsweringQuery",
     "Compacting",
     "Verifying",
+    "Delivering",
     "Reporting",
 ];
 
-const ACTIONS: [&str; 12] = [
+const ACTIONS: [&str; 13] = [
     "Plan",
     "CallModel",
     "AskConfirmation",
@@ -119,12 +120,13 @@ const ACTIONS: [&str; 12] = [
     "AnswerQuery",
     "Compact",
     "RunGate",
+    "Deliver",
     "SaveReport",
     "AbortInFlight",
     "Emit",
 ];
 
-const EVENTS: [&str; 20] = [
+const EVENTS: [&str; 21] = [
     "TaskSubmitted",
     "PlanReady",
     "PlanFailed",
@@ -141,6 +143,7 @@ const EVENTS: [&str; 20] = [
     "CompactionFinished",
     "GateProgress",
     "GateFinished",
+    "Delivered",
     "ReportSaved",
     "ReportFailed",
     "LimitReached",

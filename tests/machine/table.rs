@@ -2,7 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "whether to write the file anew is asked from outside")]
 
-use crate::walk::{Walk, calls, cancel, charter, everywhere, fails, judged, planned, ran, replies, reported, says};
+use crate::walk::{
+    Walk, calls, cancel, charter, committing, delivered, everywhere, fails, judged, planned, proven, ran, replies,
+    reported, says,
+};
 use crate::world::nature;
 use fledge::chat::{Delta, ModelFault, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
@@ -38,7 +41,7 @@ fn print() -> String {
     out
 }
 
-/// The twelve states, and some of them under other terms.
+/// The thirteen states, and some of them under other terms.
 fn places() -> Vec<(String, Walk)> {
     let two = || Charter { models: vec!["first".into(), "second".into()], ..charter() };
     let once =
@@ -60,6 +63,7 @@ fn places() -> Vec<(String, Walk)> {
     let within = Charter { confirm_within_ms: Some(30_000), ..charter() };
     vary("half a minute to answer", Walk::calling(within).answer(calls(&[("c1", "files-delete")])));
     vary("two children", Walk::calling(charter()).answer(calls(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")])));
+    vary("a run that commits", Walk::verifying(committing()));
     vary("no retries left", Walk::verifying(Charter { max_retries: 0, ..charter() }));
     vary("stuck after one", Walk::verifying(Charter { stuck_after: Some(1), ..charter() }));
     vary(
@@ -146,9 +150,12 @@ fn events() -> Vec<(&'static str, Make)> {
     let progress = StepProgress::Ended(nature::step("test", StepStatus::Passed));
     add("GateProgress", Box::new(move |call| Event::GateProgress { call, progress }));
     add("GateFinished: passed", Box::new(judged(Ruling::Passed)));
+    add("GateFinished: passed on another tree", Box::new(proven(nature::proof())));
     add("GateFinished: failed", Box::new(judged(Ruling::Failed)));
     add("GateFinished: errored", Box::new(judged(Ruling::Errored)));
     add("GateFinished: tampered", Box::new(judged(Ruling::Tampered)));
+    add("Delivered: ok", Box::new(delivered(Ok(()))));
+    add("Delivered: failed", Box::new(delivered(Err("it moved"))));
     add("ReportSaved", Box::new(|call| Event::ReportSaved { call }));
     add("ReportFailed", Box::new(|call| Event::ReportFailed { call, message: "disk full".into() }));
     add("DeadlinePassed", Box::new(|_| Event::DeadlinePassed));

@@ -7,7 +7,7 @@ use fledge::chat::{
 use fledge::id::{CallId, RunId};
 use fledge::moment::Moment;
 use fledge::run::{Action, AgentEvent, Charter, Event, Plan, Run};
-use fledge::verdict::{Finding, Ruling, StepStatus, StopCause, Verdict};
+use fledge::verdict::{Finding, Proof, Ruling, StepStatus, StopCause, Verdict};
 use serde_json::json;
 
 /// A run, its clock, and what it asked for last.
@@ -94,8 +94,13 @@ pub(crate) fn charter() -> Charter {
     Charter::new(RunId::new("run"), "title", "prompt")
 }
 
-/// One run in each of the twelve states, in the order of the table.
-pub(crate) fn everywhere() -> [Walk; 12] {
+/// A charter of a run that commits.
+pub(crate) fn committing() -> Charter {
+    Charter { commits: true, ..charter() }
+}
+
+/// One run in each of the thirteen states, in the order of the table.
+pub(crate) fn everywhere() -> [Walk; 13] {
     let calling = || Walk::calling(charter());
     [
         Walk::new(),
@@ -109,6 +114,7 @@ pub(crate) fn everywhere() -> [Walk; 12] {
         calling().answer(says(StopReason::EndTurn, "I need to read src/main.rs")),
         Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong)),
         Walk::verifying(charter()),
+        Walk::verifying(committing()).answer(proven(nature::proof())),
         Walk::verifying(charter()).answer(judged(Ruling::Passed)),
     ]
 }
@@ -165,6 +171,21 @@ pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
         proof: None,
     };
     move |call| Event::GateFinished { call, verdict: Box::new(verdict) }
+}
+
+/// A pass that names its trees.
+pub(crate) fn proven(proof: Proof) -> impl FnOnce(CallId) -> Event {
+    move |call| match judged(Ruling::Passed)(call) {
+        Event::GateFinished { call, verdict } => {
+            Event::GateFinished { call, verdict: Box::new(Verdict { proof: Some(Box::new(proof)), ..*verdict }) }
+        }
+        other => other,
+    }
+}
+
+pub(crate) fn delivered(result: Result<(), &str>) -> impl FnOnce(CallId) -> Event {
+    let result = result.map(|()| nature::delivery()).map_err(str::to_owned);
+    move |call| Event::Delivered { call, result }
 }
 
 pub(crate) fn cancel() -> Event {

@@ -49,7 +49,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     let models = connect_models(names(&row, &terms), &set, environment, folder)?;
     let task = further(text, terms.task.clone());
     let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    let terms = Terms { reports: reports.collect(), earlier: Some(before), ..terms };
+    let terms = Terms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
     let voice = Voice::new(arguments.voice, &set, environment);
     block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
 }

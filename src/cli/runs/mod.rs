@@ -1,9 +1,13 @@
 //! `fledge runs`: what is kept of runs, for people and as data. Nothing here changes a run or makes a folder but `prune`,
 //! and what goes on with one: `resume` and `continue`.
 
+mod apply;
+mod attest;
 mod continuing;
 mod data;
+mod diff;
 mod export;
+mod left;
 mod list;
 mod logs;
 mod prune;
@@ -11,7 +15,9 @@ mod replay;
 mod resume;
 mod scenes;
 mod show;
+mod undo;
 
+pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
@@ -23,7 +29,7 @@ use crate::report::story::Story;
 use crate::store::{Filter, RunHead, RunRow, Store, StoreError};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Characters of an id by which a run of another project is found.
 const SHORTEST: usize = 8;
@@ -33,7 +39,7 @@ const NAMED: u32 = 5;
 /// Arguments of `fledge runs`.
 #[derive(Debug, Args)]
 #[command(after_help = "A run goes by the start of its id, by its run key, or by `last` or `last-failed`.\n\n\
-    Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs logs last test\n  fledge runs export last | jq .kind")]
+    Examples:\n  fledge runs list --failed\n  fledge runs show last\n  fledge runs diff last --stat\n  fledge runs logs last test\n  fledge runs export last | jq .kind")]
 pub(super) struct RunsArguments {
     /// The project's folder
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
@@ -55,6 +61,12 @@ enum RunsVerb {
     List(list::ListArguments),
     /// Tell what happened in a run, turn by turn
     Show(show::ShowArguments),
+    /// Show what a run has changed
+    Diff(diff::DiffArguments),
+    /// Print what a run's gate has passed as a statement to be signed
+    Attest(attest::AttestArguments),
+    /// Put the files back as they were before a run
+    Undo(undo::UndoArguments),
     /// List the logs of a run's gate steps, or print one
     Logs(logs::LogsArguments),
     /// Write a run's journal, or its conversation, as JSON
@@ -68,12 +80,7 @@ enum RunsVerb {
 /// # Errors
 /// When there is no such run, or what is kept cannot be read.
 pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result<u8, Failure> {
-    let workspace = arguments.workspace.canonicalize();
-    let workspace = workspace
-        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
-        .map_err(Failure::input)?;
-    let state = environment.state_dir().map_err(Failure::input)?;
-    let shelf = Shelf { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() };
+    let shelf = Shelf::of(&arguments.workspace, environment)?;
     match arguments.verb {
         RunsVerb::Resume(arguments) => resume::run(&shelf, &arguments, environment),
         RunsVerb::Continue(arguments) => continuing::run(&shelf, &arguments, environment),
@@ -82,7 +89,10 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
         RunsVerb::Show(arguments) => show::show(&shelf, &arguments),
         RunsVerb::Logs(arguments) => logs::logs(&shelf, &arguments),
         RunsVerb::Export(arguments) => export::export(&shelf, &arguments),
-        RunsVerb::Prune(arguments) => prune::prune(&shelf, &arguments),
+        RunsVerb::Diff(arguments) => diff::diff(&shelf, &arguments, environment),
+        RunsVerb::Attest(arguments) => attest::attest(&shelf, &arguments, environment),
+        RunsVerb::Undo(arguments) => undo::undo(&shelf, &arguments, environment),
+        RunsVerb::Prune(arguments) => prune::prune(&shelf, &arguments, environment),
     }
 }
 
@@ -96,6 +106,15 @@ struct Shelf {
 }
 
 impl Shelf {
+    /// The one of a folder, now.
+    fn of(workspace: &Path, environment: &Environment) -> Result<Self, Failure> {
+        let canonical = workspace.canonicalize();
+        let none = || format!("there is no folder {}", workspace.display());
+        let workspace = canonical.with_context(none).map_err(Failure::input)?;
+        let state = environment.state_dir().map_err(Failure::input)?;
+        Ok(Self { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() })
+    }
+
     /// What is kept of the project, if there is anything.
     fn store(&self) -> Result<Option<Store>, Failure> {
         Store::existing(&self.state, &self.workspace).map_err(failed)

@@ -2,14 +2,19 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
+use super::super::{block_on, no_output, print_data};
+use super::left::broken;
 use super::{Shelf, data, failed};
+use crate::config::Environment;
+use crate::driver::{TREES, trees};
 use crate::duration::parse_duration;
+use crate::id::RunId;
 use crate::report::count;
-use crate::store::{Pruned, Retention};
+use crate::store::{Pruned, Retention, Store, StoreError, project_dir};
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Arguments of `fledge runs prune`.
 #[derive(Debug, Args)]
@@ -47,12 +52,16 @@ impl PruneArguments {
 }
 
 /// Removes runs; gives the exit code.
-pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments) -> Result<u8, Failure> {
+pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Environment) -> Result<u8, Failure> {
     let (keep, now) = (arguments.retention(), shelf.now_ms);
     let pruned = match shelf.store()? {
         None => Pruned::default(),
         Some(store) if arguments.dry_run => store.would_prune(&keep, now).map_err(failed)?,
-        Some(store) => store.prune(&keep, now).map_err(failed)?,
+        Some(store) => {
+            let pruned = store.prune(&keep, now).map_err(failed)?;
+            block_on(forget_trees(shelf, &store, environment))??;
+            pruned
+        }
     };
     let Pruned { runs, bytes } = &pruned;
     if arguments.json {
@@ -68,6 +77,24 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments) -> Result<u8, Fai
     let runs = if runs.len() == 1 { "1 run".into() } else { format!("{} runs", count(runs.len() as u64)) };
     paint::line(&[(Tone::Plain, format!("{runs} {verb}, {} bytes", count(*bytes)))]);
     Ok(0)
+}
+
+/// Keeps no tree of a run that is gone, also of one that was removed at the start of another.
+async fn forget_trees(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
+    let env = environment.hand_env();
+    let path = env.get("PATH").map_or("", String::as_str);
+    if !project_dir(&shelf.state, &shelf.workspace).join(TREES).is_dir() {
+        return Ok(()); // nothing is made by who removes
+    }
+    let stop = CancellationToken::new();
+    let trees = trees(&shelf.state, &shelf.workspace, path, &stop).await.map_err(broken)?;
+    for keeper in trees.keepers(&stop).await.map_err(broken)? {
+        match store.run(&RunId::new(keeper.clone())) {
+            Err(StoreError::Unknown { .. }) => trees.forget(&keeper, &stop).await.map_err(broken)?,
+            known => drop(known.map_err(failed)?),
+        }
+    }
+    trees.shrink(&stop).await.map_err(broken)
 }
 
 /// Units of a size, and their bytes.

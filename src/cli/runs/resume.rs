@@ -116,7 +116,7 @@ pub(super) fn settings(
     models: Vec<Arc<dyn Provider>>,
     terms: Terms,
 ) -> Settings {
-    let Terms { task: _, protect, reports, jobs, earlier, memory, wall, network, holdout } = terms;
+    let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
@@ -125,6 +125,7 @@ pub(super) fn settings(
         env: environment.child_env().into_iter().collect(),
         protect,
         reports,
+        patch,
         jobs,
         earlier,
         memory,

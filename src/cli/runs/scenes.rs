@@ -7,7 +7,7 @@ use super::super::steps::{self, Line};
 use crate::chat::{ChangeKind, Detail, StopReason, Usage};
 use crate::limits::Limits;
 use crate::report::story::{Scene, ToolScene, What};
-use crate::report::{count, found, grounds, money, seconds};
+use crate::report::{committed, count, found, grounds, money, seconds};
 use crate::verdict::{Ruling, StopCause, Verdict};
 
 /// Lines of a text that are shown unless all is wanted.
@@ -69,6 +69,9 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
             note(&format!("{what}: {said}"), scale)
         }
         What::Gate { attempt, verdict } => gate(*attempt, verdict, at, scale),
+        What::Committed { commit, branch } => {
+            vec![heading(Tone::Good, &format!("committed {}", committed(commit, branch.as_deref())), at)]
+        }
         What::Retry { what, tries, wait_ms, error } => {
             note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
         }

@@ -65,8 +65,10 @@ impl Printed {
     }
 }
 
+/// What ran and what failed by a line, if it is a summary.
+type Runner = fn(&str) -> Option<(u64, u64)>;
 /// Each knows the line with which one family of runners sums up, and gives how many tests ran by it and how many of them failed.
-const RUNNERS: [fn(&str) -> Option<(u64, u64)>; 7] = [libtest, nextest, pytest, unittest, node, jest, mocha];
+const RUNNERS: [Runner; 7] = [libtest, nextest, pytest, unittest, node, jest, mocha];
 /// The words before which runners put the number of what failed.
 const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
 

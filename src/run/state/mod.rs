@@ -1,6 +1,7 @@
 //! Who exists, and which door leads where: the map of the machine. State files do not know each other; they name a door
 //! ([`Next`]) and bring what it demands, and only [`State::enter`] makes a state of it.
 
+mod delivering;
 mod executing;
 mod idle;
 mod next;
@@ -15,6 +16,7 @@ use super::event::Event;
 use super::watch::{AgentEvent, Phase, StateName};
 use crate::id::CallId;
 use crate::moment::Moment;
+use delivering::Delivering;
 use executing::{
     AnsweringQuery, BackingOff, CallingModel, Compacting, Confirming, Dispatching, RunningHooks, RunningTools,
 };
@@ -41,6 +43,7 @@ pub(super) enum State {
     AnsweringQuery(AnsweringQuery),
     Compacting(Compacting),
     Verifying(Verifying),
+    Delivering(Delivering),
     Reporting(Reporting),
 }
 
@@ -63,6 +66,7 @@ impl State {
             Self::AnsweringQuery(state) => state.on(event, cx),
             Self::Compacting(state) => state.on(event, cx),
             Self::Verifying(state) => state.on(event, cx),
+            Self::Delivering(state) => state.on(event, cx),
             Self::Reporting(state) => state.on(event, cx),
         }
     }
@@ -113,8 +117,12 @@ impl State {
             }
             Next::End(ending) => {
                 cx.tell(AgentEvent::StateChanged(StateName::Reporting));
-                Self::Reporting(Reporting::start(ending, cx))
+                match Delivering::due(&ending, cx) {
+                    Some(trees) => Self::Delivering(Delivering::start(ending, trees, cx)),
+                    None => Self::enter(Next::Report(ending), cx),
+                }
             }
+            Next::Report(ending) => Self::Reporting(Reporting::start(ending, cx)),
             Next::Rest(ended) => {
                 cx.tell(AgentEvent::StateChanged(StateName::Idle));
                 Self::rest(ended, cx)
@@ -160,7 +168,7 @@ impl State {
             | Self::AnsweringQuery(_)
             | Self::Compacting(_) => StateName::Executing,
             Self::Verifying(_) => StateName::Verifying,
-            Self::Reporting(_) => StateName::Reporting,
+            Self::Delivering(_) | Self::Reporting(_) => StateName::Reporting,
         }
     }
 
@@ -178,6 +186,7 @@ impl State {
             Self::AnsweringQuery(_) => "AnsweringQuery",
             Self::Compacting(_) => "Compacting",
             Self::Verifying(_) => "Verifying",
+            Self::Delivering(_) => "Delivering",
             Self::Reporting(_) => "Reporting",
         }
     }
@@ -192,7 +201,8 @@ impl State {
             | Self::RunningHooks(RunningHooks { call })
             | Self::AnsweringQuery(AnsweringQuery { call, .. })
             | Self::Compacting(Compacting { call, .. })
-            | Self::Verifying(Verifying { call, .. }) => vec![*call],
+            | Self::Verifying(Verifying { call, .. })
+            | Self::Delivering(Delivering { call, .. }) => vec![*call],
             Self::RunningTools(RunningTools { turn }) | Self::Dispatching(Dispatching { turn }) => turn.running(),
             Self::Reporting(state) => state.awaited(),
         }
@@ -212,6 +222,7 @@ impl State {
             | Self::AnsweringQuery(_)
             | Self::Compacting(_)
             | Self::Verifying(_)
+            | Self::Delivering(_)
             | Self::Reporting(_) => None,
         }
     }
@@ -230,6 +241,7 @@ impl State {
             | Self::AnsweringQuery(_)
             | Self::Compacting(_)
             | Self::Verifying(_)
+            | Self::Delivering(_)
             | Self::Reporting(_) => None,
         }
     }
@@ -238,6 +250,7 @@ impl State {
     pub(super) fn ended(&self) -> Option<&Ended> {
         match self {
             Self::Idle(state) => state.ended.as_ref(),
+            Self::Delivering(state) => Some(&state.ended),
             Self::Reporting(state) => Some(&state.ended),
             Self::Planning(_)
             | Self::CallingModel(_)

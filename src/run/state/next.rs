@@ -29,8 +29,10 @@ pub(in crate::run) enum Next {
     Compact,
     /// To Verifying.
     Verify,
-    /// To Reporting.
+    /// To the end: by way of a delivery where one is due.
     End(Ending),
+    /// To the report.
+    Report(Ending),
     /// To Idle.
     Rest(Ended),
 }

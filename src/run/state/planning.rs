@@ -61,6 +61,7 @@ impl Planning {
             | Event::QueryAnswered { .. }
             | Event::CompactionFinished { .. }
             | Event::GateFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

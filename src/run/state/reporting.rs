@@ -25,7 +25,7 @@ pub(in crate::run) struct Ended {
 
 impl Ended {
     pub(in crate::run) fn is_verified(&self) -> bool {
-        matches!(self.reason, Reason::Verified | Reason::Skipped)
+        matches!(self.reason, Reason::Verified | Reason::Skipped | Reason::NotDelivered)
     }
 
     pub(in crate::run) fn is_cancelled(&self) -> bool {
@@ -102,6 +102,7 @@ impl Reporting {
             Event::ModelDelta { .. } | Event::ToolProgress { .. } | Event::GateProgress { .. } => None,
             Event::TaskSubmitted { .. }
             | Event::DeadlinePassed
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

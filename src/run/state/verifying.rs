@@ -47,6 +47,7 @@ impl Verifying {
             | Event::HooksFinished { .. }
             | Event::QueryAnswered { .. }
             | Event::CompactionFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

@@ -5,6 +5,9 @@ use crate::workspace::trees::TreesFault;
 /// What could not be done in the user's repository.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryFault {
+    /// There is none around the workspace.
+    #[error("the workspace is in no git repository")]
+    NoRepository,
     /// Somebody committed or switched branches since.
     #[error("the repository was at {was} when the run began and is at {is} now: nothing was committed")]
     Moved {
@@ -12,6 +15,30 @@ pub enum DeliveryFault {
         was: String,
         /// Now.
         is: String,
+    },
+    /// There is none of this name, or not with the workspace's folder.
+    #[error("there is no commit `{rev}` with this folder in it")]
+    NoCommit {
+        /// The name.
+        rev: String,
+    },
+    /// Git takes no branch of this name.
+    #[error("`{name}` is no name for a branch")]
+    NoBranch {
+        /// The name.
+        name: String,
+    },
+    /// It has commits that are not from here.
+    #[error("the branch `{name}` is somewhere else than where the work began")]
+    OtherWork {
+        /// Its name.
+        name: String,
+    },
+    /// Somebody works on it.
+    #[error("the branch `{name}` is checked out: its files would not follow")]
+    CheckedOut {
+        /// Its name.
+        name: String,
     },
     /// The tree is that of the last commit.
     #[error("there is nothing to commit")]

@@ -1,5 +1,7 @@
 //! Brings a judged tree into the user's own repository as a commit: that tree and no other, on the branch as it was when the run began.
 
+mod again;
+mod branch;
 mod compose;
 mod fault;
 mod foreign;
@@ -14,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Who commits where the user's git does not say who they are.
 const NOBODY: (&str, &str) = ("fledge", "fledge@localhost");
+/// What the log of a branch says of a commit.
+const LOGGED: &str = "commit by fledge";
 
 /// The user's repository around a workspace.
 #[derive(Debug)]
@@ -59,6 +63,13 @@ pub struct Committed {
     pub commit: String,
     /// What the user should know of it, a sentence each.
     pub notes: Vec<String>,
+}
+
+/// A commit that is on no branch yet.
+struct Written {
+    commit: String,
+    tree: TreeId,
+    notes: Vec<String>,
 }
 
 impl<'t> Repository<'t> {
@@ -122,6 +133,15 @@ impl<'t> Repository<'t> {
         if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {
             return Err(DeliveryFault::Moved { was: told(what.head), is: told(&now) });
         }
+        let Written { commit, tree, mut notes } = self.write(what, stop).await?;
+        let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
+        self.git.ask(&["update-ref", "-m", LOGGED, "HEAD", &commit, &old], stop).await?;
+        notes.extend(self.bring_index(tree.as_str(), stop).await?);
+        Ok(Committed { commit, notes })
+    }
+
+    /// Writes the commit, which nothing names yet.
+    async fn write(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Written, DeliveryFault> {
         let (tree, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
         if !is_new {
             return Err(DeliveryFault::Nothing);
@@ -133,21 +153,14 @@ impl<'t> Repository<'t> {
             let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, NOBODY.0));
             let places = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, NOBODY.1));
             git = names.iter().chain(&places).fold(git, |git, (name, value)| git.with(name, value.as_ref()));
-            notes.push(format!("git does not know who you are, so {} <{}> is the author", NOBODY.0, NOBODY.1));
+            notes.push(format!("git does not know who you are, so {} is the author", again::nobody()));
         }
         let mut args = vec!["commit-tree", tree.as_str()];
         args.extend(what.sign.then_some("-S"));
         args.extend(what.head.commit.iter().flat_map(|parent| ["-p", parent.as_str()]));
         let commit = git.tell(&args, message(what).as_bytes(), stop).await?;
         let commit = String::from_utf8_lossy(&commit).trim_end().to_owned();
-
-        let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
-        git.ask(&["update-ref", "-m", "commit by fledge", "HEAD", &commit, &old], stop).await?;
-        let index = self.git.run(&["read-tree", "--reset", tree.as_str()], b"", 0, stop).await?;
-        if index.code != 0 {
-            notes.push(format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said));
-        }
-        Ok(Committed { commit, notes })
+        Ok(Written { commit, tree, notes })
     }
 
     /// The one line that git prints; `None` when it says no.

@@ -23,6 +23,7 @@ use crate::id::TreeId;
 use git::Git;
 use ground::Scratch;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use take::State;
@@ -288,6 +289,43 @@ impl Trees {
     /// [`TreesFault`].
     pub async fn keep(&self, name: &str, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         self.0.git.ask(&["update-ref", &kept(name)?, tree.as_str()], stop).await.map(drop)
+    }
+
+    /// The tree that is kept under a name.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn kept(&self, name: &str, stop: &CancellationToken) -> Result<Option<TreeId>, TreesFault> {
+        let answer = self.0.git.run(&["rev-parse", "--quiet", "--verify", &kept(name)?], b"", 100, stop).await?;
+        if answer.code == 0 { tree_of(&answer.output, "rev-parse").map(Some) } else { Ok(None) }
+    }
+
+    /// The first parts of all names under which trees are kept.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn keepers(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
+        let all = self.0.git.ask(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/kept"], stop).await?;
+        let all = String::from_utf8_lossy(&all);
+        Ok(all.lines().filter_map(|name| name.split('/').next()).map(str::to_owned).collect())
+    }
+
+    /// Packs what is kept, and removes what nobody has kept or written for two weeks: a run that is under way has not kept all that it
+    /// wrote.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn shrink(&self, stop: &CancellationToken) -> Result<(), TreesFault> {
+        self.0.git.ask(&["gc", "--quiet", "--prune=2.weeks.ago"], stop).await.map(drop)
+    }
+
+    /// Whether a tree is here, with all that is in it.
+    ///
+    /// # Errors
+    /// [`TreesFault`] when git cannot be asked.
+    pub async fn has(&self, tree: &TreeId, stop: &CancellationToken) -> Result<bool, TreesFault> {
+        let args = ["rev-list", "--objects", "--quiet", tree.as_str()];
+        Ok(self.0.git.run(&args, b"", 0, stop).await?.code == 0)
     }
 
     /// Keeps no longer what is named this, or `PREFIX/…`.

@@ -74,7 +74,7 @@ impl Inner {
         let text = std::fs::read(&path).map_err(TreesFault::io("read", &path))?;
         let known: Base = serde_json::from_slice(&text).map_err(|error| TreesFault::io("read", &path)(error.into()))?;
         let mut state = self.state.lock().await;
-        self.git.ask(&["read-tree", "-m", base.as_str()], stop).await?;
+        self.git.ask(&["read-tree", "--reset", base.as_str()], stop).await?;
         *state = State { base: Some(known), tracked: Vec::new(), newest: None };
         Ok(())
     }

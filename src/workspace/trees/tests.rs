@@ -112,6 +112,19 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
 }
 
 #[tokio::test]
+async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_state_was_taken() {
+    let project = Project::new(&[("a", "1"), ("b", "1")]);
+    let (trees, base) = project.begin().await;
+    project.write("a", "22");
+    project.take(&trees).await;
+    project.write("a", "333");
+    let again = project.open().await;
+    again.resume(&base, &project.stop).await.unwrap();
+    let tree = project.take(&again).await;
+    assert_eq!(again.read(&tree, "a", 9, &project.stop).await.unwrap(), Some(b"333".to_vec()));
+}
+
+#[tokio::test]
 async fn a_file_of_the_base_stays_in_view_and_what_the_base_ignores_never_comes_in() {
     let project = Project::new(&[(".gitignore", ".env\nold/\n"), ("a", "1"), (".env", "secret"), ("old/x", "1")]);
     let (trees, base) = project.begin().await;

@@ -2,12 +2,14 @@
 
 mod ended;
 mod fledge;
+mod git;
 mod model;
 mod processes;
 mod wire;
 
 pub(crate) use ended::Ended;
 pub(crate) use fledge::{Fledge, KEY, Running};
+pub(crate) use git::git;
 pub(crate) use model::{Asked, Model};
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};

@@ -1,4 +1,4 @@
-//! 2. `verified` only if the last verdict passed, or verification was skipped on purpose. A cancelled run is never verified.
+//! 2. `verified` only if the last verdict passed, whether or not it could be delivered, or verification was skipped on purpose. A cancelled run is never verified.
 
 use super::{AgentEvent, Checked, Event, Law, Step, law};
 use fledge::verdict::{Reason, Ruling};
@@ -6,6 +6,7 @@ use fledge::verdict::{Reason, Ruling};
 #[derive(Default)]
 pub(crate) struct Watch {
     verify: bool,
+    commits: bool,
     last: Option<Ruling>,
     cancelled: bool,
 }
@@ -14,7 +15,7 @@ impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
             Event::TaskSubmitted { charter } if step.label == "Idle" => {
-                *self = Self { verify: charter.verify, ..Self::default() };
+                *self = Self { verify: charter.verify, commits: charter.commits, ..Self::default() };
             }
             Event::GateFinished { verdict, .. } if step.label == "Verifying" && step.is_answer() => {
                 self.last = Some(verdict.ruling);
@@ -26,6 +27,7 @@ impl Law for Watch {
             let AgentEvent::Finished { reason, verified, cancelled, exit_code, .. } = told else { continue };
             let earned = match reason {
                 Reason::Verified => self.verify && self.last == Some(Ruling::Passed),
+                Reason::NotDelivered => self.commits && self.last == Some(Ruling::Passed),
                 Reason::Skipped => !self.verify,
                 _ => false,
             };

@@ -6,11 +6,25 @@ use super::{Action, CallId, Checked, Event, Law, StateName, Step, law};
 #[derive(Default)]
 pub(crate) struct Watch {
     report: Option<CallId>,
+    /// What passed is delivered before the report, and nothing else is.
+    delivery: Option<CallId>,
 }
 
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         let asked: Vec<&Action> = step.asked().collect();
+        if let (Some(call), "Delivering") = (self.delivery, step.label) {
+            let is_delivery = matches!(step.event, Event::Delivered { .. });
+            let answered = is_delivery && step.is_answer() && step.event.call() == Some(call);
+            return match asked[..] {
+                [] if !answered => Ok(()),
+                [Action::SaveReport { call }] if answered => {
+                    (self.delivery, self.report) = (None, Some(*call));
+                    Ok(())
+                }
+                _ => law(8, false, || format!("a delivery led to {asked:?}")),
+            };
+        }
         if matches!(step.state, StateName::Reporting) {
             law(8, asked.is_empty(), || format!("started on the way out: {asked:?}"))?;
             let answered = step.is_answer() && step.event.call() == self.report;
@@ -26,6 +40,10 @@ impl Law for Watch {
             return law(8, !cancels, || "a cancel did not lead to the report".into());
         }
         let in_flight = cancels && !step.awaited.is_empty();
+        if let ([Action::Deliver { call, .. }], Event::GateFinished { verdict, .. }) = (&asked[..], step.event) {
+            self.delivery = Some(*call);
+            return law(8, verdict.passed() && verdict.proof.is_some(), || "delivered what did not pass".into());
+        }
         self.report = match asked[..] {
             [Action::AbortInFlight, Action::SaveReport { call }] => Some(*call),
             [Action::SaveReport { call }] if !in_flight => Some(*call),

@@ -19,6 +19,7 @@ impl Law for Watch {
                 Action::AnswerQuery { .. } => &["AnsweringQuery"],
                 Action::Compact { .. } => &["Compacting"],
                 Action::RunGate { .. } => &["Verifying"],
+                Action::Deliver { .. } => &["Delivering"],
                 Action::SaveReport { .. } | Action::AbortInFlight => &["Reporting"],
                 Action::Emit { .. } => continue,
             };

@@ -9,7 +9,7 @@ use outside as o;
 /// State, event, and the test that states where they lead.
 type Row = (&'static str, &'static str, fn());
 
-const ROWS: [Row; 40] = [
+const ROWS: [Row; 43] = [
     ("Idle", "TaskSubmitted", o::a_submitted_task_is_planned),
     ("Planning", "PlanReady", o::a_plan_leads_to_the_first_model_call),
     ("Planning", "PlanFailed", o::without_a_plan_there_is_only_a_report),
@@ -43,11 +43,14 @@ const ROWS: [Row; 40] = [
     ("Compacting", "CompactionFinished, ok", e::a_summary_takes_the_place_of_the_older_part),
     ("Compacting", "CompactionFinished, failed", e::a_failed_summary_changes_nothing),
     ("Verifying", "GateFinished, passed", o::a_passed_gate_is_reported_as_verified),
+    ("Verifying", "GateFinished, passed, the run commits", o::what_passed_is_delivered_before_the_report),
     ("Verifying", "GateFinished, failed, retries left", o::a_failed_gate_sends_the_run_back_with_its_feedback),
     ("Verifying", "GateFinished, failed, none left", o::a_failed_gate_ends_the_last_attempt),
     ("Verifying", "GateFinished, failed alike too often", o::the_same_failure_again_is_stuck),
     ("Verifying", "GateFinished, errored", o::a_gate_that_cannot_run_is_never_fed_back),
     ("Verifying", "GateFinished, tampered", o::tampering_is_told_once_or_ends_the_run),
+    ("Delivering", "Delivered, ok", o::a_delivery_is_told_and_reported),
+    ("Delivering", "Delivered, failed", o::verified_work_that_cannot_be_delivered_stays_verified),
     ("Reporting", "ReportSaved", o::a_saved_report_ends_the_run),
     ("Reporting", "ReportFailed", o::a_report_that_cannot_be_saved_is_an_io_error),
     ("Reporting", "CancelRequested", o::a_cancel_while_reporting_changes_nothing),

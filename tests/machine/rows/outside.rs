@@ -1,12 +1,12 @@
 //! Rows outside of Executing: how runs begin, are judged, and end.
 
-use crate::walk::{Walk, cancel, charter, everywhere, heard, judged, planned, says};
+use crate::walk::{Walk, cancel, charter, committing, delivered, everywhere, heard, judged, planned, proven, says};
 use crate::world::nature;
 use fledge::chat::{StopReason, Usage};
 use fledge::id::CallId;
-use fledge::run::{Action, AgentEvent, Charter, Event, Phase, StateName};
+use fledge::run::{Action, AgentEvent, Charter, Delivery, Event, Phase, StateName};
 use fledge::task::OnTamper;
-use fledge::verdict::{Reason, Ruling};
+use fledge::verdict::{Proof, Reason, Ruling, Verification};
 
 fn told(event: AgentEvent) -> Action {
     Action::Emit { event }
@@ -68,6 +68,39 @@ pub(super) fn a_passed_gate_is_reported_as_verified() {
         ],
     );
     walk.ends_as(Reason::Verified);
+}
+
+#[test]
+pub(super) fn what_passed_is_delivered_before_the_report() {
+    let proof = nature::proof();
+    let deliver = Action::Deliver { call: CallId(4), tree: proof.tree.clone(), base: proof.base.clone() };
+    Walk::verifying(committing()).answer(proven(proof.clone())).gives("Delivering", &[deliver]);
+    let untouched = Proof { tree: proof.base.clone(), ..proof.clone() };
+    Walk::verifying(committing()).answer(proven(untouched)).gives("Reporting", &[save(4)]);
+    Walk::verifying(charter()).answer(proven(proof)).gives("Reporting", &[save(4)]);
+}
+
+#[test]
+pub(super) fn a_delivery_is_told_and_reported() {
+    let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(delivered(Ok(())));
+    let Delivery { commit, branch, notes } = nature::delivery();
+    let committed = AgentEvent::Committed { commit: commit.clone(), branch: branch.clone() };
+    let noted = AgentEvent::Warning(notes[0].clone());
+    let walk = walk.gives_all("Reporting", &[told(committed), told(noted), save(5)]);
+    let result = walk.answer(|call| Event::ReportSaved { call }).run.result().expect("a result");
+    let (base, tree) = (nature::proof().base, nature::proof().tree);
+    assert_eq!((result.reason, result.tree, result.base), (Reason::Verified, Some(tree), Some(base)));
+    assert_eq!((result.commit, result.branch), (Some(commit), branch));
+}
+
+#[test]
+pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
+    let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(delivered(Err("it moved")));
+    let walk = walk.gives("Reporting", &[save(5)]).answer(|call| Event::ReportSaved { call });
+    let result = walk.run.result().expect("a result");
+    assert_eq!((result.reason, result.exit_code, result.verified), (Reason::NotDelivered, 5, true));
+    assert_eq!((result.verification, result.commit), (Verification::Passed, None));
+    assert!(result.message.ends_with(": it moved; `fledge apply run` brings it here once that is mended"));
 }
 
 #[test]
@@ -163,7 +196,8 @@ fn way_out(before: &Walk, after: &Walk) {
 
 #[test]
 pub(super) fn a_limit_leads_to_the_report_from_anywhere() {
-    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Reporting")) {
+    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Delivering" | "Reporting"))
+    {
         let after = walk.clone().then(Event::LimitReached { reason: Reason::BudgetMoney });
         way_out(&walk, &after);
         after.ends_as(Reason::BudgetMoney);
@@ -173,7 +207,8 @@ pub(super) fn a_limit_leads_to_the_report_from_anywhere() {
 
 #[test]
 pub(super) fn a_cancel_leads_to_the_report_from_anywhere() {
-    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Reporting")) {
+    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Delivering" | "Reporting"))
+    {
         let after = walk.clone().then(cancel());
         way_out(&walk, &after);
         after.ends_as(Reason::Cancelled);

@@ -98,6 +98,11 @@ impl World {
                     self.soon(Event::CompactionFinished { call: *call, result, usage });
                 }
                 Action::RunGate { call, .. } => self.answer_as_gate(*call),
+                Action::Deliver { call, .. } => {
+                    let fails = self.dice.chance(200);
+                    let result = if fails { Err("it moved".into()) } else { Ok(nature::delivery()) };
+                    self.soon(Event::Delivered { call: *call, result });
+                }
                 Action::SaveReport { call } => {
                     let event = if self.dice.chance(50) {
                         Event::ReportFailed { call: *call, message: "disk full".into() }

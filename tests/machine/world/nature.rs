@@ -5,11 +5,11 @@ use fledge::chat::{
     Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Reply, StopReason, ToolCall,
     ToolInput, ToolOutcome, Usage,
 };
-use fledge::id::RunId;
+use fledge::id::{RunId, TreeId};
 use fledge::limits::Limits;
-use fledge::run::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
+use fledge::run::{Charter, Delivery, Plan, ToolAccess, ToolRole, ToolRule};
 use fledge::task::OnTamper;
-use fledge::verdict::{Finding, Reason, Ruling, StepReport, StepStatus, StopCause, Verdict};
+use fledge::verdict::{Finding, Proof, Reason, Ruling, StepReport, StepStatus, StopCause, Verdict};
 use serde_json::json;
 
 /// What a run is mostly troubled by.
@@ -54,6 +54,7 @@ const TOOLS: [(&str, ToolRole, ToolAccess); 8] = [
 pub(crate) fn charter(dice: &mut Dice) -> Charter {
     let models = ["first", "second", "third"].iter().take(1 + dice.below(3) as usize);
     Charter {
+        commits: dice.chance(500),
         verify: !dice.chance(150),
         max_retries: dice.pick(&[0, 1, 3, 3, 5]),
         stuck_after: dice.pick(&[None, None, Some(1), Some(2), Some(3)]),
@@ -213,8 +214,28 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         feedback: if ruling == Passed { String::new() } else { format!("step {mark} failed") },
         signature: if ruling == Passed { String::new() } else { mark.into() },
         notes: Vec::new(),
-        proof: None,
+        proof: (ruling == Passed && dice.chance(700)).then(|| Box::new(proof())),
     }
+}
+
+/// What a pass of changed work rests on.
+pub(crate) fn proof() -> Proof {
+    let tree = |digit: &str| TreeId::parse(&digit.repeat(40)).expect("an id");
+    Proof {
+        base: tree("b"),
+        tree: tree("c"),
+        lanes: "gate".into(),
+        room: "clean".into(),
+        sandbox: "off".into(),
+        tests: None,
+        canaries: 0,
+        held_out: 0,
+    }
+}
+
+pub(crate) fn delivery() -> Delivery {
+    let (commit, branch) = ("d".repeat(40), Some("refs/heads/main".to_owned()));
+    Delivery { commit, branch, notes: vec!["git does not know who you are".into()] }
 }
 
 pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {

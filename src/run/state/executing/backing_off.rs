@@ -66,6 +66,7 @@ impl BackingOff {
             | Event::CompactionFinished { .. }
             | Event::GateProgress { .. }
             | Event::GateFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

@@ -54,6 +54,7 @@ impl CallingModel {
             | Event::CompactionFinished { .. }
             | Event::GateProgress { .. }
             | Event::GateFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

@@ -64,6 +64,7 @@ impl Compacting {
             | Event::QueryAnswered { .. }
             | Event::GateProgress { .. }
             | Event::GateFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

@@ -52,6 +52,7 @@ impl Confirming {
             | Event::CompactionFinished { .. }
             | Event::GateProgress { .. }
             | Event::GateFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

@@ -38,6 +38,7 @@ impl Dispatching {
             | Event::CompactionFinished { .. }
             | Event::GateProgress { .. }
             | Event::GateFinished { .. }
+            | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::LimitReached { .. }

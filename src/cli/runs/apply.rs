@@ -1,0 +1,139 @@
+//! `fledge apply`: brings what a run's gate has passed into the checkout or onto a branch, after its record was checked. Never pushes.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{block_on, no_output, print_data};
+use super::diff::change;
+use super::left::{Left, Verified, broken, not_delivered, refused};
+use super::{Shelf, data};
+use crate::config::Environment;
+use crate::driver::{commit_message, commit_trailers};
+use crate::report::committed;
+use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Repository};
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Arguments of `fledge apply`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The record is checked first: the journal is whole, its newest verdict passed, and the tree that it names is here.\n\
+    Exit code 1 when the run or the checkout does not allow it. Nothing is ever pushed.\n\n\
+    Examples:\n  fledge apply last\n  fledge apply last --branch fix-dates\n  fledge apply 0198f2 --check --json"
+)]
+pub(in crate::cli) struct ApplyArguments {
+    /// The run: the start of its id, its run key, or `last`
+    run: String,
+    /// Commit it to this branch and leave the files alone; made where there is none, else it must stand where the work began
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Only check whether it could be done
+    #[arg(long)]
+    check: bool,
+    /// What was done as JSON, to standard output
+    #[arg(long)]
+    json: bool,
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When the run was not verified, its record is not whole, or the checkout stands elsewhere.
+pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
+    let shelf = Shelf::of(&arguments.workspace, environment)?;
+    block_on(bring(&shelf, arguments, environment))?
+}
+
+async fn bring(shelf: &Shelf, arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
+    let left = Left::find(shelf, &arguments.run, environment).await?;
+    let verified = left.verified().await?;
+    match &arguments.branch {
+        Some(branch) => {
+            let made = to_branch(&left, &verified, branch, arguments.check).await?;
+            for note in &made.notes {
+                paint::line(&[(Tone::Warn, "! "), (Tone::Plain, note)]);
+            }
+            let commit = (!made.commit.is_empty()).then_some(&made.commit);
+            let said =
+                commit.map_or_else(|| format!("could be committed on {branch}"), |id| committed(id, Some(branch)));
+            tell(&left, &verified, arguments, json!({ "branch": branch, "commit": commit }), &said)
+        }
+        None => {
+            let (more, said) = to_workspace(&left, &verified, arguments.check).await?;
+            tell(&left, &verified, arguments, more, &said)
+        }
+    }
+}
+
+/// Makes the files those of the tree, when they are those of the base.
+async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(Value, String), Failure> {
+    let now = left.now().await?;
+    if now == verified.tree {
+        return Ok((
+            json!({ "changes": [], "before": now }),
+            "the workspace is at the verified tree already".to_owned(),
+        ));
+    }
+    if now != left.base {
+        let paths = left.differing(&left.base, &now).await?;
+        let error = anyhow!("the workspace is not as it was when the run began: {paths}");
+        return Err(refused(error).hint("commit or stash that, or take --branch, which leaves the files alone"));
+    }
+    let changes = left.trees.changes(&now, &verified.tree, &left.stop).await.map_err(broken)?;
+    let before = if check { now } else { left.put(&verified.tree).await? };
+    let all: Vec<Value> = changes.iter().map(change).collect();
+    let verb = if check { "would be" } else { "are" };
+    Ok((json!({ "changes": all, "before": before }), format!("{} files {verb} as in {}", all.len(), verified.tree)))
+}
+
+/// Commits the tree onto a branch, from where the work began.
+async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) -> Result<Committed, Failure> {
+    let stop = &left.stop;
+    let repository = Repository::around(&left.trees, &left.env, stop).await.map_err(not_delivered)?;
+    let repository = repository.ok_or_else(|| not_delivered(DeliveryFault::NoRepository))?;
+    let head = match left.story.run.head() {
+        Some(head) => head.clone(),
+        None => {
+            let head = repository.head(stop).await.map_err(not_delivered)?;
+            if repository.check(&head, &left.base, stop).await.map_err(not_delivered)? {
+                let error = anyhow!("the newest commit is not the state that the run began with");
+                let hint = "check out that commit; what was not committed by then goes into no commit";
+                return Err(refused(error).hint(hint));
+            }
+            head
+        }
+    };
+    let (message, trailers) = (commit_message(&verified.result), commit_trailers(&verified.result, &verified.tree));
+    let what = Commit {
+        head: &head,
+        tree: &verified.tree,
+        base: &left.base,
+        message: &message,
+        trailers: &trailers,
+        sign: false,
+    };
+    repository.commit_to(branch, &what, check, stop).await.map_err(not_delivered)
+}
+
+fn tell(left: &Left, verified: &Verified, arguments: &ApplyArguments, more: Value, said: &str) -> Result<u8, Failure> {
+    if !arguments.json {
+        paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, said)]);
+        return Ok(0);
+    }
+    let mut all = json!({
+        "schema_version": data::RUNS_SCHEMA_VERSION,
+        "run": left.row.head.id,
+        "base": left.base,
+        "tree": verified.tree,
+        "check": arguments.check,
+    });
+    if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
+        all.extend(more);
+    }
+    print_data(&all.to_string()).map_err(no_output)?;
+    Ok(0)
+}

@@ -1,0 +1,157 @@
+//! What a run has left: the tree that it began with, the one that it came to, and the workspace of today to compare them with.
+
+use super::super::failure::Failure;
+use super::resume::workspace_of;
+use super::{Shelf, story};
+use crate::config::Environment;
+use crate::driver::{kept_as, trees};
+use crate::id::TreeId;
+use crate::report::story::Story;
+use crate::run::TaskResult;
+use crate::store::{RunRow, RunState};
+use crate::verdict::{Proof, Reason, Verification};
+use crate::workspace::delivery::DeliveryFault;
+use crate::workspace::trees::{Trees, TreesFault};
+use anyhow::anyhow;
+use tokio_util::sync::CancellationToken;
+
+/// Paths that are named when something is not as it should be.
+const NAMED: usize = 10;
+
+/// A run and its trees.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) row: RunRow,
+    pub(super) story: Story,
+    pub(super) trees: Trees,
+    /// The user's environment.
+    pub(super) env: Vec<(String, String)>,
+    pub(super) base: TreeId,
+    /// What the gate has passed, else the newest state of the workspace that is kept.
+    pub(super) candidate: Option<TreeId>,
+    pub(super) stop: CancellationToken,
+}
+
+/// A run that passed its gate, as its whole journal says.
+#[derive(Debug)]
+pub(super) struct Verified {
+    pub(super) result: TaskResult,
+    pub(super) tree: TreeId,
+    /// What the pass rests on.
+    pub(super) proof: Proof,
+}
+
+impl Left {
+    /// Finds them.
+    pub(super) async fn find(shelf: &Shelf, name: &str, environment: &Environment) -> Result<Self, Failure> {
+        let (store, row) = shelf.find(name)?;
+        let (story, failure) = story(&store, &row);
+        failure.map_or(Ok(()), Err)?;
+        let (workspace, stop) = (workspace_of(shelf, &row)?, CancellationToken::new());
+        let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+        let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+        let trees = trees(&shelf.state, &workspace, path, &stop).await.map_err(broken)?;
+        let kept = async |what: &str| trees.kept(&kept_as(&row.head.id, what), &stop).await.map_err(broken);
+        let result = story.run.result();
+        let candidate = match result.and_then(|result| result.tree) {
+            Some(tree) => Some(tree),
+            None => kept("candidate").await?,
+        };
+        let base = match story.run.base().cloned() {
+            Some(base) => Some(base),
+            None => kept("base").await?,
+        };
+        let Some(base) = base else {
+            let error = anyhow!("nothing is kept of the files of run {}", row.head.id);
+            return Err(
+                Failure::input(error).hint("it ended before its plan, or was made by a fledge that kept no trees")
+            );
+        };
+        trees.resume(&base, &stop).await.map_err(broken)?;
+        Ok(Self { row, story, trees, env, base, candidate, stop })
+    }
+
+    /// Insists that nobody drives it.
+    pub(super) fn must_rest(&self) -> Result<(), Failure> {
+        match &self.row.state {
+            RunState::Running { holder } => {
+                let error = anyhow!("run {} is under way: {holder} drives it", self.row.head.id);
+                Err(Failure::because(Reason::Blocked, error))
+            }
+            RunState::Interrupted | RunState::Ended(_) => Ok(()),
+        }
+    }
+
+    /// Insists that it passed its gate, with a proof that names the tree which is here.
+    pub(super) async fn verified(&self) -> Result<Verified, Failure> {
+        let run = &self.row.head.id;
+        let no = |why: &str| refused(anyhow!("run {run} {why}"));
+        let RunState::Ended(_) = self.row.state else { return Err(no("is not over")) };
+        let result = self.story.run.result().ok_or_else(|| no("is not over"))?;
+        if !result.verified || result.verification != Verification::Passed {
+            return Err(no(&format!("was not verified: it ended as {}", result.reason)));
+        }
+        let proof = result.attempts.last().and_then(|attempt| attempt.verdict.proof.as_deref());
+        let proof = proof.ok_or_else(|| no("has no proof that names a tree"))?;
+        let is_whole =
+            Some(&proof.tree) == result.tree.as_ref() && proof.base == self.base && proof.lanes == result.gate_digest;
+        if !is_whole {
+            return Err(no("has a proof that names other trees or lanes than the run"));
+        }
+        for tree in [&proof.tree, &proof.base] {
+            if !self.trees.has(tree, &self.stop).await.map_err(broken)? {
+                return Err(no(&format!("has left the tree {tree}, which is not here any more")));
+            }
+        }
+        let (tree, proof) = (proof.tree.clone(), proof.clone());
+        Ok(Verified { result, tree, proof })
+    }
+
+    /// The workspace as it stands.
+    pub(super) async fn now(&self) -> Result<TreeId, Failure> {
+        Ok(self.trees.take(&self.stop).await.map_err(broken)?.tree)
+    }
+
+    /// Puts a tree into the workspace, and keeps the state before; gives the tree of that.
+    pub(super) async fn put(&self, tree: &TreeId) -> Result<TreeId, Failure> {
+        // Kept before anything is written, so that nothing is lost by whatever happens meanwhile.
+        let before = self.now().await?;
+        let short = before.as_str().get(..12).unwrap_or_default();
+        let name = kept_as(&self.row.head.id, &format!("before-{short}"));
+        self.trees.keep(&name, &before, &self.stop).await.map_err(broken)?;
+        self.trees.put_back(tree, None, &self.stop).await.map_err(broken)
+    }
+
+    /// The first few paths that differ, for people.
+    pub(super) async fn differing(&self, from: &TreeId, to: &TreeId) -> Result<String, Failure> {
+        let changes = self.trees.changes(from, to, &self.stop).await.map_err(broken)?;
+        let named: Vec<&str> = changes.iter().take(NAMED).map(|change| change.path.as_str()).collect();
+        let more = changes.len().saturating_sub(NAMED);
+        Ok(if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) })
+    }
+}
+
+/// What is not done because of how things stand: exit code 1.
+pub(super) fn refused(error: anyhow::Error) -> Failure {
+    Failure::because(Reason::GateFailed, error)
+}
+
+/// Git or the disk says no.
+pub(super) fn broken(fault: TreesFault) -> Failure {
+    Failure::own(fault)
+}
+
+/// The same of the user's repository, where much of it is how things stand.
+pub(super) fn not_delivered(fault: DeliveryFault) -> Failure {
+    match fault {
+        DeliveryFault::Trees(fault) => broken(fault),
+        DeliveryFault::NoBranch { .. } | DeliveryFault::NoCommit { .. } => Failure::input(fault),
+        DeliveryFault::NoRepository
+        | DeliveryFault::Moved { .. }
+        | DeliveryFault::OtherWork { .. }
+        | DeliveryFault::CheckedOut { .. }
+        | DeliveryFault::Nothing
+        | DeliveryFault::Foreign { .. }
+        | DeliveryFault::Hash => refused(fault.into()),
+    }
+}

@@ -1,0 +1,79 @@
+//! `fledge runs undo`: the files of the workspace as they were before a run, and back.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{block_on, no_output, print_data};
+use super::diff::change;
+use super::left::{Left, broken, refused};
+use super::{Shelf, data};
+use crate::config::Environment;
+use crate::id::TreeId;
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::json;
+
+/// Arguments of `fledge runs undo`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What is ignored stays as it is, and so do commits. The state before is kept first, and its id is told: --to brings it back.\n\n\
+    Examples:\n  fledge runs undo last\n  fledge runs undo last --to 3f2a…  (the whole id that it told)"
+)]
+pub(in crate::cli) struct UndoArguments {
+    /// The run: the start of its id, its run key, `last`, or `last-failed`
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// Also when the workspace was changed after the run
+    #[arg(long)]
+    force: bool,
+    /// The state of this tree, instead of the one before the run
+    #[arg(long, value_name = "TREE", value_parser = TreeId::parse)]
+    to: Option<TreeId>,
+    /// What was done as JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Undoes it; gives the exit code.
+pub(super) fn undo(shelf: &Shelf, arguments: &UndoArguments, environment: &Environment) -> Result<u8, Failure> {
+    block_on(put_back(shelf, arguments, environment))?
+}
+
+async fn put_back(shelf: &Shelf, arguments: &UndoArguments, environment: &Environment) -> Result<u8, Failure> {
+    let left = Left::find(shelf, &arguments.run, environment).await?;
+    left.must_rest()?;
+    let (run, now) = (&left.row.head.id, left.now().await?);
+    let tree = arguments.to.as_ref().unwrap_or(&left.base);
+    if !left.trees.has(tree, &left.stop).await.map_err(broken)? {
+        return Err(Failure::input(anyhow!("there is no tree {tree} in what is kept of this project")));
+    }
+    let is_asked_for = arguments.force || arguments.to.is_some() || now == *tree;
+    if !is_asked_for && left.candidate.as_ref() != Some(&now) {
+        let hint = "--force undoes that too; the state of now is kept, and its id is told";
+        let error = match &left.candidate {
+            Some(candidate) => {
+                let paths = left.differing(candidate, &now).await?;
+                anyhow!("the workspace was changed after run {run}: {paths}")
+            }
+            None => anyhow!("no state of the files after run {run} is kept: what was changed since cannot be told"),
+        };
+        return Err(refused(error).hint(hint));
+    }
+    let changes = left.trees.changes(&now, tree, &left.stop).await.map_err(broken)?;
+    let before = if changes.is_empty() { now } else { left.put(tree).await? };
+    if arguments.json {
+        let changes: Vec<_> = changes.iter().map(change).collect();
+        let version = data::RUNS_SCHEMA_VERSION;
+        let all = json!({ "schema_version": version, "run": run, "tree": tree, "before": before, "changes": changes });
+        print_data(&all.to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
+    if changes.is_empty() {
+        paint::line(&[(Tone::Faint, "nothing differs: no file was touched")]);
+        return Ok(0);
+    }
+    let files = if changes.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", changes.len()) };
+    paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("{files} as in {tree}"))]);
+    let back = format!("fledge runs undo {run} --to {before}");
+    paint::line(&[(Tone::Faint, "  back: "), (Tone::Plain, back.as_str())]);
+    Ok(0)
+}

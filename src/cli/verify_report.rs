@@ -1,0 +1,131 @@
+//! `fledge verify-report`: whether the newest commit is what a report says was verified, and was judged by the lanes of another commit.
+//! What a report says can be edited; what is checked here is that it fits the commit and the lanes.
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::{block_on, no_output, print_data};
+use crate::config::Environment;
+use crate::gate::{digest_of, load};
+use crate::lane::Lane;
+use crate::run::TaskResult;
+use crate::store::read_text;
+use crate::verdict::{Proof, Reason, Verification};
+use crate::workspace::delivery::{DeliveryFault, Repository};
+use crate::workspace::trees::Trees;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The largest report that is read, in bytes.
+const LARGEST: usize = 64 * 1024 * 1024;
+/// The version of the form of the answer.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge verify-report`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 0 when all of it holds, 1 with the reasons when not. It says that the commit and the lanes are those of the report,\n\
+    not that nobody has edited the report: for that, sign what `fledge runs attest` prints.\n\n\
+    Examples:\n  fledge verify-report report.json\n  fledge verify-report report.json --lanes-from origin/main --json"
+)]
+pub(super) struct VerifyArguments {
+    /// The report
+    report: PathBuf,
+    /// The lanes that it was judged by must be those of this commit
+    #[arg(long, value_name = "REF")]
+    lanes_from: Option<String>,
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+    /// The answer as JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When the report, the repository or the other commit cannot be read.
+pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<u8, Failure> {
+    let path = &arguments.report;
+    let text = read_text(path, LARGEST).map_err(Failure::input)?;
+    let text = text.ok_or_else(|| Failure::input(anyhow!("there is no file {}", path.display())))?;
+    let report: TaskResult = serde_json::from_str(&text)
+        .with_context(|| format!("{} is no report of a run", path.display()))
+        .map_err(Failure::input)?;
+    let reasons = block_on(reasons(&report, arguments, environment))??;
+    if arguments.json {
+        let (holds, tree) = (reasons.is_empty(), &report.tree);
+        let answer = json!({
+            "schema_version": SCHEMA_VERSION, "holds": holds, "run": report.run, "tree": tree, "reasons": reasons,
+        });
+        print_data(&answer.to_string()).map_err(no_output)?;
+    } else if reasons.is_empty() {
+        let tree = report.tree.as_ref().map(ToString::to_string).unwrap_or_default();
+        paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("the newest commit is the verified tree {tree}"))]);
+    }
+    if !arguments.json {
+        reasons.iter().for_each(|reason| paint::line(&[(Tone::Bad, "✗ "), (Tone::Plain, reason.as_str())]));
+    }
+    Ok(if reasons.is_empty() { 0 } else { Reason::GateFailed.row().exit_code })
+}
+
+/// All that does not hold.
+async fn reasons(
+    report: &TaskResult,
+    arguments: &VerifyArguments,
+    environment: &Environment,
+) -> Result<Vec<String>, Failure> {
+    let mut reasons = Vec::new();
+    let Some(proof) = proof(report) else {
+        let ended = report.reason.row().word;
+        return Ok(vec![format!("the report tells of no verified tree: the run ended as {ended}")]);
+    };
+    let stop = CancellationToken::new();
+    let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+    let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+    let folder = &arguments.workspace;
+    let trees = Trees::open(&scratch.path().join("git"), folder, path, &stop).await.map_err(Failure::input)?;
+    let repository = Repository::around(&trees, &env, &stop).await.map_err(Failure::input)?;
+    let repository = repository.ok_or_else(|| Failure::input(DeliveryFault::NoRepository))?;
+    let head = repository.head(&stop).await.map_err(Failure::input)?;
+    match head.tree {
+        Some(tree) if tree == proof.tree => {}
+        Some(tree) => reasons.push(format!("the newest commit has the tree {tree}, and verified is {}", proof.tree)),
+        None => reasons.push("there is no commit of this folder".to_owned()),
+    }
+    if let Some(rev) = &arguments.lanes_from {
+        let at = scratch.path().join("lanes");
+        repository.export(rev, &at, &stop).await.map_err(Failure::input)?;
+        match lanes(report, &at, path) {
+            Ok(lanes) if digest_of(&lanes) == proof.lanes => {}
+            Ok(_) => reasons.push(format!("the lanes that judged it are not those of {rev}")),
+            Err(why) => reasons.push(format!("the lanes that judged it are not all at {rev}: {why}")),
+        }
+    }
+    Ok(reasons)
+}
+
+/// What the report says of its pass, where it does not contradict itself.
+fn proof(report: &TaskResult) -> Option<&Proof> {
+    let is_verified = report.verified && report.verification == Verification::Passed;
+    let verdict = &report.attempts.last()?.verdict;
+    let proof = verdict.proof.as_deref().filter(|_| is_verified && verdict.passed())?;
+    let is_one = report.tree.as_ref() == Some(&proof.tree) && report.gate_digest == proof.lanes;
+    is_one.then_some(proof)
+}
+
+/// The lanes of the gate, as they are in another state of the project.
+fn lanes(report: &TaskResult, root: &Path, path: &str) -> Result<Vec<Lane>, String> {
+    let mut names: Vec<&str> = Vec::new();
+    for step in report.attempts.last().iter().flat_map(|attempt| &attempt.verdict.steps) {
+        if !names.contains(&step.lane.as_str()) {
+            names.push(&step.lane);
+        }
+    }
+    let load = |name: &str| load(root, name, path).map(|loaded| loaded.lane).map_err(|fault| fault.to_string());
+    names.into_iter().map(load).collect()
+}

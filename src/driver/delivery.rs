@@ -1,0 +1,158 @@
+//! What becomes of verified work: a commit in the user's repository, a patch. What a commit needs is found out in Planning, before
+//! anything is spent.
+
+use super::briefing::{PlanFault, chain};
+use super::enclosure::variable;
+use super::ground::{Ground, trees};
+use super::inbox::Inbox;
+use super::perform::Hands;
+use super::planning::Planner;
+use crate::id::{CallId, TreeId};
+use crate::report::patch::{Mail, body_of, subject_of};
+use crate::run::{Delivery, Event, Run, TaskResult};
+use crate::store::write_whole;
+use crate::task::{self, GateChoice};
+use crate::verdict::Reason;
+use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
+use std::path::Path;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+impl Planner {
+    /// Where the repository stands, for a task that commits.
+    pub(super) async fn head(&self, ground: &Ground, base: &TreeId) -> Result<Option<Head>, PlanFault> {
+        if self.task.commit != task::Commit::OnSuccess {
+            return Ok(None);
+        }
+        let refused = |why: &str| {
+            let message = format!("`commit: on-success` cannot be kept: {why}");
+            PlanFault { reason: Reason::BadInput, message }
+        };
+        let failed = |fault: DeliveryFault| refused(&chain(&fault));
+        if self.task.gate == GateChoice::Skip {
+            return Err(refused("without a gate nothing is verified; name a lane, or take `commit: none`"));
+        }
+        let repository = Repository::around(&ground.trees, &self.settings.env, &self.stop).await.map_err(failed)?;
+        let none = "the workspace is in no git repository; `git init` makes one, or take `commit: none`";
+        let repository = repository.ok_or_else(|| refused(none))?;
+        let head = repository.head(&self.stop).await.map_err(failed)?;
+        if head.commit.is_none() {
+            return Err(refused("the repository has no commit yet; make the first one"));
+        }
+        match repository.check(&head, base, &self.stop).await {
+            Ok(true) if !self.task.allow_dirty => Err(refused(
+                "the workspace has work that is not committed; commit or stash it, or let it go into the commit by --allow-dirty",
+            )),
+            Ok(_) => Ok(Some(head)),
+            Err(fault) => Err(failed(fault)),
+        }
+    }
+}
+
+impl Hands {
+    /// Commits the verified tree. Where an earlier process has done so, that commit is it.
+    pub(super) fn deliver(&self, call: CallId, tree: TreeId, base: TreeId, run: &Run, inbox: &mut Inbox) {
+        let delivered = move |result| Event::Delivered { call, result };
+        let (Some(head), Some(result)) = (run.head().cloned(), run.result()) else {
+            let unknown = "where the repository stood was not written down".to_owned();
+            return inbox.outbox().send(delivered(Err(unknown)));
+        };
+        let (settings, stop) = (self.settings.clone(), inbox.stop_token());
+        let effect = async move {
+            let made = async {
+                let path = variable(&settings, "PATH");
+                let trees = trees(&settings.state_dir, &settings.workspace, path, &stop).await?;
+                let repository = Repository::around(&trees, &settings.env, &stop).await?;
+                let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+                let (message, trailers) = (commit_message(&result), commit_trailers(&result, &tree));
+                let what = Commit {
+                    head: &head,
+                    tree: &tree,
+                    base: &base,
+                    message: &message,
+                    trailers: &trailers,
+                    sign: false,
+                };
+                match repository.made(&what, &stop).await? {
+                    Some(made) => Ok(made),
+                    None => repository.commit(&what, &stop).await,
+                }
+            };
+            let made: Result<_, DeliveryFault> = made.await;
+            let delivery = made.map(|made| Delivery { commit: made.commit, branch: head.branch, notes: made.notes });
+            delivered(delivery.map_err(|fault| chain(&fault)))
+        };
+        inbox.start("deliver", effect, delivered(Err("committing panicked".into())));
+    }
+
+    /// Writes a patch of the work, when it is verified.
+    pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
+        let Some(result) = run.result().filter(|result| result.verified) else { return Ok(()) };
+        let (Some(base), Some(tree)) = (&result.base, &result.tree) else { return Ok(()) };
+        let made = async {
+            let settings = &self.settings;
+            let search = variable(settings, "PATH");
+            let trees = trees(&settings.state_dir, &settings.workspace, search, stop).await?;
+            patch(&trees, &settings.env, &result, base, tree, stop).await
+        };
+        let patch: Result<Vec<u8>, DeliveryFault> = made.await;
+        let patch = patch.map_err(|fault| format!("the patch cannot be made: {}", chain(&fault)))?;
+        write_whole(path, &patch).map_err(|error| chain(&error))
+    }
+
+    /// Keeps what the agent has left of a run that ended unverified, if that can be had in time.
+    pub(super) async fn keep_state(&self, patience: Duration) {
+        let Some(ready) = self.ready.get() else { return };
+        let (stop, run) = (CancellationToken::new(), self.run_dir.run());
+        let late = async {
+            tokio::time::sleep(patience).await;
+            stop.cancel();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            kept = ready.ground.keep_candidate(&run, None, &stop) => if let Err(fault) = kept {
+                tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");
+            },
+            () = late => {}
+        }
+    }
+}
+
+/// The work of a run as a mail that `git am` takes.
+async fn patch(
+    trees: &crate::workspace::trees::Trees,
+    env: &[(String, String)],
+    result: &TaskResult,
+    base: &TreeId,
+    tree: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Vec<u8>, DeliveryFault> {
+    let repository = Repository::around(trees, env, stop).await?;
+    let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+    let mail = Mail {
+        author: &repository.author(stop).await?,
+        date: &super::mail_date(),
+        subject: &subject_of(&result.summary, &result.title),
+        body: &body_of(&result.summary),
+        trailers: &commit_trailers(result, tree),
+    };
+    Ok(mail.with(&repository.patch(base, tree, stop).await?))
+}
+
+/// The message of a commit of verified work.
+pub fn commit_message(result: &TaskResult) -> String {
+    let body = body_of(&result.summary);
+    format!("{}\n\n{body}", subject_of(&result.summary, &result.title)).trim_end().to_owned()
+}
+
+/// What ties a commit to its run.
+pub fn commit_trailers(result: &TaskResult, tree: &TreeId) -> Vec<(String, String)> {
+    [
+        ("Fledge-Run", result.run.as_str()),
+        ("Fledge-Verified-Tree", tree.as_str()),
+        ("Fledge-Lane-Digest", result.gate_digest.as_str()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}

@@ -1,0 +1,83 @@
+//! Delivering: the verified tree is brought to where it belongs, before the report says so. Nothing else is in flight.
+
+use super::Next;
+use super::next::Ending;
+use super::reporting::Ended;
+use crate::id::{CallId, TreeId};
+use crate::run::action::Action;
+use crate::run::context::Context;
+use crate::run::event::{Delivery, Event};
+use crate::run::watch::{AgentEvent, StateName};
+use crate::verdict::Reason;
+use serde::{Deserialize, Serialize};
+
+/// Waiting for the delivery.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::run) struct Delivering {
+    pub(super) call: CallId,
+    pub(super) ended: Ended,
+}
+
+impl Delivering {
+    /// The tree and its base, when a run that ends so has to deliver.
+    pub(super) fn due(ending: &Ending, cx: &Context) -> Option<(TreeId, TreeId)> {
+        let proof = cx.proof().filter(|_| cx.charter.commits && ending.reason == Reason::Verified)?;
+        (proof.tree != proof.base).then(|| (proof.tree.clone(), proof.base.clone()))
+    }
+
+    pub(super) fn start(ending: Ending, (tree, base): (TreeId, TreeId), cx: &mut Context) -> Self {
+        let Ending { reason, message, stopped_by, said, turn: _, late: _ } = ending; // a run that is verified has none
+        let call = cx.call();
+        cx.ask(Action::Deliver { call, tree, base });
+        Self { call, ended: Ended { reason, message, stopped_by, said } }
+    }
+
+    pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
+        match event {
+            Event::Delivered { result, .. } => Some(self.end(result, cx)),
+            Event::TaskSubmitted { .. }
+            | Event::PlanReady { .. }
+            | Event::PlanFailed { .. }
+            | Event::ModelDelta { .. }
+            | Event::ModelCompleted { .. }
+            | Event::ModelFailed { .. }
+            | Event::DeadlinePassed
+            | Event::ConfirmationAnswered { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ChildFinished { .. }
+            | Event::HooksFinished { .. }
+            | Event::QueryAnswered { .. }
+            | Event::CompactionFinished { .. }
+            | Event::GateProgress { .. }
+            | Event::GateFinished { .. }
+            | Event::ReportSaved { .. }
+            | Event::ReportFailed { .. }
+            | Event::LimitReached { .. }
+            | Event::CancelRequested { .. } => {
+                cx.senseless(StateName::Reporting, event.name());
+                None
+            }
+        }
+    }
+
+    /// The work stays verified whatever became of the delivery; only the end of the run differs.
+    fn end(&mut self, result: Result<Delivery, String>, cx: &mut Context) -> Next {
+        let Ended { mut reason, mut message, stopped_by, said } = self.ended.clone();
+        match result {
+            Ok(delivery) => {
+                let Delivery { commit, branch, notes } = delivery.clone();
+                cx.tell(AgentEvent::Committed { commit, branch });
+                notes.into_iter().for_each(|note| cx.warn(note));
+                cx.delivery = Some(delivery);
+            }
+            Err(why) => {
+                reason = Reason::NotDelivered;
+                let run = &cx.charter.run;
+                message =
+                    format!("{}: {why}; `fledge apply {run}` brings it here once that is mended", reason.row().meaning);
+            }
+        }
+        Next::Report(Ending { reason, message, stopped_by, said, turn: None, late: Vec::new() })
+    }
+}

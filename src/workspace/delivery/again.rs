@@ -1,0 +1,113 @@
+//! What is asked of the user's repository beside a commit: whether it can be made, whether it is made already, and the same as a patch.
+
+use super::{Commit, Committed, DeliveryFault, Head, NOBODY, Repository};
+use crate::id::TreeId;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+impl Repository<'_> {
+    /// Whether a commit of `base` would be another one than the head, which is so where something was not committed when it was taken.
+    ///
+    /// # Errors
+    /// [`DeliveryFault::Foreign`] when what is not committed cannot be, and the others.
+    pub async fn check(&self, head: &Head, base: &TreeId, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+        if head.tree.as_ref() == Some(base) {
+            return Ok(false);
+        }
+        self.compose(head, base, base, stop).await.map(|(_, is_new)| is_new)
+    }
+
+    /// The commit, where an earlier process has made it: the newest on the same branch, with the right parent, the right tree, and the
+    /// first of the trailers.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
+        let now = self.head(stop).await?;
+        let Some(commit) =
+            now.commit.filter(|commit| now.branch == what.head.branch && Some(commit) != what.head.commit.as_ref())
+        else {
+            return Ok(None);
+        };
+        let Some(tree) = self.is_made(&commit, what, stop).await? else { return Ok(None) };
+        let notes = self.bring_index(tree.as_str(), stop).await?.into_iter().collect();
+        Ok(Some(Committed { commit, notes }))
+    }
+
+    /// Whether this commit is the one; gives its tree.
+    pub(super) async fn is_made(
+        &self,
+        commit: &str,
+        what: &Commit<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Option<TreeId>, DeliveryFault> {
+        let Some((name, value)) = what.trailers.first() else { return Ok(None) };
+        let form = format!("--format=%T %P%n%(trailers:key={name},valueonly)");
+        let said = self.git.ask(&["log", "-1", "--no-show-signature", &form, commit], stop).await?;
+        let said = String::from_utf8_lossy(&said);
+        let mut lines = said.lines();
+        let (tree, parents) = lines.next().and_then(|line| line.split_once(' ')).unwrap_or_default();
+        if parents != what.head.commit.as_deref().unwrap_or_default() || !lines.any(|line| line == value) {
+            return Ok(None);
+        }
+        let (composed, _) = self.compose(what.head, what.tree, what.base, stop).await?;
+        Ok((composed.as_str() == tree).then_some(composed))
+    }
+
+    /// Brings the index to a tree; says so where that does not go.
+    pub(super) async fn bring_index(
+        &self,
+        tree: &str,
+        stop: &CancellationToken,
+    ) -> Result<Option<String>, DeliveryFault> {
+        let index = self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await?;
+        let left = || format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said);
+        Ok((index.code != 0).then(left))
+    }
+
+    /// Who commits here, as git writes it: `Name <mail>`.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn author(&self, stop: &CancellationToken) -> Result<String, DeliveryFault> {
+        let known = self.line(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], stop).await?;
+        let name = known.as_deref().and_then(|line| Some(&line[..=line.rfind('>')?])).map(str::to_owned);
+        Ok(name.unwrap_or_else(nobody))
+    }
+
+    /// What differs between two trees of the workspace, with paths from the top of the repository and all bytes: for `git apply`.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn patch(&self, from: &TreeId, to: &TreeId, stop: &CancellationToken) -> Result<Vec<u8>, DeliveryFault> {
+        let prefixes = ["a", "b"].map(|side| format!("{side}/{}", self.prefix));
+        let (source, target) = (format!("--src-prefix={}", prefixes[0]), format!("--dst-prefix={}", prefixes[1]));
+        let fixed = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"];
+        let given = ["--no-ext-diff", "--no-textconv", &source, &target, from.as_str(), to.as_str()];
+        Ok(self.trees.own_git().ask(&[fixed.as_slice(), &given].concat(), stop).await?)
+    }
+
+    /// Writes the workspace's folder as it is in another commit into a fresh folder, by our own git: nothing that is configured runs.
+    ///
+    /// # Errors
+    /// [`DeliveryFault::NoCommit`], and the others.
+    pub async fn export(&self, rev: &str, into: &Path, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+        let none = || DeliveryFault::NoCommit { rev: rev.to_owned() };
+        let asked = ["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{rev}^{{commit}}")];
+        let commit = self.line(&asked, stop).await?.ok_or_else(none)?;
+        let folder = format!("{commit}:{}", self.prefix.trim_end_matches('/'));
+        let tree = self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await?.ok_or_else(none)?;
+        let objects = self.line(&["rev-parse", "--git-path", "objects"], stop).await?.unwrap_or_default();
+        let index = self.trees.scratch().join("exported");
+        let git = self.trees.own_git().with("GIT_INDEX_FILE", &index);
+        let git = git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.trees.root().join(objects));
+        git.ask(&["read-tree", &tree], stop).await?;
+        let prefix = format!("--prefix={}/", into.display());
+        Ok(git.ask(&["checkout-index", "--all", "--quiet", &prefix], stop).await.map(drop)?)
+    }
+}
+
+/// Who commits where nobody else is known.
+pub(super) fn nobody() -> String {
+    format!("{} <{}>", NOBODY.0, NOBODY.1)
+}

@@ -1,0 +1,49 @@
+//! A commit onto a branch that is not checked out: a new one, or one that stands where the work began.
+
+use super::{Commit, Committed, DeliveryFault, LOGGED, Repository, Written};
+use tokio_util::sync::CancellationToken;
+
+impl Repository<'_> {
+    /// Makes the commit and has the branch of this name (`fix-dates`) be at it. Neither index nor files are touched. Where the branch is at
+    /// that commit already, that is it. With `only_look` nothing is made, and the id is empty.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`] when the name is none, the branch is checked out or has other commits, and the others.
+    pub async fn commit_to(
+        &self,
+        branch: &str,
+        what: &Commit<'_>,
+        only_look: bool,
+        stop: &CancellationToken,
+    ) -> Result<Committed, DeliveryFault> {
+        let name = || branch.to_owned();
+        if self.line(&["check-ref-format", "--branch", branch], stop).await?.as_deref() != Some(branch) {
+            return Err(DeliveryFault::NoBranch { name: name() });
+        }
+        let full = format!("refs/heads/{branch}");
+        let tip = self.line(&["rev-parse", "--quiet", "--verify", &full], stop).await?;
+        if let Some(tip) = tip.as_ref().filter(|tip| Some(*tip) != what.head.commit.as_ref()) {
+            return match self.is_made(tip, what, stop).await? {
+                Some(_) => Ok(Committed { commit: tip.clone(), notes: vec![format!("{branch} is at it already")] }),
+                None => Err(DeliveryFault::OtherWork { name: name() }),
+            };
+        }
+        let here = self.line(&["for-each-ref", "--format=%(worktreepath)", &full], stop).await?;
+        let is_unborn = tip.is_none() && self.head(stop).await?.branch.as_deref() == Some(full.as_str());
+        if here.is_some() || is_unborn {
+            return Err(DeliveryFault::CheckedOut { name: name() });
+        }
+        if only_look {
+            let (_, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
+            return if is_new {
+                Ok(Committed { commit: String::new(), notes: Vec::new() })
+            } else {
+                Err(DeliveryFault::Nothing)
+            };
+        }
+        let Written { commit, notes, .. } = self.write(what, stop).await?;
+        let old = tip.unwrap_or_else(|| "0".repeat(commit.len()));
+        self.git.ask(&["update-ref", "-m", LOGGED, &full, &commit, &old], stop).await?;
+        Ok(Committed { commit, notes })
+    }
+}
