@@ -47,11 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
-        holdout: None,
-        baseline: fledge::task::Baseline::Auto,
         helper: None,
-        holdout: None,
-        baseline: fledge::task::Baseline::Auto,
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {
