@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod cancel;
+mod clean_lanes;
 mod continuing;
 mod doctor;
 mod events;
