@@ -58,6 +58,8 @@ async fn run(place: &Path) -> Duration {
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
         helper: None,
+        holdout: None,
+        baseline: fledge::task::Baseline::Auto,
         jobs: 1,
     });
     let mut task = Task { gate: GateChoice::Skip, ..Task::from_prompt("Write the files.") };

@@ -47,6 +47,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         holdout: None,
         baseline: fledge::task::Baseline::Auto,
         helper: None,
+        holdout: None,
+        baseline: fledge::task::Baseline::Auto,
     })
     .with_cancellation(token.clone());
     agent.on_event(|event| match event {

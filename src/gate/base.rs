@@ -5,6 +5,7 @@ use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
 use super::planted::{self, CanaryFault};
 use super::{Gate, Site, feedback};
+use crate::fail_point::reach;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
@@ -189,16 +190,23 @@ pub(super) async fn judge(
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     }
-    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
+    // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
+    let with_canary = gate.lanes.iter().filter(|lane| lane.canary.is_some() && base.ruling == Ruling::Passed);
+    for lane in with_canary {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
         if !planted::is_seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
             return Err(BaseFault::Unseen(lane.name.clone()));
         }
     }
     let text = serde_json::to_vec(&base).unwrap_or_default();
+    let io = |source| BaseFault::Cache { path: making.clone(), source };
     store::make_private(&making)?;
-    store::write_whole(&making.join(USED), &[])?;
-    store::write_whole(&making.join("base.json"), &text)?;
+    reach("base", "begun").map_err(io)?;
+    // A crash of the machine may leave less of it than is written here: then it is not known, and made again.
+    fs::write(making.join(USED), []).and_then(|()| fs::write(making.join("base.json"), &text)).map_err(io)?;
+    if known(&folder).is_none() {
+        clear(&folder).map_err(io)?;
+    }
     if let Err(source) = fs::rename(&making, &folder) {
         // Another run of the same base may have been faster.
         let Some(base) = known(&folder) else { return Err(BaseFault::Cache { path: folder, source }) };
@@ -313,7 +321,11 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
 pub(super) fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
     for (step, report) in outcome.steps.iter().zip(&outcome.test_reports) {
         let printed = step.log.as_deref().map(|log| counted(Path::new(log))).unwrap_or_default();
-        evidence.add(&step.lane, &step.step, Shown::new(report.as_ref(), printed));
+        evidence.add(
+            &step.lane,
+            &step.step,
+            Shown::new(report.as_ref(), printed, matches!(step.status, StepStatus::Passed | StepStatus::Flaky)),
+        );
     }
 }
 

@@ -4,9 +4,9 @@
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
 use super::base::{self, Base, Caches};
+use super::candidate::{self, Candidate};
 use super::clean::{CleanRoom, Wanted};
 use super::evidence::Evidence;
-use super::policy::{Change, ChangeKind, Policy, Side};
 use super::seal::{Difference, Seal};
 use super::{Gate, Site, feedback, planted};
 use crate::id::TreeId;
@@ -16,15 +16,10 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
-use crate::workspace::trees::{self, Oddity, TreeChange};
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// The largest manifest that is compared by section, in bytes.
-const MANIFEST: u64 = 1024 * 1024;
 
 /// What one gate run goes by.
 pub(super) struct Sitting<'a> {
@@ -67,21 +62,29 @@ impl<E: Error> From<E> for Early {
 impl Sitting<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
+        let restore = self.site.on_tamper == OnTamper::Restore;
+        let (difference, before) = match self.look(move |seal| (seal.inspect(restore), seal.stamps())).await {
+            Ok(looked) => looked,
+            Err(why) => return self.errored(&Record::default(), why),
+        };
+        if !difference.findings.is_empty() {
+            return self.tampered(difference);
+        }
         let mut record = Record::default();
-        match self.sit(&mut record).await {
+        let verdict = match self.sit(&mut record).await {
             Ok(verdict) => verdict,
             Err(Early::Said(verdict)) => *verdict,
-            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
-            Err(Early::Broken(why)) => self.errored(record, why),
+            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(&record, "the gate was stopped".into()),
+            Err(Early::Broken(why)) => self.errored(&record, why),
+        };
+        let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
+        match self.look(look).await {
+            Ok((touched, left)) => written_meanwhile(verdict, touched, left),
+            Err(why) => self.errored(&record, why),
         }
     }
 
     async fn sit(&self, record: &mut Record) -> Result<Verdict, Early> {
-        let restore = self.site.on_tamper == OnTamper::Restore;
-        let (difference, before) = self.look(move |seal| (seal.inspect(restore), seal.stamps())).await?;
-        if !difference.findings.is_empty() {
-            return Ok(self.tampered(difference));
-        }
         let mut tree = self.candidate(record).await?;
         for lane in &self.gate.lanes {
             tree = self.lane(lane, tree, record).await?;
@@ -91,8 +94,6 @@ impl Sitting<'_> {
             self.canary(lane, &tree, record).await?;
         }
         self.held_out(&tree, record).await?;
-        let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
-        let (touched, left) = self.look(look).await?;
         let proof = Proof {
             base: self.gate.base().clone(),
             tree,
@@ -103,56 +104,24 @@ impl Sitting<'_> {
             canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
             held_out: self.gate.held_out.len() as u64,
         };
-        let passed = Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) };
-        Ok(written_meanwhile(passed, touched, left))
+        Ok(Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) })
     }
 
     /// Takes the tree that is judged, when nothing in it is against the rules.
     async fn candidate(&self, record: &mut Record) -> Result<TreeId, Early> {
-        let (trees, base, stop) = (&self.site.trees, self.gate.base(), self.stop);
-        let taken = trees.take(stop).await?;
-        let changes = trees.changes(base, &taken.tree, stop).await?;
-        let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
-        for path in changes.iter().map(|change| change.path.as_str()).filter(|path| Policy::reads(path)) {
-            let was = trees.read(base, path, MANIFEST, stop).await?;
-            contents.insert(path, [was, trees.read(&taken.tree, path, MANIFEST, stop).await?]);
-        }
-        let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
-        let differ: Vec<Change> = changes.iter().map(changed).collect();
-        let mut findings = self.gate.policy.findings(&differ, content);
-        findings.extend(taken.oddities.iter().map(odd));
-        findings.extend(self.in_caches(&changes));
-        findings.sort();
-        findings.dedup();
-        record.notes.extend(self.gate.policy.notes(&differ));
+        let Candidate { tree, findings, notes } = candidate::take(self.gate, self.site, self.stop).await?;
+        record.notes.extend(notes);
         if findings.is_empty() {
-            return Ok(taken.tree);
+            return Ok(tree);
         }
         let mut left = Vec::new();
         if self.site.on_tamper == OnTamper::Restore {
             let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-            if let Err(fault) = trees.put_back(base, Some(&paths), stop).await {
+            if let Err(fault) = self.site.trees.put_back(self.gate.base(), Some(&paths), self.stop).await {
                 left.push(format!("cannot put back what was changed: {fault}"));
             }
         }
         Err(Early::Said(Box::new(self.tampered(Difference { findings, left }))))
-    }
-
-    /// What was put where only caches of the base belong.
-    fn in_caches(&self, changes: &[TreeChange]) -> Vec<Finding> {
-        let caches: Vec<&str> = self.gate.lanes.iter().flat_map(|lane| &lane.cache).map(String::as_str).collect();
-        let is_in = |path: &str| {
-            caches
-                .iter()
-                .any(|cache| path.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
-        };
-        let within = changes.iter().filter(|change| is_in(&change.path));
-        let finding = |change: &TreeChange| Finding {
-            path: change.path.clone(),
-            change: "changed".into(),
-            rule: "it is in a cache of the gate, which only the base fills".into(),
-        };
-        within.map(finding).collect()
     }
 
     /// Runs a lane on a tree; gives the tree that passed, which differs where the lane may write.
@@ -342,8 +311,8 @@ impl Sitting<'_> {
         }
     }
 
-    fn errored(&self, record: Record, why: String) -> Verdict {
-        Verdict { feedback: why, ..self.verdict(Ruling::Errored, &record) }
+    fn errored(&self, record: &Record, why: String) -> Verdict {
+        Verdict { feedback: why, ..self.verdict(Ruling::Errored, record) }
     }
 
     fn tampered(&self, difference: Difference) -> Verdict {
@@ -352,10 +321,10 @@ impl Sitting<'_> {
     }
 
     /// Looks at protected files on a thread that may block.
-    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, Early> {
+    async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Seal) -> T + Send + 'static) -> Result<T, String> {
         let seal = Arc::clone(&self.gate.seal);
         let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
-        looked.map_err(|_| Early::Broken("looking at protected files panicked".into()))
+        looked.map_err(|_| "looking at protected files panicked".into())
     }
 }
 
@@ -375,22 +344,6 @@ fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<Stri
     verdict.notes.push(note);
     verdict.notes.extend(left);
     verdict
-}
-
-/// A change as the policy knows it.
-fn changed(change: &TreeChange) -> Change {
-    let kind = match change.kind {
-        trees::ChangeKind::Added => ChangeKind::Added,
-        trees::ChangeKind::Modified => ChangeKind::Modified,
-        trees::ChangeKind::Removed => ChangeKind::Removed,
-        trees::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
-    };
-    Change { path: change.path.clone(), kind }
-}
-
-/// A thing in the tree that no change of files explains.
-fn odd(oddity: &Oddity) -> Finding {
-    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
 }
 
 /// That a lane in which nothing ran proves nothing.

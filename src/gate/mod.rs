@@ -4,6 +4,7 @@
 mod base;
 mod by_hand;
 mod canary;
+mod candidate;
 mod clean;
 mod detection;
 mod evidence;

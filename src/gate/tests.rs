@@ -208,7 +208,7 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
         held_out: 0,
     };
     assert_eq!(verdict.proof.as_deref(), Some(&proof));
-    assert!(!court.home.path().join("rooms").read_dir().unwrap().next().is_some(), "rooms are gone");
+    assert!(court.home.path().join("rooms").read_dir().unwrap().next().is_none(), "rooms are gone");
 }
 
 #[tokio::test]

@@ -112,13 +112,12 @@ pub async fn run_lane(
     let watch = process::Stopwatch::start();
     let stops: Vec<CancellationToken> = lane.steps.iter().map(|_| CancellationToken::new()).collect();
     let mut reports: Vec<StepReport> = lane.steps.iter().map(|step| report::not_run(lane, step)).collect();
-    let mut spans: Vec<Option<Span>> = vec![None; lane.steps.len()];
-    let mut test_reports: Vec<Option<JunitReport>> = vec![None; lane.steps.len()];
-    let jobs = lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len());
-    let mut course = Course::new(lane, process::room_for(jobs), &room.left_out, &room.expected);
+    let mut spans = vec![None::<Span>; lane.steps.len()];
+    let mut test_reports = vec![None::<JunitReport>; lane.steps.len()];
+    let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
+    let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
     let (mut running, mut explaining) = (FuturesUnordered::new(), FuturesUnordered::new());
-    let deadline = tokio::time::sleep(lane.timeout);
-    tokio::pin!(deadline);
+    let mut deadline = std::pin::pin!(tokio::time::sleep(lane.timeout));
 
     let (mut is_stopped, mut is_late, mut done) = (stop.is_cancelled(), false, None);
     let mut orders = if is_stopped { course.cancel() } else { course.start() };
@@ -141,9 +140,7 @@ pub async fn run_lane(
                 Order::Done(ruling) => done = Some((ruling, watch.read())),
             }
         }
-        if let Some(done) = done
-            && explaining.is_empty()
-        {
+        if let (Some(done), true) = (done, explaining.is_empty()) {
             break done;
         }
         orders = tokio::select! {

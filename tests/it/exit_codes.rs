@@ -198,7 +198,8 @@ fn a_gate_that_cannot_run_ends_with_5_before_a_model_is_asked() {
 
 #[test]
 fn a_gate_whose_folder_the_model_removes_is_its_own_fault_and_it_is_told() {
-    let model = Model::new([shell("rm -r sub"), say("Done."), shell("mkdir sub"), say("There it is again.")]);
+    let model =
+        Model::new([shell("rm -r sub"), say("Done."), shell("mkdir sub && touch sub/a"), say("There it is again.")]);
     let lane = "steps: [{ name: a, run: 'true', dir: sub }]";
     let run = Fledge::simple(&model).lane("verify", lane).file("sub/a", "").run();
     let report = run.must_be(0, "verified");

@@ -25,8 +25,7 @@ fn a_tool_that_would_change_the_gate_is_refused_and_the_run_goes_on() {
 #[test]
 fn what_a_lane_says_later_does_not_change_the_run() {
     let model = Model::new([say("Done.")]);
-    let swap =
-        "steps:\n  - name: swap\n    run: |\n      printf 'steps: [{ name: a, run: \"true\" }]' > lanes/second.yaml\n";
+    let swap = "room: in-place\nsteps:\n  - name: swap\n    run: |\n      printf 'steps: [{ name: a, run: \"true\" }]' > lanes/second.yaml\n";
     let fledge = Fledge::simple(&model).lane("first", swap).lane("second", &needs("done")).arg("--max-retries=0");
     let run = fledge.arg("--lane=first").arg("--lane=second").run();
     let report = run.must_be(1, "gate_failed");
@@ -42,7 +41,8 @@ fn a_pass_counts_for_nothing_when_the_gate_was_written_while_it_ran() {
     let back = "cp check.sh kept; printf 'mv -f kept check.sh; exit 0' > check.sh";
     for code in ["echo exit 0 > check.sh", back] {
         let model = Model::new([write("code.sh", code), say("Done.")]);
-        let lane = "steps: [{ name: run, run: '. ./code.sh; true' }, { name: check, run: sh check.sh }]";
+        let lane =
+            "room: in-place\nsteps: [{ name: run, run: '. ./code.sh; true' }, { name: check, run: sh check.sh }]";
         let run = Fledge::simple(&model).file("check.sh", "test -f done\n").lane("verify", lane).run();
         let report = run.must_be(5, "gate_errored");
         assert!(report["message"].as_str().unwrap().contains("check.sh"), "{}", report["message"]);
@@ -88,8 +88,12 @@ fn every_step_of_every_attempt_has_its_log() {
 #[test]
 fn lanes_run_in_the_order_given_and_stop_at_the_first_that_fails() {
     let model = Model::new([say("Done.")]);
-    let fledge = Fledge::simple(&model).lane("first", "steps: [{ name: a, run: 'touch first && false' }]");
-    let run = fledge.lane("second", "steps: [{ name: b, run: touch second }]").arg("--lane=first").arg("--lane=second");
+    let fledge =
+        Fledge::simple(&model).lane("first", "room: in-place\nsteps: [{ name: a, run: 'touch first && false' }]");
+    let run = fledge
+        .lane("second", "room: in-place\nsteps: [{ name: b, run: touch second }]")
+        .arg("--lane=first")
+        .arg("--lane=second");
     let run = run.arg("--max-retries=0").run();
     run.must_be(1, "gate_failed");
     assert_eq!((run.file("first").is_some(), run.file("second")), (true, None));
@@ -110,7 +114,7 @@ fn scripts_that_a_step_names_are_part_of_the_gate() {
 fn what_a_step_leaves_behind_is_killed_and_said() {
     let number = crate::support::unique();
     let model = Model::new([say("Done.")]);
-    let lane = format!("steps: [{{ name: daemon, run: setsid sleep {number} & }}]");
+    let lane = format!("room: in-place\nsteps: [{{ name: daemon, run: setsid sleep {number} & }}]");
     let run = Fledge::simple(&model).lane("verify", &lane).run();
     let report = run.must_be(0, "verified");
     let note = report["attempts"][0]["verdict"]["steps"][0]["note"].as_str().unwrap();
@@ -121,7 +125,7 @@ fn what_a_step_leaves_behind_is_killed_and_said() {
 #[test]
 fn the_steps_of_a_gate_see_no_keys_and_nothing_that_was_not_meant_for_them() {
     let model = Model::new([say("Done.")]);
-    let fledge = Fledge::simple(&model).lane("verify", "steps: [{ name: env, run: env > seen }]");
+    let fledge = Fledge::simple(&model).lane("verify", "room: in-place\nsteps: [{ name: env, run: env > seen }]");
     let run = fledge.env("OTHER", "other").env("LC_ALL", "C").run();
     run.must_be(0, "verified");
     let seen = run.file("seen").unwrap();

@@ -27,7 +27,7 @@ fn a_dash_reads_the_task_from_standard_input() {
 #[test]
 fn tools_and_steps_have_no_standard_input() {
     let model = Model::new([crate::support::shell("cat > got"), say("Done.")]);
-    let fledge = Fledge::simple(&model).lane("verify", "steps: [{ name: read, run: 'cat > got2' }]");
+    let fledge = Fledge::simple(&model).lane("verify", "room: in-place\nsteps: [{ name: read, run: 'cat > got2' }]");
     let run = fledge.silent_stdin().run();
     run.must_be(0, "verified");
     assert_eq!((run.file("got").as_deref(), run.file("got2").as_deref()), (Some(""), Some("")));

@@ -196,7 +196,8 @@ fn the_tree_of_a_sibling_is_gone_when_a_step_fails() {
 
 #[test]
 fn signals_that_whoever_starts_the_program_has_blocked_are_heard() {
-    let lane = "steps: [{ name: staying, run: 'grep SigBlk /proc/$PPID/status; echo up; sleep 3600' }]";
+    // While it starts a program, whoever starts it has all signals blocked for a moment.
+    let lane = "steps: [{ name: staying, run: 'n=0; until grep -q \"SigBlk:.0000000000000000\" /proc/$PPID/status || [ $n -gt 500 ]; do n=$((n+1)); done; grep SigBlk /proc/$PPID/status; echo up; sleep 3600' }]";
     let blocked = ["env", "--block-signal=CHLD", "--block-signal=TERM", "--block-signal=INT", "--block-signal=HUP"];
     let mut run =
         Fledge::new().lane("stay", lane).under(&blocked).args(&["lanes", "run", "stay", "--json=events"]).start();

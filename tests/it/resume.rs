@@ -105,7 +105,7 @@ fn what_differs_from_the_last_commit_is_told_after_an_interrupted_command() {
 
 #[test]
 fn a_gate_under_way_starts_again() {
-    let lane = "steps: [{ name: slow, run: 'test -f again || { touch again; echo begun; sleep 60; }; test -f done' }]";
+    let lane = "room: in-place\nsteps: [{ name: slow, run: 'test -f again || { touch again; echo begun; sleep 60; }; test -f done' }]";
     let model = Model::new([write("done", ""), say("Done.")]);
     let ended = killed(Fledge::simple(&model).lane("verify", lane).arg("--json").start(), "\"begun\"");
     let ended = resuming(ended, &model).run();

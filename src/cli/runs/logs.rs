@@ -107,7 +107,10 @@ pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failu
         let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "run": row.head.id, "logs": logs });
         print_data(&all.to_string()).map_err(no_output)?;
     } else if logs.is_empty() {
-        paint::line(&[(Tone::Plain, "no logs: no step of the gate was started")]);
+        paint::line(&[(
+            Tone::Plain,
+            "no logs: no step of the gate was started, or none that ran has printed anything",
+        )]);
     } else {
         print_data(&paint::page(&logs.iter().map(Log::line).collect::<Vec<_>>())).map_err(no_output)?;
     }

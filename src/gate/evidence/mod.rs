@@ -29,11 +29,13 @@ pub(super) struct Shown {
     named: Option<BTreeMap<String, u32>>,
     /// What was counted in its output.
     printed: Printed,
+    /// Whether the step said that all is well.
+    is_green: bool,
 }
 
 impl Shown {
     /// What a step's report says, where it has one, and what its output says.
-    pub(super) fn new(report: Option<&JunitReport>, printed: Printed) -> Self {
+    pub(super) fn new(report: Option<&JunitReport>, printed: Printed, is_green: bool) -> Self {
         let named = report.map(|report| {
             let mut named = BTreeMap::new();
             for case in report.cases.iter().filter(|case| case.status != TestStatus::Skipped) {
@@ -41,7 +43,7 @@ impl Shown {
             }
             named
         });
-        Self { named, printed }
+        Self { named, printed, is_green }
     }
 
     /// How many tests ran, as far as that is known.
@@ -56,6 +58,15 @@ impl Shown {
     fn falls_short_of(&self, base: &Self) -> Option<String> {
         if self.printed.unfinished() > base.printed.unfinished() {
             return Some("a test program ended before its tests did".into());
+        }
+        // What tests of runners print is nothing against a step, so it is only counted beyond what was so on the base.
+        let before = if base.is_green { base.printed.failed() } else { base.printed.failed().saturating_sub(1) };
+        if self.is_green && self.printed.failed() > before {
+            return Some("its exit code says that all is well, and its tests say that some failed".into());
+        }
+        let gone: BTreeSet<&str> = base.printed.names().difference(self.printed.names()).map(String::as_str).collect();
+        if !gone.is_empty() {
+            return Some(format!("tests of the base did not run: {}", some(&gone)));
         }
         if let (Some(base), Some(now)) = (&base.named, &self.named) {
             let is_missing = |(name, count): &(&String, &u32)| now.get(*name).copied().unwrap_or(0) < **count;
@@ -103,13 +114,13 @@ mod tests {
 
     fn report(cases: &str) -> Shown {
         let report = JunitReport::parse(&format!("<testsuite>{cases}</testsuite>")).unwrap();
-        Shown::new(Some(&report), Printed::default())
+        Shown::new(Some(&report), Printed::default(), true)
     }
 
     fn printed(text: &str) -> Shown {
         let mut printed = Printed::default();
         text.lines().for_each(|line| printed.take(line));
-        Shown::new(None, printed)
+        Shown::new(None, printed, true)
     }
 
     fn shortfalls(base: Shown, now: Shown) -> Vec<String> {
@@ -157,6 +168,24 @@ mod tests {
         );
         assert_eq!(shortfalls(one, base), [""; 0]);
         assert_eq!(shortfalls(printed(""), printed("")), [""; 0]);
+    }
+
+    #[test]
+    fn a_step_that_is_green_though_its_tests_failed_is_told_and_what_was_printed_on_the_base_is_not() {
+        let failed = "running 2 tests\ntest result: FAILED. 1 passed; 1 failed;";
+        let red = Shown { is_green: false, ..printed(failed) };
+        let told = ["verify/test: its exit code says that all is well, and its tests say that some failed"];
+        assert_eq!(shortfalls(red.clone(), printed(failed)), told);
+        assert_eq!(shortfalls(printed(""), printed(failed)), told);
+        assert_eq!(shortfalls(printed(failed), printed(failed)), [""; 0]);
+        assert_eq!(shortfalls(red, printed("running 2 tests\ntest result: ok. 2 passed; 0 failed;")), [""; 0]);
+    }
+
+    #[test]
+    fn a_test_of_node_that_is_not_named_any_more_is_missed_though_as_many_ran() {
+        let base = printed("✔ adds (1ms)\nℹ pass 1");
+        let now = printed("✔ sum.test.js (1ms)\nℹ pass 1");
+        assert_eq!(shortfalls(base, now), ["verify/test: tests of the base did not run: adds"]);
     }
 
     #[test]

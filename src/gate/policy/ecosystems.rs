@@ -145,7 +145,7 @@ pub(super) const TEST_FILES: &[(&str, &[&str])] = &[
     (".NET", &["**/*{Test,Tests}.cs"]),
     ("PHP", &["**/*Test.php"]),
     ("others", &["**/*_test.{c,cc,cpp,dart,exs,ml,sh,zig}", "**/*.bats", "**/t/*.t", "**/test_*.{c,cc,cpp,sh}", "**/test.sh"]),
-    ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**"]),
+    ("snapshots", &["**/__snapshots__/**", "**/*.snap", "**/*.approved.*", "**/cassettes/**", "**/expected/**", "**/golden/**", "**/goldens/**"]),
 ];
 /// Why they are protected.
 pub(super) const TEST: &str = "it is a test of the base (new tests may be added)";

@@ -103,11 +103,12 @@ impl Policy {
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         rules.extend(protect.iter().map(|pattern| rule(pattern, "the task or the project says so")));
-        let named = named::by_lanes(lanes, &base, read);
+        let tests = Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied())?;
+        let mut named = named::by_lanes(lanes, &base, read);
+        named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         rules.extend(
             named.iter().filter(|(path, _)| !manifest::is_one(path)).map(|(path, why)| rule(&exactly(path), why)),
         );
-        let tests = Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied())?;
         let of_the_base = base.0.iter().filter(|path| tests.fit(path) && !manifests.contains(*path));
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
         let mut stand_ins = named::stand_ins(lanes, &base);

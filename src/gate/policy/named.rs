@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a file that a command names is protected.
 pub(super) const NAMED: &str = "a step of the gate names it";
+/// Why a file in the folder of a canary is.
+pub(super) const BESIDE: &str = "it is where the canary of the gate is planted, among its checks";
 /// Why a file that such a file runs is.
 const RUN: &str = "a script of the gate runs it";
 /// The longest script that is looked into, in bytes.
@@ -54,6 +56,9 @@ pub(super) fn by_lanes(
     for lane in lanes {
         if let Some(Canary::File { file, .. }) = &lane.canary {
             found.insert(file.clone(), NAMED);
+            let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+            let beside = folder.iter().flat_map(|folder| base.0.iter().filter(move |path| path.starts_with(folder)));
+            found.extend(beside.map(|path| (path.clone(), BESIDE)));
         }
         for step in lane.steps.iter().chain(&lane.setup) {
             let mut words = words(&step.run);

@@ -123,8 +123,15 @@ impl Holes {
         PRIVATE.iter().for_each(|at| add(Path::new(at), Sight::Empty));
         SECRET.iter().for_each(|at| add(Path::new(at), Sight::Masked));
         NEEDED.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
-        let programs = std::env::split_paths(env.get("PATH").unwrap_or_default());
-        programs.for_each(|folder| add(&folder, Sight::ReadOnly));
+        for folder in std::env::split_paths(env.get("PATH").unwrap_or_default()) {
+            // A program of a toolchain needs what lies beside its folder.
+            for (home, toolchain) in homes::of_program(&folder) {
+                add(&home.join(toolchain), Sight::ReadOnly);
+                let secret = homes::CREDENTIALS.iter().filter(|at| Path::new(at).starts_with(toolchain));
+                secret.for_each(|at| add(&home.join(at), Sight::Masked));
+            }
+            add(&folder, Sight::ReadOnly);
+        }
         let led_to = homes::LED_TO.iter().filter_map(|(variable, _)| env.get(variable));
         led_to.for_each(|folder| add(Path::new(folder), Sight::ReadOnly));
         if let Some(home) = &self.home {
@@ -194,6 +201,17 @@ pub(super) fn over<'r>(rules: &'r [Rule], path: &Path) -> Option<&'r Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_of_a_toolchain_in_somebody_elses_home_finds_the_rest_of_it_and_no_credentials() {
+        let env =
+            Variables::new([("PATH".to_owned(), "/home/b/.rustup/toolchains/x/bin:/home/b/.cargo/bin".to_owned())]);
+        let rules = Holes::default().rules(&env, Path::new("/usr/bin/fledge"));
+        let sight = |path: &str| over(&rules, Path::new(path)).map(|rule| rule.sight);
+        assert_eq!(sight("/home/b/.rustup/toolchains/x/lib/a.so"), Some(Sight::ReadOnly));
+        assert_eq!(sight("/home/b/.cargo/credentials.toml"), Some(Sight::Masked));
+        assert_eq!(sight("/home/b/.ssh/id"), Some(Sight::Empty));
+    }
 
     #[test]
     fn the_deeper_rule_holds_and_of_two_for_one_path_what_the_caller_says() {

@@ -1,5 +1,7 @@
 //! What is in a user's home that programs need, and what is none of their business. Lists; a wall is made of them.
 
+use std::path::Path;
+
 /// Toolchains and their caches, below a home.
 pub(super) const TOOLCHAINS: &[&str] = &[
     ".cargo",
@@ -92,3 +94,15 @@ pub(super) const LED_TO: &[(&str, &str)] = &[
     ("VOLTA_HOME", ".volta"),
     ("npm_config_cache", ".npm"),
 ];
+
+/// The homes that a folder of programs is in, each with the toolchain that has it there.
+pub(super) fn of_program(folder: &Path) -> impl Iterator<Item = (&Path, &'static str)> {
+    let in_home = |home: &&Path, toolchain: &str| folder.starts_with(home.join(toolchain));
+    folder.ancestors().skip(1).flat_map(move |home| {
+        TOOLCHAINS
+            .iter()
+            .copied()
+            .filter(move |toolchain| in_home(&home, toolchain))
+            .map(move |toolchain| (home, toolchain))
+    })
+}

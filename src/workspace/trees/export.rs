@@ -26,7 +26,7 @@ impl Inner {
         let changes = self.changes(base, tree, stop).await?;
         let entries = self.entries(tree, false, stop).await?;
         let index = self.scratch.path().join("exported");
-        let git = self.git.with("GIT_INDEX_FILE", &index).with("GIT_WORK_TREE", &into).within(&into);
+        let git = self.git.with("GIT_INDEX_FILE", &index).within(&into);
         {
             let _one_at_a_time = self.state.lock().await;
             git.ask(&["read-tree", tree.as_str()], stop).await?;

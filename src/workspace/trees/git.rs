@@ -54,7 +54,7 @@ impl Git {
             ("GIT_NO_LAZY_FETCH", "1".into()),
             ("GIT_NO_REPLACE_OBJECTS", "1".into()),
             ("GIT_TERMINAL_PROMPT", "0".into()),
-            ("GIT_WORK_TREE", shown(root)),
+            ("GIT_WORK_TREE", ".".into()),
         ];
         let env = Variables::new(env.map(|(name, value)| (name.to_owned(), value)));
         Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &[] }

@@ -34,7 +34,7 @@ impl Inner {
         let source =
             tempfile::tempdir_in(self.scratch.path()).map_err(TreesFault::io("write in", self.scratch.path()))?;
         let index = source.path().with_extension("index");
-        let git = self.git.with("GIT_INDEX_FILE", &index).with("GIT_WORK_TREE", source.path()).within(source.path());
+        let git = self.git.with("GIT_INDEX_FILE", &index).within(source.path());
         git.ask(&["read-tree", tree.as_str()], stop).await?;
         let wanted = changes.iter().filter(|change| change.to_mode != 0).map(|change| change.path.as_str());
         git.tell(&["checkout-index", "--quiet", "-z", "--stdin"], &listed(wanted), stop).await?;

@@ -17,7 +17,7 @@ impl Inner {
     ) -> Result<TreeId, TreesFault> {
         let folder = folder.canonicalize().map_err(TreesFault::io("open", folder))?;
         let index = self.scratch.path().join("retaken");
-        let git = self.git.with("GIT_INDEX_FILE", &index).with("GIT_WORK_TREE", &folder).within(&folder);
+        let git = self.git.with("GIT_INDEX_FILE", &index).within(&folder);
         let left_out: Vec<String> = except.iter().map(|path| format!(":(exclude,top,literal){path}")).collect();
         let which = if new { "--all" } else { "--update" };
         let mut add = vec!["add", which, "--ignore-errors", "--", ":/"];

@@ -1,0 +1,74 @@
+//! What the agent has left: its tree, and what of it is against the rules.
+
+use super::policy::{Change, ChangeKind, Policy, Side};
+use super::{Gate, Site};
+use crate::id::TreeId;
+use crate::verdict::Finding;
+use crate::workspace::trees::{self, Oddity, TreeChange, TreesFault};
+use std::collections::BTreeMap;
+use tokio_util::sync::CancellationToken;
+
+/// The largest manifest that is compared by section, in bytes.
+const MANIFEST: u64 = 1024 * 1024;
+
+/// A tree that is to be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) tree: TreeId,
+    /// What is against the rules, sorted.
+    pub(super) findings: Vec<Finding>,
+    /// What people should look at all the same: a line each.
+    pub(super) notes: Vec<String>,
+}
+
+/// Takes the workspace as it stands, and compares it with the base.
+pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<Candidate, TreesFault> {
+    let (trees, base) = (&site.trees, gate.base());
+    let taken = trees.take(stop).await?;
+    let changes = trees.changes(base, &taken.tree, stop).await?;
+    let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
+    for path in changes.iter().map(|change| change.path.as_str()).filter(|path| Policy::reads(path)) {
+        let was = trees.read(base, path, MANIFEST, stop).await?;
+        contents.insert(path, [was, trees.read(&taken.tree, path, MANIFEST, stop).await?]);
+    }
+    let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
+    let differ: Vec<Change> = changes.iter().map(changed).collect();
+    let mut findings = gate.policy.findings(&differ, content);
+    findings.extend(taken.oddities.iter().map(odd));
+    findings.extend(in_caches(gate, &changes));
+    findings.sort();
+    findings.dedup();
+    Ok(Candidate { tree: taken.tree, findings, notes: gate.policy.notes(&differ) })
+}
+
+/// What was put where only caches of the base belong.
+fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
+    let caches: Vec<&str> = gate.lanes.iter().flat_map(|lane| &lane.cache).map(String::as_str).collect();
+    let is_in = |path: &str| {
+        let below =
+            |cache: &&str| path.strip_prefix(*cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        caches.iter().any(below)
+    };
+    let finding = |change: &TreeChange| Finding {
+        path: change.path.clone(),
+        change: "changed".into(),
+        rule: "it is in a cache of the gate, which only the base fills".into(),
+    };
+    changes.iter().filter(|change| is_in(&change.path)).map(finding).collect()
+}
+
+/// A change as the policy knows it.
+fn changed(change: &TreeChange) -> Change {
+    let kind = match change.kind {
+        trees::ChangeKind::Added => ChangeKind::Added,
+        trees::ChangeKind::Modified => ChangeKind::Modified,
+        trees::ChangeKind::Removed => ChangeKind::Removed,
+        trees::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
+    };
+    Change { path: change.path.clone(), kind }
+}
+
+/// A thing in the tree that no change of files explains.
+fn odd(oddity: &Oddity) -> Finding {
+    Finding { path: oddity.path.clone(), change: "added".into(), rule: oddity.what.to_string() }
+}

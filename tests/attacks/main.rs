@@ -1,0 +1,119 @@
+//! Attacks on the gate, each run three times: on a gate that runs the lane where the agent has worked and believes the exit code,
+//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone.
+//!
+//! The ordinary suite takes a sample. All of it: `FLEDGE_ATTACKS=all cargo test --test attacks`; some: `FLEDGE_ATTACKS=T01,F13,H02`.
+//! `FLEDGE_BLESS=1` with all of it writes `specs/generated/attacks.md` anew.
+#![expect(clippy::disallowed_methods, reason = "tests start programs, read PATH and ask how much of them to run")]
+#![expect(clippy::print_stdout, reason = "what was tried, and what failed, is said while it goes on")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod judged;
+mod naive;
+mod rows;
+mod stage;
+mod table;
+mod tools;
+
+use judged::{Outcome, judge};
+use rows::{Book, Row, Work};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Everything that is run, each once, however many rows look at it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Case {
+    Naive(Work),
+    Fledge(Work),
+}
+
+/// What the two gates made of the work of a case.
+type Outcomes = BTreeMap<Case, Outcome>;
+
+#[test]
+fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
+    let book = Book::read();
+    let (mut attacks, mut honest) = book.wanted();
+    let missing = tools::missing(attacks.iter().chain(&honest).map(|row| book.project(&row.project)));
+    let is_strict = std::env::var("FLEDGE_TEST_REQUIRE_SANDBOX").is_ok_and(|value| value == "1");
+    assert!(missing.is_empty() || !is_strict, "not on this machine: {missing:?}");
+    let can = |row: &Row| book.project(&row.project).programs.iter().all(|program| !missing.contains(program));
+    attacks.retain(|row| can(row));
+    honest.retain(|row| can(row));
+    if !missing.is_empty() {
+        println!("left out what needs {missing:?}, which is not on this machine");
+    }
+    let outcomes = each(&book, cases(&book, &attacks, &honest));
+    let mut wrong: Vec<String> = attacks.iter().flat_map(|row| faults_of_attack(&book, row, &outcomes)).collect();
+    wrong.extend(honest.iter().flat_map(|row| faults_of_work(&row.id, &row.work(&book), &outcomes)));
+    if let Err(stale) = table::hold(&book, &attacks, &honest, &outcomes) {
+        wrong.push(stale);
+    }
+    assert!(wrong.is_empty(), "{} of {} + {}:\n{}", wrong.len(), attacks.len(), honest.len(), wrong.join("\n"));
+}
+
+fn cases(book: &Book, attacks: &[&Row], honest: &[&Row]) -> Vec<Case> {
+    let both = |work: Work| [Case::Naive(work.clone()), Case::Fledge(work)];
+    let attacks = attacks.iter().flat_map(|row| [row.work(book), row.twin(book)]).flat_map(both);
+    let mut all: Vec<Case> = attacks.chain(honest.iter().map(|row| row.work(book)).flat_map(both)).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Runs every case, two at a time.
+fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
+    let (begun, count) = (Instant::now(), cases.len());
+    let (next, done) = (Mutex::new(cases.into_iter()), Mutex::new(Outcomes::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(case) = next.lock().unwrap().next() else { return };
+                    let run = || match &case {
+                        Case::Naive(work) => naive::judge(book, work),
+                        Case::Fledge(work) => judge(book, work),
+                    };
+                    let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome::broken());
+                    done.lock().unwrap().insert(case, outcome);
+                }
+            });
+        }
+    });
+    println!("{count} runs in {:?}", begun.elapsed());
+    done.into_inner().unwrap()
+}
+
+/// What is wrong with a row: the attack does not do what it is said to do, fledge is fooled or silent, or its twin is held up.
+fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let naive = &outcomes[&Case::Naive(row.work(book))];
+    if naive.is_fooled() == row.naive_holds.is_some() {
+        let not = if naive.is_fooled() { "not " } else { "" };
+        wrong.push(format!("{}: the naive gate should {not}be fooled: {naive}", row.id));
+    }
+    let fledge = &outcomes[&Case::Fledge(row.work(book))];
+    let is_silent = fledge.is_silent() || (row.must_find && fledge.findings.is_empty());
+    match (fledge.is_fooled() || is_silent, &row.open) {
+        _ if fledge.broke => wrong.push(format!("{}: cannot be judged", row.id)),
+        (true, None) => wrong.push(format!("{} ({}): fooled, or silent: {fledge}", row.id, row.title)),
+        (false, Some(why)) => wrong.push(format!("{}: is open no more: {why}", row.id)),
+        (true, Some(_)) | (false, None) => {}
+    }
+    wrong.extend(faults_of_work(&format!("the twin of {}", row.id), &row.twin(book), outcomes));
+    wrong
+}
+
+fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let naive = &outcomes[&Case::Naive(work.clone())];
+    if !naive.is_honest() {
+        wrong.push(format!("{name}: is no honest work: {naive}"));
+    }
+    let fledge = &outcomes[&Case::Fledge(work.clone())];
+    if !fledge.is_honest() || (work.allow_edit.is_empty() && !fledge.findings.is_empty()) {
+        wrong.push(format!("{name}: is held up: {fledge}"));
+    }
+    wrong
+}

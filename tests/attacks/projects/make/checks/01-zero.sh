@@ -1,0 +1,1 @@
+test "$(sh build/total.sh 0 0)" = 0

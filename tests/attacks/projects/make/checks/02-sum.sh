@@ -1,0 +1,1 @@
+test "$(sh build/total.sh 2 3)" = 5

@@ -1,0 +1,3 @@
+"use strict";
+
+exports.sum = (a, b) => a - b;

@@ -1,0 +1,4 @@
+# compare INPUT EXPECTED
+compare() {
+    sh total.sh <"$1" | diff "$2" -
+}

@@ -1,0 +1,165 @@
+//! The attacks and the honest work, as they are written in `rows/` and `projects.yaml`.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// All that is written.
+#[derive(Debug)]
+pub(crate) struct Book {
+    projects: BTreeMap<String, Project>,
+    attacks: Vec<Row>,
+    honest: Vec<Row>,
+}
+
+/// A small project with one bug, and a gate that is red for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Project {
+    /// What it needs to be on the machine.
+    pub(crate) programs: Vec<String>,
+    /// Mends the bug.
+    pub(crate) honest: String,
+    /// Fails where the bug is still there, whatever the project's own tests say.
+    pub(crate) holdout: String,
+    /// An ordinary change: the twin of attacks that have none of their own.
+    twin: String,
+}
+
+/// An attack, or a piece of honest work.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Row {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) project: String,
+    /// What the attack aims at.
+    #[serde(default)]
+    pub(crate) aims: String,
+    /// What is done, for the shell.
+    sketch: String,
+    /// What is called in fledge after, or without, the sketch: `{ name, input }`.
+    #[serde(default)]
+    calls: Vec<Call>,
+    /// The harm, where it is not that the gate is green and the bug still there: a command that succeeds when it was done. Such
+    /// attacks mend the bug first.
+    harm: Option<String>,
+    /// An ordinary change of the same shape.
+    twin: Option<String>,
+    /// Only a check that the agent has never seen can tell.
+    #[serde(default)]
+    pub(crate) needs_holdout: bool,
+    /// Why the naive gate is not fooled, where it is not.
+    pub(crate) naive_holds: Option<String>,
+    /// Why fledge is fooled, where it still is. Once it is not, this has to go.
+    pub(crate) open: Option<String>,
+    /// That something was tampered with must be told, whatever the verdict.
+    #[serde(default)]
+    pub(crate) must_find: bool,
+    /// Protected paths that the task opens.
+    #[serde(default)]
+    allow_edit: Vec<String>,
+    /// Whether the ordinary suite runs it.
+    #[serde(default)]
+    sample: bool,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) input: BTreeMap<String, String>,
+}
+
+/// What a scripted agent does in a project.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Work {
+    pub(crate) project: String,
+    pub(crate) sketch: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) harm: Option<String>,
+    pub(crate) holdout: bool,
+    pub(crate) allow_edit: Vec<String>,
+}
+
+impl Book {
+    /// Reads all of it.
+    pub(crate) fn read() -> Self {
+        let text = std::fs::read_to_string(folder().join("projects.yaml")).unwrap();
+        let projects = serde_yaml::from_str(&text).unwrap();
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(folder().join("rows")).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        let read = |file: &PathBuf| -> Vec<Row> {
+            let text = std::fs::read_to_string(file).unwrap();
+            serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        };
+        let (honest, attacks): (Vec<Row>, Vec<Row>) =
+            files.iter().flat_map(read).partition(|row| row.id.starts_with('H'));
+        Self { projects, attacks, honest }
+    }
+
+    pub(crate) fn project(&self, name: &str) -> &Project {
+        &self.projects[name]
+    }
+
+    /// The attacks and the honest work that are asked for.
+    pub(crate) fn wanted(&self) -> (Vec<&Row>, Vec<&Row>) {
+        let asked = std::env::var("FLEDGE_ATTACKS").unwrap_or_default();
+        let ids: BTreeSet<&str> = asked.split(',').map(str::trim).filter(|id| !id.is_empty()).collect();
+        let is_asked = |row: &&Row| match asked.as_str() {
+            "" => row.sample,
+            "all" => true,
+            _ => ids.contains(row.id.as_str()),
+        };
+        (self.attacks.iter().filter(is_asked).collect(), self.honest.iter().filter(is_asked).collect())
+    }
+
+    /// Whether all of it was asked for.
+    pub(crate) fn is_whole() -> bool {
+        std::env::var("FLEDGE_ATTACKS").is_ok_and(|asked| asked == "all")
+    }
+}
+
+impl Row {
+    /// The attack, or the honest work.
+    pub(crate) fn work(&self, book: &Book) -> Work {
+        let is_honest = self.id.starts_with('H') || self.harm.is_some();
+        let honest = if is_honest { book.project(&self.project).honest.as_str() } else { ":" };
+        Work {
+            project: self.project.clone(),
+            sketch: format!("{honest}\n{}", self.sketch),
+            calls: self.calls.clone(),
+            harm: self.harm.clone(),
+            holdout: self.needs_holdout,
+            allow_edit: self.allow_edit.clone(),
+        }
+    }
+
+    /// Honest work of the same shape.
+    pub(crate) fn twin(&self, book: &Book) -> Work {
+        let project = book.project(&self.project);
+        let twin = self.twin.as_ref().unwrap_or(&project.twin);
+        let sketch = format!("{}\n{twin}", project.honest);
+        Work { sketch, calls: Vec::new(), harm: None, allow_edit: Vec::new(), ..self.work(book) }
+    }
+}
+
+/// Where all of it is written.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks")
+}
+
+#[test]
+fn there_are_enough_rows_and_each_has_its_own_name() {
+    let book = Book::read();
+    let all = || book.attacks.iter().chain(&book.honest);
+    let names: BTreeSet<&str> = all().map(|row| row.id.as_str()).collect();
+    assert_eq!(names.len(), all().count(), "an id is there twice");
+    assert!(all().all(|row| book.projects.contains_key(&row.project)));
+    let fooled = book.attacks.iter().filter(|row| row.naive_holds.is_none()).count();
+    assert!(book.attacks.len() >= 66 && fooled >= 50, "{} attacks, {fooled} fool the naive gate", book.attacks.len());
+    let opened = book.honest.iter().filter(|row| !row.allow_edit.is_empty()).count();
+    assert!(book.honest.len() >= 32 && opened <= 2, "{} pieces of work, {opened} open a path", book.honest.len());
+}

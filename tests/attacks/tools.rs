@@ -1,0 +1,64 @@
+//! The programs that the projects need: where they are, and which are missing.
+
+use crate::rows::Project;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The search path of every run: programs in the user's home first, as people have it, then those of the system.
+pub(crate) fn path(first: &Path) -> String {
+    let folders = folders().iter().map(|folder| folder.display().to_string());
+    std::iter::once(first.display().to_string()).chain(folders).collect::<Vec<_>>().join(":")
+}
+
+/// What these projects need and this machine has not.
+pub(crate) fn missing<'p>(projects: impl Iterator<Item = &'p Project>) -> BTreeSet<String> {
+    let needed: BTreeSet<String> = projects.flat_map(|project| project.programs.clone()).collect();
+    needed.into_iter().filter(|program| !is_there(program)).collect()
+}
+
+fn is_there(program: &str) -> bool {
+    let line = match program {
+        "pytest" => "python3 -m pytest --version".to_owned(),
+        "python3" => "python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))'".to_owned(),
+        _ => format!("{program} --version"),
+    };
+    succeeds(&line, &path(Path::new("/nonexistent")))
+}
+
+fn succeeds(line: &str, path: &str) -> bool {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).env_clear().env("PATH", path).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Where rustup keeps the toolchain, where it does: what hides homes has to know.
+pub(crate) fn rustup_home() -> Option<&'static Path> {
+    let toolchains = sysroot().parent().filter(|folder| folder.ends_with("toolchains"));
+    toolchains.and_then(Path::parent)
+}
+
+fn sysroot() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let told = Command::new("rustc").args(["--print", "sysroot"]).output().map(|told| told.stdout);
+        PathBuf::from(String::from_utf8_lossy(&told.unwrap_or_default()).trim())
+    })
+}
+
+/// The toolchain itself, not the program that chooses one by the home; then the system's folders; then what else PATH has, but for
+/// what only passes on to a program somewhere in the home.
+fn folders() -> &'static [PathBuf] {
+    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOLDERS.get_or_init(|| {
+        let ours = std::env::var_os("PATH").unwrap_or_default();
+        let passes_on = |folder: &Path| folder.ends_with("shims") || folder.join("rustup").exists();
+        let rest = std::env::split_paths(&ours).filter(|folder| folder.is_absolute() && !passes_on(folder));
+        let mut all = vec![sysroot().join("bin"), "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
+        all.extend(rest.collect::<Vec<_>>());
+        let mut seen = BTreeSet::new();
+        all.retain(|folder| seen.insert(folder.clone()));
+        all
+    })
+}
