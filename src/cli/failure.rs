@@ -1,7 +1,7 @@
 //! Any error at the front door: its words, a hint, and the exit code.
 
 use super::paint::{self, Tone};
-use crate::verdict::Reason;
+use crate::verdict::{Reason, StopCause};
 
 /// A verb that could not be done.
 #[derive(Debug)]
@@ -9,6 +9,8 @@ pub(super) struct Failure {
     reason: Reason,
     error: anyhow::Error,
     hint: Option<&'static str>,
+    /// Who asked for a stop, where that is what it was.
+    stopped_by: Option<StopCause>,
 }
 
 impl Failure {
@@ -24,7 +26,12 @@ impl Failure {
 
     /// With the code of another reason.
     pub(super) fn because(reason: Reason, error: impl Into<anyhow::Error>) -> Self {
-        Self { reason, error: error.into(), hint: None }
+        Self { reason, error: error.into(), hint: None, stopped_by: None }
+    }
+
+    /// Somebody asked for a stop.
+    pub(super) fn stopped(by: StopCause, error: impl Into<anyhow::Error>) -> Self {
+        Self { stopped_by: Some(by), ..Self::because(Reason::Cancelled, error) }
     }
 
     /// With what to do about it.
@@ -54,7 +61,7 @@ impl Failure {
         if let Some(hint) = self.hint {
             paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
         }
-        self.reason.row().exit_code
+        self.reason.exit_code(self.stopped_by)
     }
 }
 
@@ -71,5 +78,6 @@ mod tests {
             Failure::because(Reason::GateErrored, anyhow!("no such program").context("the gate cannot run")),
         ];
         assert_eq!(failures.map(|failure| failure.show()), [2, 8, 5]);
+        assert_eq!(Failure::stopped(StopCause::Terminate, anyhow!("stopped")).show(), 143);
     }
 }

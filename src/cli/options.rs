@@ -22,6 +22,9 @@ pub(super) struct RunOptions {
     /// The lane that is the gate; again for several
     #[arg(long, value_name = "NAME")]
     lane: Vec<String>,
+    /// Judge by the lanes of another commit: not supported yet
+    #[arg(long, value_name = "REF", hide = true)]
+    lanes_from: Option<String>,
     /// Further attempts when the gate fails
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     max_retries: Option<u32>,
@@ -133,6 +136,12 @@ impl RunOptions {
         let workspace = workspace
             .with_context(|| format!("there is no folder {}", self.workspace.display()))
             .map_err(Failure::input)?;
+        if let Some(other) = &self.lanes_from {
+            let error = anyhow!("--lanes-from {other}: lanes of another commit are not read yet");
+            let hint =
+                "put its gate into the folder before the run: `git checkout REF -- lanes`, and what else defines it";
+            return Err(Failure::input(error).hint(hint));
+        }
         self.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
         self.patch.as_deref().map_or(Ok(()), |path| has_place("--patch", path))?;
         Ok(workspace)

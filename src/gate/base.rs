@@ -8,7 +8,7 @@ use super::{Gate, Site, feedback};
 use crate::fail_point::reach;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
-use crate::lane_runner::{LaneOutcome, LaneRuling};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::limits::FEEDBACK_LIMIT;
 use crate::store::{self, StoreError};
 use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
@@ -115,6 +115,16 @@ impl Caches {
         !lane.cache.is_empty() || !lane.setup.is_empty()
     }
 
+    /// Those that a room and its setup are to fill, in this folder.
+    pub(super) fn to_fill(folder: PathBuf) -> Self {
+        Self { folder, is_open: true }
+    }
+
+    /// From now on nothing is changed in them.
+    pub(super) fn close(&mut self) {
+        self.is_open = false;
+    }
+
     /// Where a cache is kept.
     pub(super) fn folder(&self, path: &str) -> PathBuf {
         self.folder.join("tree").join(path)
@@ -131,7 +141,7 @@ impl Caches {
     }
 
     /// Takes what a room has made for the rooms to come.
-    fn fill(&self, room: &CleanRoom, lane: &Lane) -> Result<(), BaseFault> {
+    pub(super) fn fill(&self, room: &CleanRoom, lane: &Lane) -> Result<(), BaseFault> {
         for path in &lane.cache {
             let (from, to) = (room.files().join(path), self.folder(path));
             if from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -155,11 +165,9 @@ pub(super) async fn judge(
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Base, BaseFault> {
     let tree = gate.base();
-    let key = format!("{VERSION} {} {tree} {}", gate.digest, site.wall.kind().name());
     let bases = site.project.join("bases");
-    let folder = bases.join(&store::sha256(key.as_bytes())[..32]);
-    if let Some(base) = known(&folder) {
-        let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
+    let folder = folder_of(gate, site);
+    if let Some(base) = kept(gate, site) {
         return Ok(base);
     }
     let making = bases.join(format!(
@@ -209,6 +217,20 @@ pub(super) async fn judge(
     Ok(Base { folder, ..base })
 }
 
+/// What is kept of what the gate said of this base, if it was asked before.
+pub(super) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
+    let folder = folder_of(gate, site);
+    let base = known(&folder)?;
+    let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
+    Some(base)
+}
+
+/// Where it is kept: by the tree, the lanes and the wall.
+fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
+    let key = format!("{VERSION} {} {} {}", gate.digest, gate.base(), site.wall.kind().name());
+    site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
+}
+
 fn known(folder: &Path) -> Option<Base> {
     let bytes = fs::read(folder.join("base.json")).ok()?;
     let base: Base = serde_json::from_slice(&bytes).ok()?;
@@ -235,14 +257,7 @@ async fn judge_lane(
         Some(room) => room.room(site, logs),
         None => site.in_place(logs),
     };
-    if let Some(setup) = lane.setup_lane() {
-        let mut place = here(logs.join("setup"));
-        place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
-        let outcome = site.run(&setup, place, stop, on_step).await;
-        if outcome.ruling != LaneRuling::Passed {
-            return Err(not_ready(lane, &outcome));
-        }
-    }
+    set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let outcome = site.run(&all, here(logs), stop, on_step).await;
@@ -260,6 +275,20 @@ async fn judge_lane(
         room.close().await;
     }
     Ok(outcome.steps)
+}
+
+/// Has what makes a room ready run there, with network.
+pub(super) async fn set_up(
+    lane: &Lane,
+    site: &Site,
+    mut place: Room,
+    stop: &CancellationToken,
+    on_step: &(dyn Fn(StepProgress) + Send + Sync),
+) -> Result<(), BaseFault> {
+    let Some(setup) = lane.setup_lane() else { return Ok(()) };
+    place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
+    let outcome = site.run(&setup, place, stop, on_step).await;
+    if outcome.ruling == LaneRuling::Passed { Ok(()) } else { Err(not_ready(lane, &outcome)) }
 }
 
 fn not_ready(lane: &Lane, outcome: &LaneOutcome) -> BaseFault {

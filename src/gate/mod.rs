@@ -2,6 +2,7 @@
 //! has left and says so in a [`Verdict`]: `verified` is a property of a tree, not of a folder.
 
 mod base;
+mod by_hand;
 mod canary;
 mod candidate;
 mod clean;
@@ -18,6 +19,7 @@ mod protected;
 mod seal;
 
 pub use base::BaseFault;
+pub use by_hand::Entered;
 pub use clean::RoomFault;
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use freeze::{Checked, Definition, GateFault, Listed, Loaded, can_run, check, digest_of, freeze, list, load};

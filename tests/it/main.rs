@@ -6,6 +6,7 @@
 mod apply;
 mod attest;
 mod cancel;
+mod clean_lanes;
 mod continuing;
 mod delivery;
 mod diff_undo;

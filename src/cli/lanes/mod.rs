@@ -1,5 +1,6 @@
 //! `fledge lanes`: the project's lanes, by hand.
 
+mod clean;
 mod data;
 mod files;
 mod init;
@@ -31,7 +32,7 @@ pub(super) enum LanesVerb {
     Show(list::ShowArguments),
     /// Say everything that is wrong or strange in the lanes, and run nothing
     Validate(validate::ValidateArguments),
-    /// Run a lane in place
+    /// Run a lane, in place or in the gate's room
     Run(run::RunArguments),
 }
 

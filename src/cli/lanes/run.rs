@@ -1,14 +1,17 @@
-//! `fledge lanes run`: one lane, in place.
+//! `fledge lanes run`: one lane, in place or in the room that it has as a gate.
 
 use super::super::failure::Failure;
+use super::super::options::wall_choice;
 use super::super::{block_on, no_output, print_data, print_json, signals};
+use super::clean::{Court, lost};
 use super::voice::{Voice, VoiceArguments};
 use super::{failed, plan, say, watch};
 use crate::config::Environment;
 use crate::driver::Stop;
-use crate::gate::{self, Loaded};
-use crate::lane::{Facts, Lane, Selection};
+use crate::gate::{self, Entered, Loaded};
+use crate::lane::{Facts, Lane, RoomKind, Selection};
 use crate::lane_runner::{LaneRuling, Room, recall, remember, run_lane};
+use crate::process::wall::WallChoice;
 use crate::report::lane_data;
 use crate::store::{self, LaneDir};
 use crate::verdict::Reason;
@@ -38,6 +41,12 @@ pub(in crate::cli) struct RunArguments {
     /// Run it again whenever files change that no ignore file names; a change while it runs starts it over
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
+    /// Run it as a gate would: the tree as it stands, in a fresh room behind the sandbox, with setup, caches and canary
+    #[arg(long)]
+    clean: bool,
+    /// What stands around the room: auto (the best there is, or a refusal), required (bubblewrap), off
+    #[arg(long, value_name = "CHOICE", value_parser = wall_choice, requires = "clean")]
+    sandbox: Option<WallChoice>,
     /// Say what would run, and run nothing
     #[arg(long, conflicts_with_all = ["junit", "summary", "output"])]
     dry_run: bool,
@@ -92,30 +101,63 @@ async fn once(
     }
     let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
     gate::can_run(root, &lane, path, &runs).map_err(failed)?;
-    let voice = Voice::new(&lane, &arguments.voice, environment)?;
+    arguments.voice.places(environment)?;
     let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
+    let court = match arguments.clean {
+        true => Some(Court::open(root, &lane.name, arguments.sandbox, environment, (&project, &logs), stop).await?),
+        false => None,
+    };
+    let entered = match &court {
+        Some(court) => {
+            say(&court.notes(&lane));
+            Some(court.gate.enter(judged(&lane, arguments), &court.site, stop.token()).await.map_err(lost(stop))?)
+        }
+        None => None,
+    };
+    let voice = Voice::new(&lane, &arguments.voice, environment)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let in_place = || Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs);
     let room = Room {
         left_out,
         listen: voice.listens(),
         pace: voice.pace(),
         expected: recall(&lane, &project),
-        ..Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs)
+        ..entered.as_ref().map_or_else(in_place, Entered::room)
     };
     let hear = |progress| voice.hear(progress);
     let outcome = tokio::select! {
         outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
         never = voice.tick(stop) => match never {},
     };
-    let (mut word, data_word, code) = ruling(outcome.ruling, stop.cause());
+    let (mut word, mut data_word, mut code) = ruling(outcome.ruling, stop.cause());
+    let doubts = match entered {
+        Some(entered) => entered.leave(&outcome, stop.token()).await.map_err(lost(stop))?,
+        None => Vec::new(),
+    };
+    if !doubts.is_empty() {
+        say(&doubts);
+        (word, data_word, code) = ("passed its steps, and as a gate it would fail", "failed", 1);
+    }
     if outcome.ruling == LaneRuling::NothingRan && outcome.steps.iter().any(|step| step.tries > 0) {
         word = "ran nothing that has to pass";
     }
-    let data = || lane_data::ended(&lane, &outcome, data_word, code, from);
+    let data = || {
+        let mut data = lane_data::ended(&lane, &outcome, data_word, code, from);
+        if let Some(court) = &court {
+            data["room"] = court.data(&doubts);
+        }
+        data
+    };
     let code = voice.close(&outcome, word, code, data, stop).await;
     remember(&lane, &outcome, &project); // nobody waits for it
     code
+}
+
+/// The lane as its room knows it. What is left out may be what its canary is for.
+fn judged(lane: &Lane, arguments: &RunArguments) -> Lane {
+    let is_whole = arguments.from.is_none() && arguments.only.is_none();
+    Lane { room: RoomKind::Clean, canary: lane.canary.clone().filter(|_| is_whole), ..lane.clone() }
 }
 
 /// Why steps of the lane are left out, by their number.
@@ -131,11 +173,12 @@ async fn left_out(
         (None, Some(step)) => Selection::Only(step.clone()),
         (None, None) => Selection::All,
     };
-    let asks = lane.steps.iter().any(|step| !step.changed.is_empty());
+    let asks = !arguments.clean && lane.steps.iter().any(|step| !step.changed.is_empty());
     let changed = if asks { changed_paths(root, &child_env(environment), stop.token()).await } else { None };
     // Where all is committed nothing is known of what to leave out: a clean checkout is judged whole.
     let changed = changed.filter(|paths| !paths.is_empty());
-    let facts = Facts { variables: child_env(environment).into_iter().collect(), changed };
+    let variables = if arguments.clean { environment.child_env() } else { environment.hand_env() };
+    let facts = Facts { variables, changed };
     lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
 }
 

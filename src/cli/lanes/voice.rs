@@ -52,6 +52,18 @@ pub(super) struct VoiceArguments {
 }
 
 impl VoiceArguments {
+    /// Where the result goes when the lane is over.
+    ///
+    /// # Errors
+    /// A file without a place, or two things for standard output.
+    pub(super) fn places(&self, environment: &Environment) -> Result<Files, Failure> {
+        let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
+        let job_summary = job_summary.filter(|_| paint::is_runner(environment));
+        let files = Files { junit: self.junit.clone(), summary: self.summary.clone(), job_summary };
+        files.check(self.json.is_some())?;
+        Ok(files)
+    }
+
     /// The files that are written, as they stand below `root`, which is the current folder.
     pub(super) fn files(&self, environment: &Environment, root: &Path) -> Vec<PathBuf> {
         let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
@@ -87,9 +99,7 @@ impl Voice {
     pub(super) fn new(lane: &Lane, wanted: &VoiceArguments, environment: &Environment) -> Result<Self, Failure> {
         let in_folds = paint::is_runner(environment);
         let is_quiet = wanted.ni || in_folds || environment.flag("FLEDGE_NON_INTERACTIVE").map_err(Failure::input)?;
-        let job_summary = if in_folds { environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from) } else { None };
-        let files = Files { junit: wanted.junit.clone(), summary: wanted.summary.clone(), job_summary };
-        files.check(wanted.json.is_some())?;
+        let files = wanted.places(environment)?;
         let data = Data::new(wanted.json, files.are_wanted());
         let look = Look {
             lane: lane.name.clone(),

@@ -1,0 +1,103 @@
+//! `fledge lanes run --clean`: the ground on which a lane is judged as a run would judge it: the tree of the workspace as it stands, a wall,
+//! and the environment of a gate.
+
+use super::super::failure::Failure;
+use super::failed;
+use crate::config::{self, Environment};
+use crate::driver::Stop;
+use crate::gate::{Definition, Gate, Site, freeze};
+use crate::lane::{Lane, RoomKind};
+use crate::process::wall::{Wall, WallChoice};
+use crate::store::LaneDir;
+use crate::task::OnTamper;
+use crate::verdict::Reason;
+use crate::workspace::trees::{Taken, Trees, TreesFault};
+use anyhow::anyhow;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A gate of one lane, and where it judges.
+#[derive(Debug)]
+pub(super) struct Court {
+    pub(super) gate: Gate,
+    pub(super) site: Site,
+}
+
+impl Court {
+    /// Raises the wall, takes the tree and freezes the lane on it.
+    ///
+    /// # Errors
+    /// When there is no wall, no git, or the lane cannot be frozen.
+    pub(super) async fn open(
+        root: &Path,
+        lane: &str,
+        sandbox: Option<WallChoice>,
+        environment: &Environment,
+        (project, logs): (&Path, &LaneDir),
+        stop: &Stop,
+    ) -> Result<Self, Failure> {
+        let token = stop.token();
+        let set = config::load(environment, root).map_err(Failure::input)?;
+        let env: Vec<(String, String)> = environment.child_env().into_iter().collect();
+        let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+        let wall = Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), path).await;
+        let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
+        let take = async {
+            let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;
+            trees.freeze_ignores(&env, token).await?;
+            let Taken { tree, .. } = trees.take(token).await?;
+            let paths = trees.entries(&tree, token).await?.into_iter().map(|entry| entry.path).collect::<Vec<_>>();
+            Ok::<_, TreesFault>((trees, tree, paths))
+        };
+        let (trees, base, paths) = take.await.map_err(lost(stop))?;
+        let (lanes, protect, allow_edit) = ([lane.to_owned()], set.protect.as_slice(), &[][..]);
+        let definition =
+            Definition { root, lanes: &lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &paths };
+        let gate = freeze(definition).map_err(failed)?;
+        let site = Site {
+            root: root.to_owned(),
+            trees,
+            wall,
+            hidden: vec![environment.state_dir().map_err(Failure::input)?],
+            env,
+            logs: logs.path().to_owned(),
+            rooms: logs.path().join("rooms"),
+            ignored: root.to_owned(), // as they are now
+            project: project.to_owned(),
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            on_tamper: OnTamper::Restore,
+            may_judge_base: false,
+        };
+        Ok(Self { gate, site })
+    }
+
+    /// The room as data, with why a pass in it would be none of the gate's.
+    pub(super) fn data(&self, doubts: &[String]) -> Value {
+        json!({ "kind": "clean", "sandbox": self.site.wall.kind(), "tree": self.gate.base(), "doubts": doubts })
+    }
+
+    /// What is said of it before anything runs.
+    pub(super) fn notes(&self, lane: &Lane) -> Vec<String> {
+        let tree: String = self.gate.base().to_string().chars().take(12).collect();
+        let mut notes = vec![format!("tree {tree} in a clean room, sandbox {}", self.site.wall.kind().name())];
+        if lane.room == RoomKind::InPlace {
+            notes.push("it says `room: in-place`, so as a gate it is run in the workspace all the same".into());
+        }
+        if !lane.setup.is_empty() {
+            notes.push(format!("first its setup, in silence: {}", steps(lane.setup.len())));
+        }
+        notes
+    }
+}
+
+fn steps(number: usize) -> String {
+    if number == 1 { "1 step".into() } else { format!("{number} steps") }
+}
+
+/// What could not be begun or told, or was no longer wanted.
+pub(super) fn lost<E: Into<anyhow::Error>>(stop: &Stop) -> impl FnOnce(E) -> Failure {
+    move |fault| match stop.token().is_cancelled() {
+        true => Failure::stopped(stop.cause(), fault),
+        false => Failure::because(Reason::GateErrored, fault),
+    }
+}

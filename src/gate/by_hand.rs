@@ -1,0 +1,104 @@
+//! The gate's room by hand: a lane in a clean room made of the tree that its gate was frozen on, before any agent. Of what it fills and
+//! finds there nothing is kept.
+
+use super::base::{self, BaseFault, Caches};
+use super::clean::{CleanRoom, RoomFault, Wanted, clear};
+use super::{Gate, Site, planted};
+use crate::lane::{Flaky, Lane};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
+use crate::verdict::StepStatus;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Changed files that are named.
+const NAMED: usize = 10;
+
+/// A lane in a room that is ready for it.
+#[derive(Debug)]
+pub struct Entered<'g> {
+    gate: &'g Gate,
+    site: &'g Site,
+    lane: Lane,
+    room: CleanRoom,
+    caches: Option<Caches>,
+    _filled: Filled,
+}
+
+/// The folder of caches that are filled for this once; gone with it.
+#[derive(Debug)]
+struct Filled(PathBuf);
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        let _left = clear(&self.0);
+    }
+}
+
+impl Gate {
+    /// Makes a room for a lane and has its setup run there, with network, unless caches of this very tree are kept.
+    ///
+    /// # Errors
+    /// [`BaseFault`] when there is no room, or its setup fails.
+    pub async fn enter<'g>(
+        &'g self,
+        lane: Lane,
+        site: &'g Site,
+        stop: &CancellationToken,
+    ) -> Result<Entered<'g>, BaseFault> {
+        let kept = base::kept(self, site).and_then(|base| base.caches(&lane));
+        let filled = Filled(site.rooms.with_file_name("caches"));
+        let caches = kept.or_else(|| Caches::are_wanted(&lane).then(|| Caches::to_fill(filled.0.clone())));
+        let tree = self.base();
+        let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &self.kept };
+        let room = CleanRoom::make(site, &lane.name, wanted, stop).await?;
+        if caches.as_ref().is_some_and(Caches::is_open) {
+            let place = room.room(site, site.logs.join("setup"));
+            base::set_up(&lane, site, place, stop, &|_| {}).await?;
+        }
+        Ok(Entered { gate: self, site, lane, room, caches, _filled: filled })
+    }
+}
+
+impl Entered<'_> {
+    /// Where and how the lane runs.
+    pub fn room(&self) -> Room {
+        self.room.room(self.site, self.site.logs.clone())
+    }
+
+    /// Leaves the room, which is gone then. Gives why a pass of the lane would be none of the gate's.
+    ///
+    /// # Errors
+    /// [`BaseFault`] when that cannot be told.
+    pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
+        let Self { gate, site, lane, room, mut caches, _filled } = self;
+        let mut doubts = Vec::new();
+        if outcome.ruling != LaneRuling::Passed {
+            room.close().await;
+            return Ok(doubts);
+        }
+        if lane.flaky == Flaky::Fail && outcome.steps.iter().any(|step| step.status == StepStatus::Flaky) {
+            doubts.push("it did not pass at the first try, and says `flaky: fail`".to_owned());
+        }
+        let trees = &site.trees;
+        let after = trees.retake(gate.base(), &room.files(), lane.writes, &lane.cache, stop).await;
+        let after = after.map_err(RoomFault::from)?;
+        if after != *gate.base() && !lane.writes {
+            let changes = trees.changes(gate.base(), &after, stop).await.map_err(RoomFault::from)?;
+            let names: Vec<&str> = changes.iter().take(NAMED).map(|change| change.path.as_str()).collect();
+            doubts.push(format!(
+                "it changed files that it judges, and does not say `writes: true`: {}",
+                names.join(", ")
+            ));
+        }
+        if let Some(caches) = caches.as_mut().filter(|caches| caches.is_open()) {
+            caches.fill(&room, &lane)?;
+            caches.close();
+        }
+        room.close().await;
+        let logs = site.logs.join("canary");
+        if !planted::is_seen(gate, site, &lane, gate.base(), caches.as_ref(), logs, stop).await? {
+            doubts.push("it did not see a failing test that was planted: its tests are silenced".to_owned());
+        }
+        Ok(doubts)
+    }
+}

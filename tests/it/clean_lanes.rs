@@ -1,0 +1,113 @@
+//! `fledge lanes run --clean`: the room that a lane has as a gate, by hand.
+
+use crate::support::{Ended, Fledge, running_with, unique};
+use serde_json::Value;
+
+fn clean(lane: &str) -> Fledge {
+    Fledge::new().lane("verify", lane).args(&["lanes", "run", "verify", "--clean"])
+}
+
+/// What is left of rooms and caches in the state folder.
+fn rooms(ended: &Ended) -> Vec<String> {
+    let traces = ended.traces();
+    let names = traces.lines().filter_map(|line| line.strip_prefix("--- "));
+    names.filter(|name| name.contains("/rooms/") || name.contains("/caches/")).map(str::to_owned).collect()
+}
+
+#[test]
+fn only_the_tree_is_there_and_what_is_written_is_gone() {
+    let lane = "steps:\n  - { name: tree, run: test -f new && test ! -e dropped }\n  - { name: write, run: 'mkdir build && touch build/x' }\n";
+    let place = clean(lane).file("new", "").file(".gitignore", "dropped\nbuild\n").file("dropped", "");
+    let ended = place.run();
+    ended.must_exit(0);
+    assert!(
+        ended.stderr.contains("note: tree ") && ended.stderr.contains(" in a clean room, sandbox "),
+        "{}",
+        ended.story()
+    );
+    assert!(!ended.path("build").exists() && ended.runs().is_empty(), "{}", ended.story());
+    assert_eq!(rooms(&ended), [""; 0]);
+    let in_place = ended.again(&["lanes", "run", "verify"]).run();
+    in_place.must_exit(1);
+}
+
+#[test]
+fn it_has_the_environment_and_the_hiding_places_of_a_gate() {
+    let secret = unique();
+    let lane = "steps:\n  - { name: env, run: 'test -z \"$MY_VALUE\"' }\n  - { name: home, run: 'test ! -e \"$HOME/diary\"' }\n";
+    let place = clean(lane).env("MY_VALUE", &secret).file("../home/diary", "secret");
+    place.run().must_exit(0);
+    let off = Fledge::new().lane("verify", lane).file("../home/diary", "secret").args(&["lanes", "run", "verify"]);
+    off.arg("--clean").arg("--sandbox=off").run().must_exit(1);
+}
+
+#[test]
+fn its_setup_makes_it_ready_and_fills_its_caches() {
+    let lane = "setup: [{ run: 'mkdir deps && echo 3 > deps/sum' }]\ncache: [deps]\nsteps: [{ name: sum, run: grep -q 3 deps/sum }]\n";
+    let ended = clean(lane).file(".gitignore", "deps\n").run();
+    ended.must_exit(0);
+    assert!(ended.stderr.contains("note: first its setup, in silence: 1 step"), "{}", ended.story());
+    assert!(rooms(&ended).is_empty() && !ended.path("deps").exists(), "{:?}", rooms(&ended));
+    let fails = clean("setup: [{ name: fetch, run: 'echo no such host; false' }]\nsteps: [run: 'true']\n").run();
+    fails.must_exit(5);
+    assert!(fails.stderr.contains("the setup of lane `verify` failed: step `fetch`"), "{}", fails.story());
+    assert!(fails.stderr.contains("no such host"), "{}", fails.story());
+}
+
+#[test]
+fn a_pass_that_the_gate_would_not_take_is_none() {
+    let canary = "canary: { file: checks/planted, text: fails }\n";
+    let blind = format!("{canary}steps: [{{ name: test, run: 'true' }}]\n");
+    let seeing = format!("{canary}steps: [{{ name: test, run: '! grep -rq fails checks' }}]\n");
+    let writes = "steps: [{ name: format, run: 'for file in *.txt; do echo formatted > \"$file\"; done' }]\n";
+    let ended = clean(&seeing).file("checks/one", "").run();
+    ended.must_exit(0);
+    for (lane, why) in [
+        (blind.as_str(), "it did not see a failing test that was planted: its tests are silenced"),
+        (writes, "it changed files that it judges, and does not say `writes: true`: a.txt"),
+    ] {
+        let ended = clean(lane).file("checks/one", "").file("a.txt", "a\n").arg("--json").run();
+        ended.must_exit(1);
+        assert!(ended.stderr.contains(why) && ended.stderr.contains("as a gate it would fail"), "{}", ended.story());
+        let data: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(
+            (&data["result"], &data["room"]["doubts"][0], &data["exit_code"]),
+            (&"failed".into(), &why.into(), &1.into())
+        );
+        assert_eq!(ended.file("a.txt").as_deref(), Some("a\n"));
+    }
+    let part = clean(&blind).file("checks/one", "").arg("--only=test").run();
+    part.must_exit(0);
+}
+
+#[test]
+fn all_that_a_lane_by_hand_gives_out_it_gives_out_too() {
+    let lane = "steps:\n  - { name: fine, run: 'true' }\n  - { name: broken, run: 'echo it is broken; exit 3' }\n";
+    let ended =
+        clean(lane).args(&["lanes", "run", "verify", "--clean", "--json", "--junit=j.xml", "--summary=s.md"]).run();
+    ended.must_exit(1);
+    let data: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&data["result"], &data["room"]["kind"]), (&"failed".into(), &"clean".into()));
+    assert_eq!(data["room"]["tree"].as_str().map(str::len), Some(40));
+    assert!(ended.stderr.contains("it is broken"), "{}", ended.story());
+    assert!(ended.file("j.xml").unwrap().contains("broken") && ended.file("s.md").unwrap().contains("broken"));
+    let nowhere = ended.again(&["lanes", "run", "verify", "--clean", "--junit=no/such/folder/j.xml"]).run();
+    nowhere.must_exit(2);
+    let missing = clean("steps: [{ name: a, run: no-such-program }]\n").run();
+    missing.must_exit(5);
+    let flag = clean(lane).args(&["lanes", "run", "verify", "--sandbox=off"]).run();
+    assert!(flag.code == Some(2) && flag.stderr.contains("--clean"), "{}", flag.story());
+}
+
+#[test]
+fn a_stop_leaves_neither_processes_nor_rooms() {
+    let number = unique();
+    let mut running = clean(&format!("steps: [{{ name: wait, run: 'echo begun; sleep {number}' }}]\n"))
+        .args(&["lanes", "run", "verify", "--clean", "--json=events"])
+        .start();
+    running.wait_for("begun");
+    running.signal(rustix::process::Signal::TERM);
+    let ended = running.end();
+    ended.must_exit(143);
+    assert_eq!((running_with(&number), rooms(&ended)), (Vec::<String>::new(), Vec::new()));
+}
