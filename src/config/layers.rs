@@ -175,6 +175,11 @@ const FOR_CHILDREN: &[&str] = &[
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
+    // who commits
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
     // toolchains
     "CARGO_HOME",
     "CARGO_TARGET_DIR",

@@ -57,6 +57,19 @@ fn warned() -> &'static str {
 }
 
 #[test]
+fn who_commits_is_who_the_environment_says() {
+    let model = working();
+    let names = [("GIT_AUTHOR_NAME", "Ann"), ("GIT_AUTHOR_EMAIL", "ann@localhost")];
+    let more = [("GIT_COMMITTER_NAME", "Bot"), ("GIT_COMMITTER_EMAIL", "bot@localhost")];
+    let fledge = committing(&model).committed();
+    let run = names.iter().chain(&more).fold(fledge, |fledge, (name, value)| fledge.env(name, value)).run();
+    let report = must_be_committed(&run);
+    assert_eq!(report["warnings"], serde_json::json!([]));
+    let said = run.git(&["log", "-1", "--format=%an <%ae>, %cn <%ce>"]);
+    assert_eq!(said, "Ann <ann@localhost>, Bot <bot@localhost>");
+}
+
+#[test]
 fn work_of_the_user_goes_into_no_commit_unless_they_say_so() {
     let model = working();
     let run = committing(&model).committed().file("mine", "not committed\n").run();
@@ -157,6 +170,9 @@ fn a_crash_around_the_commit_leads_to_one_commit() {
         assert_eq!(run.git(&["show", "HEAD:done"]), "yes", "{place}");
         assert_eq!((report["attempts"].as_array().unwrap().len(), model.asked().len()), (1, asked), "{place}");
         let head = run.git(&["rev-parse", "HEAD"]);
+        let run = run.again(&["runs", "show", "--json"]).run();
+        let shown: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((&shown["result"]["reason"], &shown["result"]["commit"]), (&"verified".into(), &report["commit"]));
         let run = run.again(&["runs", "resume", "last"]).run();
         run.must_exit(0);
         assert_eq!(run.git(&["rev-parse", "HEAD"]), head);
