@@ -6,6 +6,7 @@ use super::inbox::{Happened, Inbox};
 use super::perform::Hands;
 use super::record::{self, Asked};
 use super::stop::Stop;
+use super::veil::Veil;
 use super::{briefing, now, now_ms};
 use crate::id::RunId;
 use crate::moment::Moment;
@@ -38,6 +39,7 @@ pub(super) struct Drive<'a> {
     stop: &'a Stop,
     hands: Hands,
     inbox: Inbox,
+    veil: Veil,
     journal: Journal,
     /// Why the journal can no longer be written.
     broken: Option<StoreError>,
@@ -62,6 +64,7 @@ impl<'a> Drive<'a> {
             run: Run::new(),
             bus,
             stop,
+            veil: Veil::new(hands.settings.secrets.clone()),
             hands,
             inbox: Inbox::new(),
             journal,
@@ -126,8 +129,24 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// First written, then decided, then done.
+    /// Nothing that is secret gets further than here.
     async fn take(&mut self, event: Event) {
+        self.hear(&event);
+        for event in self.veil.over(event) {
+            self.heed(event).await;
+        }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = event {
+            self.said.push_str(text);
+        } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
+            self.said.clear();
+        }
+    }
+
+    /// First written, then decided, then done.
+    async fn heed(&mut self, event: Event) {
         let actions = self.decide(event);
         // Hooks, of which there are none yet, are answered at once and do nothing.
         let is_done = |action: &Action| action.is_irrevocable() && !matches!(action, Action::RunHooks { .. });
@@ -213,11 +232,6 @@ impl<'a> Drive<'a> {
 
     fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
         let (name, before) = (event.name(), self.run.label());
-        if let Event::ModelDelta { delta: crate::chat::Delta::Text(text), .. } = &event {
-            self.said.push_str(text);
-        } else if matches!(event, Event::ModelCompleted { .. } | Event::ModelFailed { .. }) {
-            self.said.clear();
-        }
         let passes = event.is_transient();
         let actions = self.run.handle(at, event);
         if !passes {
@@ -236,7 +250,8 @@ impl<'a> Drive<'a> {
             match action {
                 Action::Emit { event } => self.emit(event),
                 Action::AbortInFlight => {
-                    for event in self.inbox.abort().await {
+                    let late: Vec<Event> = self.inbox.abort().await;
+                    for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
                         for late in self.decide(event) {
                             if let Action::Emit { event } = late {
                                 self.emit(event); // in Reporting a late answer is booked and shown, and begins nothing

@@ -25,6 +25,7 @@ mod replay;
 mod report;
 mod resume;
 mod stop;
+mod veil;
 mod watcher;
 
 pub use briefing::{Briefing, PlanFault, prepare};
@@ -90,7 +91,7 @@ pub struct Settings {
     pub earlier: Option<Earlier>,
     /// How runs remember; `None`: they recall nothing and leave nothing.
     pub memory: Option<MemoryTerms>,
-    /// What no memory has in it.
+    /// What no event, report or memory has in it.
     pub secrets: Mask,
     /// The folder with the lanes that only the gate knows.
     pub holdout: Option<PathBuf>,

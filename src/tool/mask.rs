@@ -1,5 +1,10 @@
-//! Takes secrets out of texts that outlive their run: those whose values are known, and what looks like a key by its form.
+//! Takes secrets out of texts: those whose values are known, in every dress in which they are passed on, and of texts that outlive their
+//! run also what looks like a key by its form.
 
+mod dress;
+
+use dress::Squeezed;
+use memchr::memmem::Finder;
 use regex::Regex;
 use std::fmt;
 use std::sync::LazyLock;
@@ -27,10 +32,12 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> =
     LazyLock::new(|| FORMS.iter().filter_map(|(form, instead)| Some((Regex::new(form).ok()?, *instead))).collect());
 
 /// Knows secrets, and shows none.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Mask {
-    /// The longest first, so that none is left in part.
+    /// What is a secret by its name, as it stands; the longest first, so that none is left in part.
     secrets: Vec<String>,
+    /// Every dress of those that no text has by chance; the longest first, without white space.
+    dresses: Vec<Finder<'static>>,
 }
 
 impl Mask {
@@ -38,15 +45,64 @@ impl Mask {
     pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
         let mut secrets: Vec<String> = secrets.into_iter().map(Into::into).collect();
         secrets.retain(|secret| secret.len() >= LEAST);
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { secrets }
+        let longest_first = |texts: &mut Vec<String>| {
+            texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+            texts.dedup();
+        };
+        longest_first(&mut secrets);
+        let telling = secrets.iter().filter(|secret| is_telling(secret));
+        let mut dresses: Vec<String> = telling.flat_map(|secret| dress::all(secret)).collect();
+        longest_first(&mut dresses);
+        let dresses = dresses.iter().map(|dress| Finder::new(dress).into_owned()).collect();
+        Self { secrets, dresses }
     }
 
-    /// The text with `***` for each secret.
+    /// Whether it knows of nothing that [`Mask::hidden`] would hide.
+    pub fn is_idle(&self) -> bool {
+        self.dresses.is_empty()
+    }
+
+    /// The text with `***` for each known secret that is no plain word or path: as it stands, as base64, hex or URL-encoded, and with
+    /// white space anywhere in it. `None` where there is none.
+    pub fn hidden(&self, text: &str) -> Option<String> {
+        let squeezed = Squeezed::of(text);
+        let mut found: Vec<(usize, usize)> = self.dresses.iter().flat_map(|dress| squeezed.places_of(dress)).collect();
+        if found.is_empty() {
+            return None;
+        }
+        found.sort_unstable();
+        let (mut hidden, mut shown) = (String::with_capacity(text.len()), 0);
+        for (start, end) in found {
+            if start >= shown {
+                hidden.push_str(&text[shown..start]);
+                hidden.push_str(MASKED);
+            }
+            shown = shown.max(end);
+        }
+        hidden.push_str(&text[shown..]);
+        Some(hidden)
+    }
+
+    /// Where the end of a text begins that what follows may make a secret; its length where there is none.
+    pub fn doubt(&self, text: &str) -> usize {
+        let squeezed = Squeezed::of(text);
+        let doubts = self.dresses.iter().filter_map(|dress| squeezed.head_at_end(dress.needle()));
+        doubts.min().unwrap_or(text.len())
+    }
+
+    /// The text with `***` for each secret, and for what looks like one.
     pub fn masked(&self, text: &str) -> String {
-        let known = self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, MASKED));
+        let hidden = self.hidden(text).unwrap_or_else(|| text.to_owned());
+        let known = self.secrets.iter().fold(hidden, |text, secret| text.replace(secret, MASKED));
         KEYS.iter().fold(known, |text, (key, instead)| key.replace_all(&text, *instead).into_owned())
     }
+}
+
+/// Whether it is no value that any text may have: no plain word, no number, no path.
+fn is_telling(secret: &str) -> bool {
+    let is_plain = secret.chars().all(char::is_alphabetic) || secret.bytes().all(|byte| byte.is_ascii_digit());
+    let is_path = secret.starts_with('/') && !secret.ends_with('=');
+    secret.len() >= 8 && !is_path && (!is_plain || secret.len() >= 20)
 }
 
 impl fmt::Debug for Mask {
@@ -89,5 +145,39 @@ mod tests {
             assert_eq!(mask.masked(text), masked, "{text}");
         }
         assert_eq!(format!("{mask:?}"), "Mask(2 secrets)");
+    }
+
+    #[test]
+    fn a_known_secret_is_hidden_in_every_dress_and_across_lines() {
+        let mask = Mask::new(["sk-ca/na+ry \"9", "production", "/home/u/key.json"]);
+        for (text, hidden) in [
+            ("raw sk-ca/na+ry \"9!", "raw ***!"),
+            ("split sk-ca/\r\nna+ry \"9!", "split ***!"),
+            ("as JSON sk-ca/na+ry \\\"9!", "as JSON ***!"),
+            ("hex 736b2d63612f6e612b7279202239!", "hex ***!"),
+            ("HEX 736B2D63612F6E612B7279202239!", "HEX ***!"),
+            ("od  73 6b 2d 63 61 2f 6e 61\n 2b 72 79 20 22 39!", "od  ***!"),
+            ("url sk-ca%2Fna%2Bry%20%229!", "url ***!"),
+            ("form sk-ca%2fna%2bry+%229!", "form ***!"),
+            ("twice sk-ca/na+ry \"9 sk-ca/na+ry \"9", "twice *** ***"),
+        ] {
+            assert_eq!(mask.hidden(text).as_deref(), Some(hidden), "{text}");
+        }
+        // `key:` and `xkey:` before it, as basic authentication has it: what is left of it on both sides is less than a byte of it.
+        for text in ["a2V5OnNrLWNhL25hK3J5ICI5", "eGtleTpzay1jYS9uYStyeSAiOQ==", "eHhrZXk6c2stY2EvbmErcnkgIjk="] {
+            let hidden = mask.hidden(text).unwrap();
+            assert!(hidden.len() <= 14 && hidden.contains("***"), "{hidden}");
+        }
+        assert_eq!(mask.hidden("in production by /home/u/key.json, sk-ca/na"), None);
+    }
+
+    #[test]
+    fn the_end_of_a_text_that_may_become_a_secret_is_known() {
+        let mask = Mask::new(["sk-canary-1"]);
+        for (text, doubt) in
+            [("say sk-can", 4), ("say sk-\nca", 4), ("say", 3), ("no", 2), ("", 0), ("sk-canary-1", 11)]
+        {
+            assert_eq!(mask.doubt(text), doubt, "{text}");
+        }
     }
 }

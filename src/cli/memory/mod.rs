@@ -94,10 +94,12 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
 }
 
-/// What no memory has in it: variables that are secrets by their name, and those that hold the keys of models.
+/// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, and the
+/// headers that models are sent.
 pub(super) fn secrets(environment: &Environment, set: &config::Settings) -> Mask {
     let keys = set.models.values().filter_map(|model| environment.get(model.key_variable.as_deref()?));
-    Mask::new(environment.secrets().chain(keys))
+    let headers = set.models.values().flat_map(|model| model.headers.values().map(config::Secret::expose));
+    Mask::new(environment.secrets().chain(keys).chain(headers))
 }
 
 /// Where memories are looked for, when, and how they are given out.

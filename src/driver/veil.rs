@@ -1,0 +1,182 @@
+//! Known secrets are hidden in every event before it is written down, decided on or shown; also where one comes in two pieces.
+
+use crate::chat::Delta;
+use crate::id::CallId;
+use crate::run::Event;
+use crate::tool::Mask;
+use crate::verdict::{Reason, StepProgress};
+use serde_json::Value;
+
+/// Bytes with which a line has to end like the beginning of a secret to wait for the next one.
+const DOUBTFUL: usize = 4;
+
+/// Hides what a mask knows. Pieces of text of which nobody can say yet what they are wait in it for the next ones.
+#[derive(Debug)]
+pub(super) struct Veil {
+    mask: Mask,
+    held: Vec<(Stream, String)>,
+}
+
+/// Whose pieces belong together.
+#[derive(Debug, Clone, PartialEq)]
+enum Stream {
+    Text(CallId),
+    Thinking(CallId),
+    Tool(CallId),
+    Step { call: CallId, lane: String, step: String },
+}
+
+impl Veil {
+    pub(super) fn new(mask: Mask) -> Self {
+        Self { mask, held: Vec::new() }
+    }
+
+    /// What may be known of an event, in its order: nothing yet, or what was held back before it as well.
+    pub(super) fn over(&mut self, event: Event) -> Vec<Event> {
+        if self.mask.is_idle() {
+            return vec![event];
+        }
+        match piece(event) {
+            Ok((stream, text)) => self.piece(stream, &text),
+            Err(event) => {
+                let late = std::mem::take(&mut self.held);
+                let mut events: Vec<Event> = late.into_iter().flat_map(|(stream, text)| stream.say(text)).collect();
+                events.push(self.whole(*event));
+                events
+            }
+        }
+    }
+
+    fn piece(&mut self, stream: Stream, text: &str) -> Vec<Event> {
+        let at = self.held.iter().position(|(other, _)| *other == stream);
+        let held = at.map(|at| self.held.swap_remove(at).1);
+        let all = match (held, &stream) {
+            (None, _) => text.to_owned(),
+            (Some(held), Stream::Step { .. }) => format!("{held}\n{text}"),
+            (Some(held), _) => held + text,
+        };
+        let mut all = self.mask.hidden(&all).unwrap_or(all);
+        let mut shown = self.mask.doubt(&all);
+        if let Stream::Step { .. } = stream {
+            let line = all[..shown].rfind('\n');
+            match all.len() - shown < DOUBTFUL {
+                true => shown = all.len(),
+                false => {
+                    // A line is shown whole or not yet.
+                    let held = all.split_off(line.map_or(0, |end| end + 1));
+                    self.held.push((stream.clone(), held));
+                    all.truncate(line.unwrap_or(0));
+                    return if line.is_some() { stream.say(all) } else { Vec::new() };
+                }
+            }
+        }
+        let held = all.split_off(shown);
+        if !held.is_empty() {
+            self.held.push((stream.clone(), held));
+        }
+        if all.is_empty() && !text.is_empty() { Vec::new() } else { stream.say(all) }
+    }
+
+    /// An event that is no piece. One that could not be read back is not passed on: the run ends there.
+    fn whole(&self, event: Event) -> Event {
+        let Ok(mut value) = serde_json::to_value(&event) else { return event }; // so no journal can have it either
+        if !self.hide(&mut value) {
+            return event;
+        }
+        serde_json::from_value(value).unwrap_or_else(|error| {
+            tracing::error!(%error, event = event.name(), "an event with a secret in it cannot be masked");
+            Event::LimitReached { reason: Reason::Internal }
+        })
+    }
+
+    /// Whether there was something to hide.
+    fn hide(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) => self.mask.hidden(text).map(|hidden| *text = hidden).is_some(),
+            Value::Array(values) => values.iter_mut().fold(false, |found, value| self.hide(value) | found),
+            Value::Object(fields) => {
+                let is_in_names = fields.keys().any(|name| self.mask.hidden(name).is_some());
+                if is_in_names {
+                    let old = std::mem::take(fields);
+                    fields
+                        .extend(old.into_iter().map(|(name, value)| (self.mask.hidden(&name).unwrap_or(name), value)));
+                }
+                fields.values_mut().fold(is_in_names, |found, value| self.hide(value) | found)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+}
+
+/// The stream and text of a piece, or the event that is none.
+fn piece(event: Event) -> Result<(Stream, String), Box<Event>> {
+    match event {
+        Event::ModelDelta { call, delta: Delta::Text(text) } => Ok((Stream::Text(call), text)),
+        Event::ModelDelta { call, delta: Delta::Thinking(text) } => Ok((Stream::Thinking(call), text)),
+        Event::ToolProgress { call, text } => Ok((Stream::Tool(call), text)),
+        Event::GateProgress { call, progress: StepProgress::Output { lane, step, line } } => {
+            Ok((Stream::Step { call, lane, step }, line))
+        }
+        event => Err(Box::new(event)),
+    }
+}
+
+impl Stream {
+    /// The events that say this.
+    fn say(self, text: String) -> Vec<Event> {
+        match self {
+            Self::Text(call) => vec![Event::ModelDelta { call, delta: Delta::Text(text) }],
+            Self::Thinking(call) => vec![Event::ModelDelta { call, delta: Delta::Thinking(text) }],
+            Self::Tool(call) => vec![Event::ToolProgress { call, text }],
+            Self::Step { call, lane, step } => {
+                let output =
+                    |line: &str| StepProgress::Output { lane: lane.clone(), step: step.clone(), line: line.into() };
+                text.split('\n').map(|line| Event::GateProgress { call, progress: output(line) }).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::ToolOutcome;
+
+    fn veil() -> Veil {
+        Veil::new(Mask::new(["sk-canary-1"]))
+    }
+
+    fn told(text: &str) -> Event {
+        Event::ToolProgress { call: CallId(1), text: text.into() }
+    }
+
+    fn line(line: &str) -> Event {
+        let progress = StepProgress::Output { lane: "verify".into(), step: "test".into(), line: line.into() };
+        Event::GateProgress { call: CallId(1), progress }
+    }
+
+    fn seen(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
+        let mut veil = veil();
+        events.into_iter().flat_map(|event| veil.over(event)).collect()
+    }
+
+    #[test]
+    fn a_secret_in_two_pieces_is_hidden_and_nothing_else_is_lost() {
+        assert_eq!(seen(["a sk-ca", "nary", "-1 b"].map(told)), ["a ", "*** b"].map(told));
+        assert_eq!(seen(["a sk-", "old"].map(told)), ["a ", "sk-old"].map(told));
+        assert_eq!(seen([told("ask"), Event::DeadlinePassed]), [told("a"), told("sk"), Event::DeadlinePassed]);
+    }
+
+    #[test]
+    fn lines_of_a_step_stay_lines() {
+        assert_eq!(seen(["one", "a sk-ca", "nary-1 b", "c"].map(line)), ["one", "a *** b", "c"].map(line));
+        assert_eq!(seen(["a sk-ca", "d", "so"].map(line)), ["a sk-ca", "d", "so"].map(line));
+        assert_eq!(seen([line("a sk-ca"), Event::DeadlinePassed]), [line("a sk-ca"), Event::DeadlinePassed]);
+    }
+
+    #[test]
+    fn an_event_has_no_known_secret_anywhere() {
+        let finished = |text: &str| Event::ToolFinished { call: CallId(1), outcome: ToolOutcome::error(text) };
+        assert_eq!(seen([finished("key sk-canary-1, 736b2d63616e6172792d31")]), [finished("key ***, ***")]);
+    }
+}

@@ -1,0 +1,85 @@
+//! The dresses in which a secret is passed on, and where they stand in a text, whatever white space is in them.
+
+use memchr::memmem::Finder;
+
+/// The shortest dress that is looked for.
+const LEAST: usize = 8;
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// A secret as it stands, as JSON has it, in base64, hex and URL-encoded; without white space.
+pub(super) fn all(secret: &str) -> Vec<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let url = |is_kept: fn(u8) -> bool, space: &str| -> String {
+        let letter = |byte: u8| match byte {
+            b' ' => space.to_owned(),
+            byte if is_kept(byte) => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        };
+        secret.bytes().map(letter).collect()
+    };
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let json = serde_json::to_string(secret).unwrap_or_default();
+    let mut all = vec![secret.to_owned(), json.trim_matches('"').to_owned(), hex.to_uppercase(), hex];
+    all.extend([url(unreserved, "%20"), url(unreserved, "+"), url(|_| false, "%20")]);
+    all.extend(["%20", "+"].map(|space| url(unreserved, space).replace("%2F", "/")));
+    let lower: Vec<String> = all[4..].iter().map(|text| lower_escapes(text)).collect();
+    all.extend(lower);
+    let base64: Vec<String> = (0..3).map(|before| base64_core(before, secret.as_bytes())).collect();
+    all.extend(base64.iter().map(|text| text.replace('+', "-").replace('/', "_")));
+    all.extend(base64);
+    for dress in &mut all {
+        dress.retain(|letter| !letter.is_ascii_whitespace());
+    }
+    all.retain(|dress| dress.len() >= LEAST);
+    all
+}
+
+/// The same with `%2f` for `%2F`.
+fn lower_escapes(text: &str) -> String {
+    let mut left = 0;
+    let letter = |letter: char| {
+        left = if letter == '%' { 3 } else { usize::saturating_sub(left, 1) };
+        if left > 0 { letter.to_ascii_lowercase() } else { letter }
+    };
+    text.chars().map(letter).collect()
+}
+
+/// What base64 makes of these bytes whatever stands around them, where so many stand before them in their group of three.
+fn base64_core(before: usize, bytes: &[u8]) -> String {
+    let bit = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1);
+    let skipped = (6 - before * 8 % 6) % 6;
+    let letters = (bytes.len() * 8 - skipped) / 6;
+    let letter = |number: usize| {
+        let first = skipped + number * 6;
+        (first..first + 6).fold(0, |sum, at| sum << 1 | usize::from(bit(at)))
+    };
+    (0..letters).map(|number| char::from(BASE64[letter(number)])).collect()
+}
+
+/// A text without its white space, that knows where each byte of it stood.
+pub(super) struct Squeezed {
+    bytes: Vec<u8>,
+    places: Vec<usize>,
+}
+
+impl Squeezed {
+    pub(super) fn of(text: &str) -> Self {
+        let solid = text.bytes().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace());
+        let (places, bytes) = solid.unzip();
+        Self { bytes, places }
+    }
+
+    /// Where a dress begins and ends in the text.
+    pub(super) fn places_of<'s>(&'s self, dress: &'s Finder<'_>) -> impl Iterator<Item = (usize, usize)> + 's {
+        let last = dress.needle().len().saturating_sub(1);
+        dress.find_iter(&self.bytes).map(move |at| (self.places[at], self.places[at + last] + 1))
+    }
+
+    /// Where the end of the text begins that is the beginning of a dress, and not all of it.
+    pub(super) fn head_at_end(&self, dress: &[u8]) -> Option<usize> {
+        let longest = self.bytes.len().min(dress.len().saturating_sub(1));
+        let length = (1..=longest).rev().find(|length| self.bytes.ends_with(&dress[..*length]))?;
+        Some(self.places[self.bytes.len() - length])
+    }
+}
