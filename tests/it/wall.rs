@@ -207,7 +207,18 @@ async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
 #[tokio::test]
 async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
     let Some(wall) = wall(WallKind::Bubblewrap).await.filter(|_| is_root()) else { return };
+    if !has_other_users() {
+        eprintln!("not tried as an ordinary user: there is no other user here");
+        return;
+    }
     assert_eq!(attack(&wall, Some(NOBODY)).await, [""; 0]);
+}
+
+/// Whether this user namespace knows the number of nobody: a container of one user has no other.
+fn has_other_users() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
+    let numbers = |line: &str| line.split_whitespace().map(|word| word.parse::<u64>().unwrap()).collect::<Vec<_>>();
+    map.lines().map(numbers).any(|part| (part[0]..part[0] + part[2]).contains(&u64::from(NOBODY)))
 }
 
 #[tokio::test]
