@@ -123,3 +123,17 @@ fn why_a_gate_did_not_pass_although_every_step_did_is_said() {
     let shown = ended.again(&["runs", "show"]).run();
     assert!(shown.stdout.contains("│ lane `verify` did not see a failing test"), "{}", shown.story());
 }
+
+#[test]
+fn a_hold_out_lane_may_put_its_tests_among_the_others_and_the_agent_hears_only_that_it_failed() {
+    let hidden = "steps: [{ name: hidden, run: 'cp \"$FLEDGE_HOLDOUT\"/hidden.sh tests/ && sh tests/hidden.sh' }]";
+    let spy = shell("cat ../held/hidden.sh ../held/hidden.yaml; touch done");
+    let model = Model::new([spy, say("Done."), write("right", ""), say("Now.")]);
+    let fledge = Fledge::simple(&model).file("tests/a.sh", "true\n").file("../held/hidden.yaml", hidden);
+    let ended = fledge.file("../held/hidden.sh", "test -f right\n").arg("--holdout=../held").run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(report["attempts"][1]["verdict"]["proof"]["held_out"], 1);
+    let told = model.asked();
+    assert!(told[2].newest().contains("a hold-out check failed"), "{}", told[2].newest());
+    assert!(told.iter().all(|asked| !asked.body.to_string().contains("test -f right")), "the agent has seen it");
+}
