@@ -26,6 +26,8 @@ const FETCHED: [(&str, &str); 5] = [
     ("PIP_CACHE_DIR", "pip"),
     ("UV_CACHE_DIR", "uv"),
 ];
+/// The variable that leads builds out of the tree, where no room may write.
+const BUILDS: &str = "CARGO_TARGET_DIR";
 /// Where these are found behind the wall, below the home.
 const FETCHED_AT: &str = ".fledge-fetched";
 
@@ -93,7 +95,8 @@ impl CleanRoom {
             WallKind::Landlock | WallKind::Off => folder.join("tree"),
         };
         let behind = Behind { wall: site.wall.clone(), holes: Holes::default(), at };
-        let mut room = Self { folder, behind, env: site.env.clone().into() };
+        let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
+        let mut room = Self { folder, behind, env: Variables::new(own) };
         site.trees.export(wanted.tree, wanted.base, &room.files(), stop).await?;
         for path in &wanted.lane.cache {
             if let Some(from) = wanted.caches.map(|caches| caches.folder(path)).filter(|from| from.exists()) {

@@ -28,7 +28,6 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".local/share/mise",
     ".local/share/pnpm",
     ".local/share/uv",
-    ".cache/go-build",
     ".cache/pip",
     ".cache/uv",
     ".cache/pypoetry",
