@@ -20,7 +20,9 @@ impl Law for Watch {
             Event::GateFinished { verdict, .. } if step.label == "Verifying" && step.is_answer() => {
                 self.last = Some(verdict.ruling);
             }
-            Event::CancelRequested { .. } => self.cancelled |= !matches!(step.label, "Idle" | "Reporting"),
+            Event::CancelRequested { .. } => {
+                self.cancelled |= !matches!(step.label, "Idle" | "Delivering" | "Reporting")
+            }
             _ => {}
         }
         for told in step.told() {
