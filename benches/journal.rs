@@ -45,11 +45,11 @@ async fn run(place: &Path) -> Duration {
     let mut agent = Agent::new(Settings {
         workspace: workspace.clone(),
         state_dir: state.path().to_owned(),
-        models: vec![connect(Endpoint::new(kind, "c.yaml")).unwrap()],
+        models: vec![connect(Endpoint::new(kind, "c.yaml")).unwrap().into()],
         no_models: None,
         holdout: None,
         baseline: fledge::task::Baseline::Auto,
-        env: Vec::new(),
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,

@@ -30,17 +30,15 @@ async fn measure(files: usize, rounds: usize) {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(format!("f{number}.rs")), format!("fn f{number}() {{}}\n").repeat(40)).unwrap();
     }
-    run(&root, &["git", "init", "-q", "."]);
     let stop = CancellationToken::new();
     let mut rows: [(&str, Vec<[Duration; 2]>); 4] =
         [("cold", vec![]), ("warm", vec![]), ("one changed", vec![]), ("export", vec![])];
     for round in 0..rounds {
         let (own, room, copy) = (home.path().join("t"), home.path().join("room"), home.path().join("copy"));
-        for gone in [&own, &room, &copy, &root.join(".git/objects")] {
+        for gone in [&own, &room, &copy, &root.join(".git")] {
             let _there_is_none_at_first = fs::remove_dir_all(gone);
         }
-        let _as_above = fs::remove_file(root.join(".git/index"));
-        fs::create_dir(root.join(".git/objects")).unwrap();
+        run(&root, &["git", "init", "-q", "."]);
         let theirs = time(|| run(&root, &["git", "add", "-A"]));
         run(&root, &["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"]);
         let trees = Trees::open(&own, &root, PATH, &stop).await.unwrap();

@@ -6,11 +6,10 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use fledge::driver::{Agent, MemoryTerms, Settings};
+use fledge::driver::{Agent, MemoryTerms, Model, Settings};
 use fledge::provider::Cassette;
 use fledge::tool::Mask;
 use fledge::{AgentEvent, Task};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut agent = Agent::new(Settings {
         workspace: workspace.path().canonicalize()?,
         state_dir: state.path().to_owned(),
-        models: vec![Arc::new(Cassette::parse(ANSWERS, "answers")?)],
+        models: vec![Model::new(Cassette::parse(ANSWERS, "answers")?)],
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         protect: Vec::new(),

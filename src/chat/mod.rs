@@ -5,10 +5,12 @@
 
 mod fault;
 mod outcome;
+mod price;
 mod usage;
 
 pub use fault::{ModelError, ModelFault};
 pub use outcome::{ChangeKind, Detail, FileChange, ToolOutcome};
+pub use price::Price;
 pub use usage::{ModelUsage, Usage};
 
 use serde::{Deserialize, Serialize};

@@ -7,17 +7,17 @@ use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{PlanFault, RunError, Settings, prepare, terms};
+use crate::driver::{Model, PlanFault, RunError, Settings, prepare, terms};
 use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
-use crate::provider::{self, Endpoint, Kind, Provider, Secret};
+use crate::provider::{self, Endpoint, Kind, Secret};
+use crate::run::ModelTerms;
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, GateChoice, ParamValues, Task};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Arguments of `fledge run`.
 #[derive(Debug, Args)]
@@ -187,7 +187,7 @@ pub(super) fn connect_models(
     set: &config::Settings,
     environment: &Environment,
     folder: PathBuf,
-) -> Result<Vec<Arc<dyn Provider>>, Failure> {
+) -> Result<Vec<Model>, Failure> {
     let choices: Result<Vec<ModelChoice>, _> = if names.is_empty() {
         auto_model(set, environment).map(|choice| vec![choice])
     } else {
@@ -196,7 +196,7 @@ pub(super) fn connect_models(
     choices.map_err(Failure::input)?.into_iter().map(|choice| connect(choice, &folder)).collect()
 }
 
-fn connect(choice: ModelChoice, folder: &Path) -> Result<Arc<dyn Provider>, Failure> {
+fn connect(choice: ModelChoice, folder: &Path) -> Result<Model, Failure> {
     let kind = match choice.provider {
         ProviderKind::Anthropic => Kind::Anthropic,
         ProviderKind::OpenAi => Kind::OpenAi,
@@ -216,7 +216,8 @@ fn connect(choice: ModelChoice, folder: &Path) -> Result<Arc<dyn Provider>, Fail
         max_output_tokens: choice.max_output_tokens,
         ..Endpoint::new(kind, choice.model)
     };
-    provider::connect(endpoint).map_err(Failure::input)
+    let terms = ModelTerms { max_output_tokens: endpoint.max_output_tokens, ..ModelTerms::default() };
+    Ok(Model { provider: provider::connect(endpoint).map_err(Failure::input)?, terms })
 }
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.

@@ -46,7 +46,7 @@ use crate::id::RunId;
 use crate::limits::Limits;
 use crate::process::wall::WallChoice;
 use crate::provider::Provider;
-use crate::run::{AgentEvent, Charter, TaskResult};
+use crate::run::{AgentEvent, Charter, ModelTerms, TaskResult};
 use crate::store;
 use crate::task::{Baseline, Commit, GateChoice, Task};
 use crate::tool::Mask;
@@ -74,7 +74,7 @@ pub struct Settings {
     /// Where journals and reports are kept; must be outside the workspace.
     pub state_dir: PathBuf,
     /// The models, in order of preference.
-    pub models: Vec<Arc<dyn Provider>>,
+    pub models: Vec<Model>,
     /// Why there are none, to be said where one is needed: a gate that passes already needs none.
     pub no_models: Option<String>,
     /// The whole environment of tools and lane steps.
@@ -103,6 +103,28 @@ pub struct Settings {
     pub network: bool,
     /// The fledge program, which a wall needs; `None`: only without a wall.
     pub helper: Option<PathBuf>,
+}
+
+/// A model and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// Its price and its bounds.
+    pub terms: ModelTerms,
+}
+
+impl Model {
+    /// A model of which nothing more is known.
+    pub fn new(provider: impl Provider + 'static) -> Self {
+        Self { provider: Arc::new(provider), terms: ModelTerms::default() }
+    }
+}
+
+impl From<Arc<dyn Provider>> for Model {
+    fn from(provider: Arc<dyn Provider>) -> Self {
+        Self { provider, terms: ModelTerms::default() }
+    }
 }
 
 /// Runs tasks, one at a time.
@@ -222,7 +244,8 @@ impl Agent {
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             stuck_after: task.stuck_after,
-            models: self.settings.models.iter().map(|model| model.name()).collect(),
+            models: self.settings.models.iter().map(|model| model.provider.name()).collect(),
+            terms: self.settings.models.iter().map(|model| model.terms).collect(),
             limits,
             seed,
             ..Charter::new(run, task.title.clone(), task.prompt.clone())

@@ -111,7 +111,7 @@ impl Hands {
     fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
         let failed =
             move |message: &str| Event::ModelFailed { call, error: ModelError::new(ModelFault::BadRequest, message) };
-        let Some(provider) = self.settings.models.get(model).cloned() else {
+        let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
             inbox.outbox().send(failed("there is no such model in this run"));
             return;
         };

@@ -179,7 +179,7 @@ impl Agent {
         if head.workspace != ours {
             return Err(ResumeFault::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
-        let models: Vec<String> = self.settings.models.iter().map(|model| model.name()).collect();
+        let models: Vec<String> = self.settings.models.iter().map(|model| model.provider.name()).collect();
         if !matches!(state, RunState::Ended(_)) && models != head.models {
             let (theirs, ours) = (head.models.join(", "), models.join(", "));
             return Err(ResumeFault::OtherModels { run: head.id.clone(), theirs, ours });

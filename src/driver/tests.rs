@@ -31,7 +31,7 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     Agent::new(Settings {
         workspace,
         state_dir: home.join(state),
-        models: vec![cassette],
+        models: vec![cassette.into()],
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         holdout: None,

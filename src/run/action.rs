@@ -4,6 +4,7 @@ use super::query::Query;
 use super::watch::AgentEvent;
 use crate::chat::ToolCall;
 use crate::id::{CallId, TreeId};
+use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,8 +21,13 @@ pub enum Action {
     AskConfirmation { call: CallId, tool: ToolCall },
     /// Run a tool.
     RunTool { call: CallId, tool: String, input: Value },
-    /// Run a sub-agent.
-    RunChild { call: CallId, input: Value },
+    /// Run a sub-agent, which may spend so much; `None`: an older program did not say.
+    RunChild {
+        call: CallId,
+        input: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
+    },
     /// Run the hooks that follow a turn in which something may have changed.
     RunHooks { call: CallId },
     /// Look up what the model asked for in prose.

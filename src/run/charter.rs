@@ -1,6 +1,6 @@
 //! What the machine must know before it starts (the charter) and before the first model call (the plan).
 
-use crate::chat::{Message, ToolSpec};
+use crate::chat::{Message, Price, ToolSpec};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
 use crate::process::wall::WallKind;
@@ -33,6 +33,9 @@ pub struct Charter {
     pub on_tamper: OnTamper,
     /// The models, in order of preference, as people name them; never empty.
     pub models: Vec<String>,
+    /// What is known of each of them, in the same order; a model beyond its end has the default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub terms: Vec<ModelTerms>,
     /// The model's context window in tokens, where it is known.
     pub context_window: Option<u64>,
     /// Whether neighbouring read-only calls may overlap in time.
@@ -59,6 +62,7 @@ impl Charter {
             stuck_after: None,
             on_tamper: OnTamper::Restore,
             models: vec!["model".into()],
+            terms: Vec::new(),
             context_window: None,
             parallel_reads: false,
             confirm_within_ms: None,
@@ -66,6 +70,20 @@ impl Charter {
             seed: 0,
         }
     }
+}
+
+/// What is known of a model beside its name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelTerms {
+    /// What its tokens cost, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// The most tokens that a conversation may have, answer included, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// The most tokens of one answer, where that is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
 }
 
 /// What Planning made: everything that the model calls of this run share.

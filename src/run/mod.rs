@@ -26,7 +26,7 @@ mod transcript;
 mod watch;
 
 pub use action::Action;
-pub use charter::{Charter, Plan, ToolAccess, ToolRole, ToolRule};
+pub use charter::{Charter, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
 pub use event::{Delivery, Event};
 pub use ledger::{Attempt, ToolTally};
 pub use query::Query;

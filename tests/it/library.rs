@@ -23,7 +23,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         baseline: fledge::task::Baseline::Auto,
         workspace: place.workspace().canonicalize().unwrap(),
         state_dir: place.state(),
-        models: vec![connect(endpoint).unwrap()],
+        models: vec![connect(endpoint).unwrap().into()],
         no_models: None,
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         protect: Vec::new(),

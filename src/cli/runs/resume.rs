@@ -8,14 +8,12 @@ use super::super::run::{connect_models, task_folder};
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{ResumeFault, Settings, Terms, terms};
+use crate::driver::{Model, ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
-use crate::provider::Provider;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text, write_whole};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Arguments of `fledge runs resume`.
 #[derive(Debug, Args)]
@@ -110,12 +108,7 @@ pub(super) fn names<'n>(row: &'n RunRow, terms: &'n Terms) -> &'n [String] {
 }
 
 /// What an agent works with that goes by the terms of an earlier run and the environment of today.
-pub(super) fn settings(
-    place: &Place<'_>,
-    environment: &Environment,
-    models: Vec<Arc<dyn Provider>>,
-    terms: Terms,
-) -> Settings {
+pub(super) fn settings(place: &Place<'_>, environment: &Environment, models: Vec<Model>, terms: Terms) -> Settings {
     let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout } = terms;
     Settings {
         workspace: place.workspace.to_owned(),

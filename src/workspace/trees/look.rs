@@ -29,8 +29,12 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
                 }
                 continue;
             }
-            let (name, Ok(kind)) = (spelled(name.as_bytes()), entry.file_type()) else { continue };
+            let Ok(kind) = entry.file_type() else { continue };
             let is_plain = kind.is_file() || kind.is_symlink();
+            if is_plain && !may_be_like_git(name.as_bytes()) {
+                continue;
+            }
+            let name = spelled(name.as_bytes());
             if is_plain && !is_like_git(&name) {
                 continue;
             }
@@ -55,11 +59,16 @@ pub(super) fn is_within(path: &str, set: &BTreeSet<String>) -> bool {
     !set.is_empty() && with_folders(path).any(|path| set.contains(path))
 }
 
+/// A first look, which most names do not pass.
+fn may_be_like_git(name: &[u8]) -> bool {
+    matches!(name.first(), Some(b'.' | b'g' | b'G')) || !name.is_ascii()
+}
+
 /// Whether Windows or macOS take a name for `.git`: capitals, a short name, a stream, blanks and dots at its end, and characters that
 /// cannot be seen make no difference there. Git has the same rules, and takes none of these into a tree.
 fn is_like_git(name: &str) -> bool {
     let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    if !name.starts_with(['.', 'g', 'G']) && name.is_ascii() {
+    if !may_be_like_git(name.as_bytes()) {
         return false;
     }
     let seen: String = name.chars().filter(is_seen).collect();

@@ -35,7 +35,7 @@ impl Law for Watch {
         for action in step.actions {
             match action {
                 Action::RunTool { call, tool, input } => self.started(*call, Some(tool), input)?,
-                Action::RunChild { call, input } => self.started(*call, None, input)?,
+                Action::RunChild { call, input, .. } => self.started(*call, None, input)?,
                 Action::Emit { event: AgentEvent::ToolDetail { id, .. } } => {
                     let due = self.asked.get(self.shown).map(|tool| &tool.id);
                     law(3, due == Some(id), || format!("the result of {id} was shown when {due:?} was due"))?;

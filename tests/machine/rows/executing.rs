@@ -16,7 +16,7 @@ fn run_tool(call: u64, id: &str, name: &str) -> Action {
 }
 
 fn run_child(call: u64, id: &str) -> Action {
-    Action::RunChild { call: CallId(call), input: json!({ "path": id }) }
+    Action::RunChild { call: CallId(call), input: json!({ "path": id }), limits: None }
 }
 
 /// A run whose model has just asked for these tools.

@@ -267,7 +267,7 @@ impl ToolTurn {
             }
             ToolRole::Child => {
                 cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
-                cx.ask(Action::RunChild { call, input });
+                cx.ask(Action::RunChild { call, input, limits: None });
             }
         }
     }
