@@ -48,6 +48,8 @@ struct Inner {
     /// The search path in which git is.
     path: String,
     git: Git,
+    /// Whether this git writes many files into one pack.
+    packs_at_once: bool,
     scratch: Scratch,
     state: Mutex<State>,
 }
@@ -131,9 +133,9 @@ impl Trees {
         let scratch = Scratch::make(&git_dir)?;
         ground::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
         let git = Git::own(&git_dir, &root, scratch.path(), path);
-        git.version(stop).await?;
+        let packs_at_once = git.version(stop).await?.packs_at_once;
         let state = Mutex::default();
-        Ok(Self(Arc::new(Inner { git_dir, root, path: path.to_owned(), git, scratch, state })))
+        Ok(Self(Arc::new(Inner { git_dir, root, path: path.to_owned(), git, packs_at_once, scratch, state })))
     }
 
     /// Which git it is, in its own words: `git version 2.47.3`.
@@ -141,7 +143,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`].
     pub async fn version(&self, stop: &CancellationToken) -> Result<String, TreesFault> {
-        self.0.git.version(stop).await
+        Ok(self.0.git.version(stop).await?.text)
     }
 
     /// Makes what is ignored outside of the workspace's `.gitignore` files what it is for the user now: the exclude file of their
