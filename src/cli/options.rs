@@ -3,7 +3,7 @@
 use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
-use super::outlet::has_place;
+use super::outlet::outlet;
 use super::runs::Place;
 use crate::config::Environment;
 use crate::driver::Settings;
@@ -142,8 +142,9 @@ impl RunOptions {
                 "put its gate into the folder before the run: `git checkout REF -- lanes`, and what else defines it";
             return Err(Failure::input(error).hint(hint));
         }
-        self.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
-        self.patch.as_deref().map_or(Ok(()), |path| has_place("--patch", path))?;
+        for (flag, path) in [("--report", &self.report), ("--patch", &self.patch)] {
+            path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose()?;
+        }
         Ok(workspace)
     }
 

@@ -7,16 +7,21 @@ use super::ground::{Ground, trees};
 use super::inbox::Inbox;
 use super::perform::Hands;
 use super::planning::Planner;
+use super::report;
 use crate::id::{CallId, TreeId};
 use crate::report::patch::{Mail, body_of, subject_of};
 use crate::run::{Delivery, Event, Run, TaskResult};
-use crate::store::write_whole;
 use crate::task::{self, GateChoice};
 use crate::verdict::Reason;
+use crate::workspace::Outlet;
 use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
+const BY_ITSELF: Duration = Duration::from_secs(1);
+const HEEDED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Planner {
     /// Where the repository stands, for a task that commits.
@@ -85,6 +90,22 @@ impl Hands {
         inbox.start("deliver", effect, delivered(Err("committing panicked".into())));
     }
 
+    /// Does the last work of a run: when the user wants it to stop, the work has a second to end by itself, then `stop` is cancelled. `None`
+    /// when it did not heed that either.
+    pub(super) async fn see_out<T>(&self, stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+        let late = async {
+            self.stop.token().cancelled().await;
+            tokio::time::sleep(BY_ITSELF).await;
+            stop.cancel();
+            tokio::time::sleep(HEEDED_WITHIN).await;
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = late => None,
+        }
+    }
+
     /// Writes a patch of the work, when it is verified.
     pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
         let Some(result) = run.result().filter(|result| result.verified) else { return Ok(()) };
@@ -97,7 +118,7 @@ impl Hands {
         };
         let patch: Result<Vec<u8>, DeliveryFault> = made.await;
         let patch = patch.map_err(|fault| format!("the patch cannot be made: {}", chain(&fault)))?;
-        write_whole(path, &patch).map_err(|error| chain(&error))
+        report::write_out(vec![Outlet::found(path, &self.settings.workspace)], patch, stop).await
     }
 
     /// Keeps what the agent has left of a run that ended unverified, if that can be had in time.

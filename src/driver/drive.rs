@@ -176,7 +176,10 @@ impl<'a> Drive<'a> {
             let why = self.broken.as_ref().map(|error| briefing::chain(error));
             // Nothing is said to have ended well whose journal is not whole and safe.
             if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
-                event = self.hands.report_failure(call, why, &self.run, false);
+                event = Event::ReportFailed { call, message: why };
+            }
+            if let Event::ReportFailed { .. } = event {
+                self.hands.replace_report(&event, &self.run, self.broken.is_none());
             }
         } else if self.broken.is_some() && !event.is_transient() {
             match self.run.state() {
@@ -260,9 +263,8 @@ impl<'a> Drive<'a> {
                     }
                 }
                 Action::SaveReport { call } if self.broken.is_some() => {
-                    let why = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
-                    let failed = self.hands.report_failure(call, why, &self.run, false);
-                    self.inbox.outbox().send(failed);
+                    let message = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
+                    self.inbox.outbox().send(Event::ReportFailed { call, message });
                 }
                 Action::Deliver { call, .. } if self.broken.is_some() => {
                     let why = "the journal cannot be written".to_owned();

@@ -50,6 +50,7 @@ use crate::run::{AgentEvent, Charter, ModelTerms, TaskResult};
 use crate::store;
 use crate::task::{Baseline, Commit, GateChoice, Task};
 use crate::tool::Mask;
+use crate::workspace::Outlet;
 use bus::Bus;
 use drive::{Beginning, Drive};
 use futures_util::FutureExt;
@@ -196,8 +197,9 @@ impl Agent {
         let id = RunId::new(uuid::Uuid::now_v7().to_string());
         let charter = self.charter(&task, id);
         let key = self.run_key.take();
+        self.find_outlets(&[])?;
         let journal = record::begin(&self.settings, &charter, &task, key, now_ms()).map_err(RunError::NotBegun)?;
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder());
+        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder(), self.stop.clone());
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
         self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
     }
@@ -207,6 +209,20 @@ impl Agent {
         if store::is_inside(&self.settings.state_dir, &self.settings.workspace) {
             return Err(RunError::StateInside(self.settings.state_dir.clone()));
         }
+        Ok(())
+    }
+
+    /// Finds where files come to be that are written at the end, before the agent can change where that is. Those `known` from an earlier
+    /// process were found then.
+    fn find_outlets(&mut self, known: &[PathBuf]) -> Result<(), RunError> {
+        let Settings { workspace, reports, patch, .. } = &*self.settings;
+        let find = |path: &PathBuf| match known.contains(path) {
+            true => Ok(path.clone()),
+            false => Outlet::find(path, workspace).map(|outlet| outlet.path().to_owned()).map_err(RunError::NoOutlet),
+        };
+        let reports = reports.iter().map(find).collect::<Result<_, _>>()?;
+        let patch = patch.as_ref().map(find).transpose()?;
+        self.settings = Arc::new(Settings { reports, patch, ..Settings::clone(&self.settings) });
         Ok(())
     }
 

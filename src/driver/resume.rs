@@ -9,9 +9,10 @@ use super::record::{RESUMED, Resumed, Terms};
 use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
-use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError, tidy_beside};
+use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError};
 use crate::task::Task;
 use crate::verdict::Reason;
+use crate::workspace::Outlet;
 use std::sync::Arc;
 
 /// A run cannot be taken up again, or not be replayed.
@@ -46,6 +47,9 @@ pub enum ResumeFault {
     /// The gate from before the agent started is not there as it was. It is never frozen again from what an agent may have changed.
     #[error("the frozen gate of run {run} is gone: {why}")]
     Gate { run: RunId, why: String },
+    /// Its report says something else than its journal, and cannot be written anew.
+    #[error("the report of run {run} cannot be corrected: {why}")]
+    Report { run: RunId, why: String },
     /// Its gate or its tools cannot be made ready for now.
     #[error("run {run} cannot go on: {why}")]
     NotReady { run: RunId, why: String },
@@ -61,7 +65,7 @@ impl ResumeFault {
                 Reason::BadInput
             }
             Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
-            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
+            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } | Self::Report { .. } => Reason::IoError,
         }
     }
 }
@@ -113,15 +117,16 @@ impl Agent {
 
     async fn take_up(&mut self, run: &RunId, lost_gate: LostGate) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
-        let settings = &self.settings;
-        let store = Store::open(&settings.state_dir, &settings.workspace).map_err(ResumeFault::from)?;
+        let store = Store::open(&self.settings.state_dir, &self.settings.workspace).map_err(ResumeFault::from)?;
         let (row, terms) = terms(&store, run)?;
         self.must_fit(&row)?;
+        self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
+        let settings = &self.settings;
         let task = Task { source: row.head.source.clone(), ..terms.task };
         if let RunState::Ended(outcome) = row.state {
-            let hands = Hands::new(self.settings.clone(), Arc::new(task), store.folder(run));
+            let hands = Hands::new(self.settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
-            hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
+            hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
             if !outcome.verified {
                 return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason }.into());
             }
@@ -129,14 +134,14 @@ impl Agent {
         }
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
-        settings.reports.iter().for_each(|path| tidy_beside(path));
+        settings.outlets().iter().for_each(Outlet::tidy);
         let gate_again = folded.go_back(true);
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
             None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
             Some(_) => Beginning::Open(folded.open()),
         };
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder());
+        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder(), self.stop.clone());
         let mut lost = None;
         if matches!(state, StateName::Executing | StateName::Verifying) {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
@@ -151,7 +156,7 @@ impl Agent {
             beginning = Beginning::End(Reason::GateErrored);
         }
         if state == StateName::Idle {
-            hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
+            hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
         } else {
             let told = journal.append(folded.at.0, RESUMED, &Resumed::now(gate_again).to_json());
             told.and_then(|()| journal.sync()).map_err(ResumeFault::from)?;
