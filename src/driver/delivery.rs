@@ -14,7 +14,7 @@ use crate::run::{Delivery, Event, Run, TaskResult};
 use crate::task::{self, GateChoice};
 use crate::verdict::Reason;
 use crate::workspace::Outlet;
-use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
+use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Head, Repository};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,9 @@ use tokio_util::sync::CancellationToken;
 /// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
 const BY_ITSELF: Duration = Duration::from_secs(1);
 const HEEDED_WITHIN: Duration = Duration::from_millis(500);
+/// How long the end of a run waits for the state that the agent has left to be taken; from when the user wants it to stop, and else.
+const IN_HASTE: Duration = Duration::from_millis(250);
+const IN_PEACE: Duration = Duration::from_secs(20);
 
 impl Planner {
     /// Where the repository stands, for a task that commits.
@@ -62,32 +65,34 @@ impl Hands {
             let unknown = "where the repository stood was not written down".to_owned();
             return inbox.outbox().send(delivered(Err(unknown)));
         };
-        let (settings, stop) = (self.settings.clone(), inbox.stop_token());
+        let (hands, stop) = (self.clone(), inbox.stop_token().child_token());
         let effect = async move {
-            let made = async {
-                let path = variable(&settings, "PATH");
-                let trees = trees(&settings.state_dir, &settings.workspace, path, &stop).await?;
-                let repository = Repository::around(&trees, &settings.env, &stop).await?;
-                let repository = repository.ok_or(DeliveryFault::NoRepository)?;
-                let (message, trailers) = (commit_message(&result), commit_trailers(&result, &tree));
-                let what = Commit {
-                    head: &head,
-                    tree: &tree,
-                    base: &base,
-                    message: &message,
-                    trailers: &trailers,
-                    sign: false,
-                };
-                match repository.made(&what, &stop).await? {
-                    Some(made) => Ok(made),
-                    None => repository.commit(&what, &stop).await,
-                }
-            };
-            let made: Result<_, DeliveryFault> = made.await;
-            let delivery = made.map(|made| Delivery { commit: made.commit, branch: head.branch, notes: made.notes });
-            delivered(delivery.map_err(|fault| chain(&fault)))
+            let made = hands.see_out(&stop, hands.commit(&head, &result, &tree, &base, &stop)).await;
+            let unknown = || Err("it was stopped, and nobody knows how far it came".to_owned());
+            let made = made.map_or_else(unknown, |made| made.map_err(|fault| chain(&fault)));
+            delivered(made.map(|made| Delivery { commit: made.commit, branch: head.branch, notes: made.notes }))
         };
         inbox.start("deliver", effect, delivered(Err("committing panicked".into())));
+    }
+
+    async fn commit(
+        &self,
+        head: &Head,
+        result: &TaskResult,
+        tree: &TreeId,
+        base: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Committed, DeliveryFault> {
+        let settings = &self.settings;
+        let trees = trees(&settings.state_dir, &settings.workspace, variable(settings, "PATH"), stop).await?;
+        let repository = Repository::around(&trees, &settings.env, stop).await?;
+        let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+        let (message, trailers) = (commit_message(result), commit_trailers(result, tree));
+        let what = Commit { head, tree, base, message: &message, trailers: &trailers, sign: false };
+        match repository.made(&what, stop).await? {
+            Some(made) => Ok(made),
+            None => repository.commit(&what, stop).await,
+        }
     }
 
     /// Does the last work of a run: when the user wants it to stop, the work has a second to end by itself, then `stop` is cancelled. `None`
@@ -122,11 +127,15 @@ impl Hands {
     }
 
     /// Keeps what the agent has left of a run that ended unverified, if that can be had in time.
-    pub(super) async fn keep_state(&self, patience: Duration) {
+    pub(super) async fn keep_state(&self) {
         let Some(ready) = self.ready.get() else { return };
         let (stop, run) = (CancellationToken::new(), self.run_dir.run());
+        let hurried = async {
+            self.stop.token().cancelled().await;
+            tokio::time::sleep(IN_HASTE).await;
+        };
         let late = async {
-            tokio::time::sleep(patience).await;
+            let _in_peace = tokio::time::timeout(IN_PEACE, hurried).await;
             stop.cancel();
             std::future::pending::<()>().await;
         };

@@ -13,12 +13,7 @@ use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
 use crate::store::{Journal, StoreError};
 use crate::verdict::Reason;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long the end of a run waits for the state that the agent has left to be taken; of one that was cancelled, and of others.
-const IN_HASTE: Duration = Duration::from_millis(250);
-const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// How a run begins here.
 #[derive(Debug)]
@@ -305,8 +300,8 @@ impl<'a> Drive<'a> {
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
     pub(super) async fn leave(&self) {
         self.hands.close().await;
-        if let Some(result) = self.run.result().filter(|result| !result.verified) {
-            self.hands.keep_state(if result.cancelled { IN_HASTE } else { IN_PEACE }).await;
+        if self.run.result().is_some_and(|result| !result.verified) {
+            self.hands.keep_state().await;
         }
     }
 

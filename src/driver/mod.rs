@@ -163,7 +163,8 @@ impl Agent {
         self
     }
 
-    /// Lets `token` cancel the run: it is over within two seconds, and no process that it started is left.
+    /// Lets `token` cancel the run: it is over within two seconds, and no process that it started is left. One that is on its way to its
+    /// report by then, or is being delivered, has one of them to end as it would have.
     #[must_use]
     pub fn with_cancellation(self, token: CancellationToken) -> Self {
         self.with_stop(Stop::of(token))

@@ -17,21 +17,27 @@ impl Repository<'_> {
         self.compose(head, base, base, stop).await.map(|(_, is_new)| is_new)
     }
 
-    /// The commit, where an earlier process has made it: the newest on the same branch, with the right parent, the right tree, and the
-    /// first of the trailers.
+    /// The commit, where an earlier process has made it: the first one on the same branch since, with the right parent, the right tree, and
+    /// the first of the trailers.
     ///
     /// # Errors
     /// [`DeliveryFault`].
     pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
         let now = self.head(stop).await?;
-        let Some(commit) =
+        let Some(tip) =
             now.commit.filter(|commit| now.branch == what.head.branch && Some(commit) != what.head.commit.as_ref())
         else {
             return Ok(None);
         };
-        let Some(tree) = self.is_made(&commit, what, stop).await? else { return Ok(None) };
-        let notes = self.bring_index(tree.as_str(), stop).await?.into_iter().collect();
-        Ok(Some(Committed { commit, notes }))
+        let mut since = vec!["rev-list", "--first-parent", tip.as_str()];
+        let not = what.head.commit.as_ref().map(|commit| format!("^{commit}"));
+        since.extend(not.as_deref());
+        let since = self.git.ask(&since, stop).await?;
+        let first = String::from_utf8_lossy(&since).lines().last().unwrap_or_default().to_owned();
+        let Some(tree) = self.is_made(&first, what, stop).await? else { return Ok(None) };
+        // What somebody has committed on top of it, they have brought the index to themselves.
+        let note = if first == tip { self.bring_index(tree.as_str(), stop).await } else { None };
+        Ok(Some(Committed { commit: first, notes: note.into_iter().collect() }))
     }
 
     /// Whether this commit is the one; gives its tree.
@@ -55,14 +61,13 @@ impl Repository<'_> {
     }
 
     /// Brings the index to a tree; says so where that does not go.
-    pub(super) async fn bring_index(
-        &self,
-        tree: &str,
-        stop: &CancellationToken,
-    ) -> Result<Option<String>, DeliveryFault> {
-        let index = self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await?;
-        let left = || format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said);
-        Ok((index.code != 0).then(left))
+    pub(super) async fn bring_index(&self, tree: &str, stop: &CancellationToken) -> Option<String> {
+        let why = match self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await {
+            Ok(index) if index.code == 0 => return None,
+            Ok(index) => index.said,
+            Err(fault) => fault.to_string(),
+        };
+        Some(format!("the index is as it was ({why}): `git reset` brings it to the new commit"))
     }
 
     /// Who commits here, as git writes it: `Name <mail>`.
