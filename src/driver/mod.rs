@@ -35,7 +35,7 @@ pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use ground::{TREES, kept_as, trees};
 pub use memory::MemoryTerms;
-pub use record::{RESUMED, Terms, judges_again};
+pub use record::{Again, RESUMED, Terms};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;
