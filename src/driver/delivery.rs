@@ -141,7 +141,7 @@ impl Hands {
         };
         tokio::select! {
             biased;
-            kept = ready.ground.keep_candidate(&run, None, &stop) => if let Err(fault) = kept {
+            kept = ready.ground.keep_candidate(&run, None, &stop) => if let Err(fault) = kept && !self.stop.token().is_cancelled() {
                 tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");
             },
             () = late => {}
