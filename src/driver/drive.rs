@@ -33,7 +33,7 @@ pub(super) struct Drive<'a> {
     bus: &'a Bus,
     stop: &'a Stop,
     hands: Hands,
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     veil: Veil,
     journal: Journal,
     /// Why the journal can no longer be written.
@@ -280,21 +280,46 @@ impl<'a> Drive<'a> {
     /// The driver itself panicked: what runs is killed, and the report is written all the same.
     pub(super) async fn after_panic(&mut self) {
         crate::process::kill_everything();
-        self.inbox.abort().await;
-        if self.run.label() == "Delivering" {
-            for call in self.run.awaited() {
-                let lost = Event::Delivered { call, result: Err(Reason::Internal.row().meaning.into()) };
-                let actions = self.run.handle(self.moment(), lost);
-                self.tell(actions).await;
+        self.end_after_panic().await;
+    }
+
+    /// What had come through by then counts.
+    pub(super) async fn end_after_panic(&mut self) {
+        let late = self.inbox.abort().await;
+        if self.run.state() == StateName::Reporting {
+            for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
+                self.decide_and_tell(event).await;
             }
+            self.answer_lost().await;
+        } else {
+            self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
         }
-        let ending = self.run.handle(self.moment(), Event::LimitReached { reason: Reason::Internal });
-        self.tell(ending).await;
         while self.run.state() == StateName::Reporting {
             let Happened::Event(event) = self.inbox.next(None, self.stop, false).await else { return };
-            let actions = self.run.handle(self.moment(), event);
-            self.tell(actions).await;
+            self.decide_and_tell(event).await;
         }
+    }
+
+    /// Answers for what brings a run to its end, where that was shut down.
+    async fn answer_lost(&mut self) {
+        let (lost, is_delivery) = (self.inbox.is_empty(), self.run.label() == "Delivering");
+        let message = || Reason::Internal.row().meaning.to_owned();
+        for call in self.run.awaited().into_iter().filter(|_| lost) {
+            self.decide_and_tell(match is_delivery {
+                true => Event::Delivered { call, result: Err(message()) },
+                false => Event::ReportFailed { call, message: message() },
+            })
+            .await;
+        }
+    }
+
+    /// Without the journal.
+    async fn decide_and_tell(&mut self, event: Event) {
+        if let Event::ReportFailed { .. } = event {
+            self.hands.replace_report(&event, &self.run, true);
+        }
+        let actions = self.run.handle(self.moment(), event);
+        self.tell(actions).await;
     }
 
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
