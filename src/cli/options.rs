@@ -107,6 +107,11 @@ fn commit_choice(word: &str) -> Result<Commit, &'static str> {
     }
 }
 
+/// A path that means the same from another folder.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
@@ -185,12 +190,12 @@ impl RunOptions {
             env: environment.child_env().into_iter().collect(),
             protect: set.protect.clone(),
             reports: self.reports(),
-            patch: self.patch.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+            patch: self.patch.as_deref().map(whole),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),
             secrets: secrets(environment, set),
-            holdout: self.holdout.clone(),
+            holdout: self.holdout.as_deref().map(whole),
             baseline: set.baseline.unwrap_or_default(),
             wall: self.sandbox.unwrap_or(set.sandbox),
             network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
@@ -200,6 +205,6 @@ impl RunOptions {
 
     /// Where the report is written too, as whole paths: the run may be taken up again from another folder.
     pub(super) fn reports(&self) -> Vec<PathBuf> {
-        self.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
+        self.report.iter().map(|path| whole(path)).collect()
     }
 }
