@@ -201,7 +201,6 @@ fn pour(path: &Path, mut bytes: &[u8], may_wait: &dyn Fn() -> bool) -> io::Resul
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
-    use std::process::Command;
 
     const NEVER: &dyn Fn() -> bool = &|| false;
 
@@ -214,6 +213,10 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("mine"), "mine").unwrap();
         (dir, inside, outside)
+    }
+
+    fn pipe_at(path: &Path) {
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     }
 
     #[test]
@@ -238,7 +241,7 @@ mod tests {
         let outlet = |path: &str| Outlet::find(&inside.join(path), &inside).unwrap();
         let (link, pipe, below) = (outlet("link"), outlet("pipe"), outlet("sub/file"));
         symlink(outside.join("mine"), inside.join("link")).unwrap();
-        assert!(Command::new("mkfifo").arg(inside.join("pipe")).status().unwrap().success());
+        pipe_at(&inside.join("pipe"));
         for outlet in [link, pipe] {
             outlet.write(b"new", NEVER).unwrap();
             assert!(outlet.path.symlink_metadata().unwrap().is_file());
@@ -256,7 +259,7 @@ mod tests {
     fn a_pipe_is_waited_for_no_longer_than_one_may_and_none_of_the_workspace_at_all() {
         let (_dir, inside, outside) = scene();
         for folder in [&inside, &outside] {
-            assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+            pipe_at(&folder.join("pipe"));
         }
         assert!(matches!(Outlet::find(&inside.join("pipe"), &inside), Err(OutletFault::Special(_))));
         let outlet = Outlet::find(&outside.join("pipe"), &inside).unwrap();
