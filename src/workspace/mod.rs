@@ -8,6 +8,6 @@ pub mod pattern;
 mod protection;
 pub mod trees;
 
-pub use changes::{changed_paths, diff_of};
+pub use changes::changed_paths;
 pub use outlet::{Outlet, OutletFault};
 pub use protection::{ProtectedRule, Protection};

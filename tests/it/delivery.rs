@@ -135,19 +135,6 @@ fn what_could_not_be_delivered_is_once_that_is_mended() {
 }
 
 #[test]
-fn a_commit_that_was_made_before_a_crash_is_found_below_others() {
-    let model = working();
-    let run = committing(&model).committed().env("FLEDGE_FAIL", "abort:deliver: done#1").run();
-    run.git(&["-c", "user.name=x", "-c", "user.email=x@localhost", "commit", "-q", "--allow-empty", "-m", "later"]);
-    let run = run.again(&["runs", "resume", "last"]).anthropic(&model).run();
-    let report = run.must_be(0, "verified");
-    assert_eq!(
-        (&report["commit"], run.git(&["rev-list", "--count", "HEAD"])),
-        (&run.git(&["rev-parse", "HEAD^"]).into(), "3".into())
-    );
-}
-
-#[test]
 fn ordinary_checkouts_of_ci_are_committed_in() {
     let upstream = Fledge::new().file("a", "1\n").committed().file("b", "2\n");
     let upstream = upstream.git(&["add", "-A"]).git(&["commit", "-qm", "second"]);

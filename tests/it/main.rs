@@ -34,6 +34,7 @@ mod memory;
 mod orphans;
 mod outlets;
 mod output;
+mod outside;
 mod probes;
 mod processes;
 mod providers;

@@ -17,27 +17,26 @@ impl Repository<'_> {
         self.compose(head, base, base, stop).await.map(|(_, is_new)| is_new)
     }
 
-    /// The commit, where an earlier process has made it: the first one on the same branch since, with the right parent, the right tree, and
-    /// the first of the trailers.
+    /// The commit, where an earlier process has made it: on the same branch, with the right parent, the right tree, and the first of the
+    /// trailers. Somebody may have committed on top of it since; the index is theirs then.
     ///
     /// # Errors
     /// [`DeliveryFault`].
     pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
         let now = self.head(stop).await?;
-        let Some(tip) =
-            now.commit.filter(|commit| now.branch == what.head.branch && Some(commit) != what.head.commit.as_ref())
-        else {
-            return Ok(None);
+        let Some(newest) = now.commit.filter(|_| now.branch == what.head.branch) else { return Ok(None) };
+        let but = what.head.commit.as_ref().map(|commit| format!("^{commit}"));
+        let mut args = vec!["rev-list", "--first-parent", &newest];
+        args.extend(but.as_deref());
+        let since = self.git.ask(&args, stop).await?;
+        let since = String::from_utf8_lossy(&since);
+        let Some(commit) = since.lines().next_back() else { return Ok(None) };
+        let Some(tree) = self.is_made(commit, what, stop).await? else { return Ok(None) };
+        let notes = match commit == newest {
+            true => self.bring_index(tree.as_str(), stop).await.into_iter().collect(),
+            false => Vec::new(),
         };
-        let mut since = vec!["rev-list", "--first-parent", tip.as_str()];
-        let not = what.head.commit.as_ref().map(|commit| format!("^{commit}"));
-        since.extend(not.as_deref());
-        let since = self.git.ask(&since, stop).await?;
-        let first = String::from_utf8_lossy(&since).lines().last().unwrap_or_default().to_owned();
-        let Some(tree) = self.is_made(&first, what, stop).await? else { return Ok(None) };
-        // What somebody has committed on top of it, they have brought the index to themselves.
-        let note = if first == tip { self.bring_index(tree.as_str(), stop).await } else { None };
-        Ok(Some(Committed { commit: first, notes: note.into_iter().collect() }))
+        Ok(Some(Committed { commit: commit.to_owned(), notes }))
     }
 
     /// Whether this commit is the one; gives its tree.

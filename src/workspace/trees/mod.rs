@@ -20,6 +20,7 @@ pub use oddity::{Oddity, Oddness};
 pub(in crate::workspace) use take::tree_of;
 
 use crate::id::TreeId;
+use crate::process;
 use git::Git;
 use ground::Scratch;
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ pub enum DiffForm {
 
 impl Trees {
     /// Opens the private git directory for this workspace, and makes it when it is missing; its settings are written anew each time.
-    /// `path` is the search path in which git is found.
+    /// `path` is the search path in which git is found, but not in the workspace.
     ///
     /// # Errors
     /// [`TreesFault`] when there is no git that is new enough, or either folder cannot be used.
@@ -132,10 +133,11 @@ impl Trees {
         ground::prepare(&git_dir)?;
         let scratch = Scratch::make(&git_dir)?;
         ground::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
-        let git = Git::own(&git_dir, &root, scratch.path(), path);
+        let path = process::outside(path, &root);
+        let git = Git::own(&git_dir, &root, scratch.path(), &path);
         let packs_at_once = git.version(stop).await?.packs_at_once;
         let state = Mutex::default();
-        Ok(Self(Arc::new(Inner { git_dir, root, path: path.to_owned(), git, packs_at_once, scratch, state })))
+        Ok(Self(Arc::new(Inner { git_dir, root, path, git, packs_at_once, scratch, state })))
     }
 
     /// Which git it is, in its own words: `git version 2.47.3`.
@@ -153,6 +155,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`]; a workspace in no repository is none.
     pub async fn freeze_ignores(&self, env: &[(String, String)], stop: &CancellationToken) -> Result<(), TreesFault> {
+        self.0.look_first().await?;
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
         ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         self.0.state.lock().await.tracked = frozen.tracked;
