@@ -32,6 +32,7 @@ mod lanes_unread;
 mod library;
 mod memory;
 mod orphans;
+mod outlets;
 mod output;
 mod outside;
 mod probes;
