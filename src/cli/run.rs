@@ -2,12 +2,13 @@
 
 use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
+use super::memory::secrets;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{Model, PlanFault, RunError, Settings, prepare, terms};
+use crate::driver::{Model, PlanFault, RunError, Settings, Terms, prepare, terms};
 use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::{self, Endpoint, Kind, Secret};
@@ -60,7 +61,10 @@ pub(super) fn begin(
 ) -> Result<u8, Failure> {
     let workspace = options.workspace()?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
-    let task = task().and_then(|task| options.say(task))?;
+    let mut task = task().and_then(|task| options.say(task))?;
+    // What is kept and shown of it is what the model is told: no secret.
+    let mask = secrets(environment, &set);
+    (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
@@ -91,12 +95,9 @@ fn start_or_resume(
     if options.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
-        // A result counts for what was asked then: the same text under another gate is another task.
+        let today = options.settings(environment, &place);
         let same = |store: &Store, row: &RunRow| {
-            terms(store, &row.head.id).is_ok_and(|(_, then)| {
-                Task { source: then.task.source.clone(), ..task.clone() } == then.task
-                    && place.set.protect == then.protect
-            })
+            terms(store, &row.head.id).is_ok_and(|(_, then)| is_asked_again(&task, &today, &then))
         };
         let found = match &key {
             Some(name) => keyed(&store, name).map_err(Failure::own)?,
@@ -123,6 +124,15 @@ fn start_or_resume(
         key = key.map(|_| found.free);
     }
     block_on(drive(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))?
+}
+
+/// Whether what is asked today is what was asked then. A result counts for that alone: the same text under another gate, or behind another
+/// wall, is another task, and a patch that nobody asked for then was not written.
+fn is_asked_again(task: &Task, today: &Settings, then: &Terms) -> bool {
+    let is_task = Task { source: then.task.source.clone(), ..task.clone() } == then.task;
+    let is_gate = (&today.protect, &today.holdout) == (&then.protect, &then.holdout);
+    let is_wall = (today.wall, today.network) == (then.wall, then.network);
+    is_task && is_gate && is_wall && (today.patch.is_none() || today.patch == then.patch)
 }
 
 /// That a run could only be ended, since what was kept of its gate is gone.

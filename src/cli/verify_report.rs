@@ -3,10 +3,11 @@
 
 use super::failure::Failure;
 use super::paint::{self, Tone};
-use super::{block_on, no_output, print_data};
+use super::{block_on, no_output, print_json};
 use crate::config::Environment;
 use crate::gate::{digest_of, load};
 use crate::lane::Lane;
+use crate::report::{rests_on, unproven};
 use crate::run::TaskResult;
 use crate::store::read_text;
 use crate::verdict::{Proof, Reason, Verification};
@@ -15,6 +16,7 @@ use crate::workspace::trees::Trees;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -33,9 +35,12 @@ const SCHEMA_VERSION: u32 = 1;
 pub(super) struct VerifyArguments {
     /// The report
     report: PathBuf,
-    /// The lanes that it was judged by must be those of this commit
+    /// The lanes that it was judged by must be those of this commit; and they must be `verify`, unless --lane says which
     #[arg(long, value_name = "REF")]
     lanes_from: Option<String>,
+    /// A lane that it must have been judged by; again for several, and by no other
+    #[arg(long, value_name = "NAME")]
+    lane: Vec<String>,
     /// The project's folder
     #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
     workspace: PathBuf,
@@ -59,12 +64,19 @@ pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> 
     if arguments.json {
         let (holds, tree) = (reasons.is_empty(), &report.tree);
         let answer = json!({
-            "schema_version": SCHEMA_VERSION, "holds": holds, "run": report.run, "tree": tree, "reasons": reasons,
+            "schema_version": SCHEMA_VERSION, "holds": holds, "run": report.run, "tree": tree, "lanes": judged_by(&report),
+            "rests_on": proof(&report).map(rests_on), "unproven": proof(&report).map(unproven), "reasons": reasons,
         });
-        print_data(&answer.to_string()).map_err(no_output)?;
+        print_json(&answer.to_string()).map_err(no_output)?;
     } else if reasons.is_empty() {
         let tree = report.tree.as_ref().map(ToString::to_string).unwrap_or_default();
-        paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("the newest commit is the verified tree {tree}"))]);
+        let by = judged_by(&report).join(", ");
+        let line = format!("the newest commit is the verified tree {tree}, judged by {by}");
+        paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, &line)]);
+        if let Some(proof) = proof(&report) {
+            paint::line(&[(Tone::Plain, &format!("  {}", rests_on(proof)))]);
+            unproven(proof).iter().for_each(|what| paint::line(&[(Tone::Warn, "! "), (Tone::Plain, what)]));
+        }
     }
     if !arguments.json {
         reasons.iter().for_each(|reason| paint::line(&[(Tone::Bad, "✗ "), (Tone::Plain, reason.as_str())]));
@@ -80,6 +92,11 @@ async fn reasons(
 ) -> Result<Vec<String>, Failure> {
     let mut reasons = Vec::new();
     let Some(proof) = proof(report) else {
+        if report.verified && report.attempts.is_empty() {
+            return Ok(vec![
+                "the report names no tree: the gate passed on what was there, and nothing was done".to_owned(),
+            ]);
+        }
         let ended = report.reason.row().word;
         return Ok(vec![format!("the report tells of no verified tree: the run ended as {ended}")]);
     };
@@ -96,6 +113,17 @@ async fn reasons(
         Some(tree) if tree == proof.tree => {}
         Some(tree) => reasons.push(format!("the newest commit has the tree {tree}, and verified is {}", proof.tree)),
         None => reasons.push("there is no commit of this folder".to_owned()),
+    }
+    let demanded = match (&arguments.lane[..], &arguments.lanes_from) {
+        ([], None) => None,
+        ([], Some(_)) => Some(vec!["verify"]),
+        (lanes, _) => Some(lanes.iter().map(String::as_str).collect()),
+    };
+    if let Some(demanded) = demanded
+        && BTreeSet::from_iter(&demanded) != BTreeSet::from_iter(&judged_by(report))
+    {
+        let judges = judged_by(report).join(", ");
+        reasons.push(format!("it was judged by {judges}, and {} is demanded (--lane says which)", demanded.join(", ")));
     }
     if let Some(rev) = &arguments.lanes_from {
         let at = scratch.path().join("lanes");
@@ -118,14 +146,19 @@ fn proof(report: &TaskResult) -> Option<&Proof> {
     is_one.then_some(proof)
 }
 
-/// The lanes of the gate, as they are in another state of the project.
-fn lanes(report: &TaskResult, root: &Path, path: &str) -> Result<Vec<Lane>, String> {
+/// The names of the lanes of the gate.
+fn judged_by(report: &TaskResult) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for step in report.attempts.last().iter().flat_map(|attempt| &attempt.verdict.steps) {
         if !names.contains(&step.lane.as_str()) {
             names.push(&step.lane);
         }
     }
+    names
+}
+
+/// The lanes of the gate, as they are in another state of the project.
+fn lanes(report: &TaskResult, root: &Path, path: &str) -> Result<Vec<Lane>, String> {
     let load = |name: &str| load(root, name, path).map(|loaded| loaded.lane).map_err(|fault| fault.to_string());
-    names.into_iter().map(load).collect()
+    judged_by(report).into_iter().map(load).collect()
 }

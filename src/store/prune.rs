@@ -9,10 +9,12 @@ use crate::id::RunId;
 use rusqlite::{Row, Transaction, TransactionBehavior};
 use std::fs;
 use std::io::ErrorKind;
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 /// Bytes of a page of the database, and of a block of the disk.
 const PAGE: u64 = 4096;
+/// The folder of a run with its rooms.
+const ROOMS: &str = "rooms";
 /// What a record has beside its data: its place, time, kind and hash.
 const HEAD: u64 = 80;
 
@@ -67,8 +69,10 @@ impl Store {
     pub fn prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
         let gone = self.project.join("removed");
         remove_all(&gone)?;
+        let kept = self.kept()?;
+        kept.iter().filter(|run| !run.has_ended).try_for_each(|run| self.clear_rooms(run))?;
         let mut pruned = Pruned::default();
-        for run in self.beyond(keep, now_ms)? {
+        for run in beyond(kept, keep, now_ms) {
             if self.remove(&run)? {
                 pruned.add(run);
             }
@@ -80,29 +84,25 @@ impl Store {
         Ok(pruned)
     }
 
+    /// Removes the rooms that a dead process has left of a run. Whoever takes it up makes them anew.
+    fn clear_rooms(&self, run: &Kept) -> Result<(), StoreError> {
+        let folder = self.folder(&run.id);
+        let rooms = folder.path().join(ROOMS);
+        match rooms.exists().then(|| Lock::take(&folder, &run.id)) {
+            Some(Ok(_lock)) => remove_all(&rooms),
+            Some(Err(_)) | None => Ok(()),
+        }
+    }
+
     /// What [`Store::prune`] would remove now.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn would_prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
         let mut pruned = Pruned::default();
-        let beyond = self.beyond(keep, now_ms)?.into_iter();
+        let beyond = beyond(self.kept()?, keep, now_ms).into_iter();
         beyond.filter(|run| lock::holder(&self.folder(&run.id)).is_none()).for_each(|run| pruned.add(run));
         Ok(pruned)
-    }
-
-    /// The runs that are not to be kept, driven ones among them.
-    fn beyond(&self, keep: &Retention, now_ms: i64) -> Result<Vec<Kept>, StoreError> {
-        let (mut beyond, mut bytes) = (Vec::new(), 0_u64);
-        for (place, run) in (0_u64..).zip(self.kept()?) {
-            bytes = bytes.saturating_add(run.bytes);
-            let is_old = keep.age_ms.is_some_and(|age| now_ms.saturating_sub(run.at_ms) > age);
-            let is_beyond = keep.runs.is_some_and(|most| place >= most) || keep.bytes.is_some_and(|most| bytes > most);
-            if is_old || (is_beyond && run.has_ended) {
-                beyond.push(run);
-            }
-        }
-        Ok(beyond)
     }
 
     /// All runs, the newest first.
@@ -151,15 +151,32 @@ impl Store {
     }
 }
 
+/// Those of the runs that are not to be kept, driven ones among them.
+fn beyond(kept: Vec<Kept>, keep: &Retention, now_ms: i64) -> Vec<Kept> {
+    let (mut beyond, mut bytes) = (Vec::new(), 0_u64);
+    for (place, run) in (0_u64..).zip(kept) {
+        // What a run has that did not end is no reason to forget another one.
+        bytes = bytes.saturating_add(if run.has_ended { run.bytes } else { 0 });
+        let is_old = keep.age_ms.is_some_and(|age| now_ms.saturating_sub(run.at_ms) > age);
+        let is_beyond = keep.runs.is_some_and(|most| place >= most) || keep.bytes.is_some_and(|most| bytes > most);
+        if is_old || (is_beyond && run.has_ended) {
+            beyond.push(run);
+        }
+    }
+    beyond
+}
+
 /// What a record with so many bytes of data takes in the database. Two that are larger than half a page are not on one.
 pub(super) fn in_rows(data: usize) -> u64 {
     let row = if data > super::journal::LARGEST_IN_ROW { HEAD } else { HEAD.saturating_add(data as u64) };
     if row > PAGE / 2 { row.next_multiple_of(PAGE) } else { row }
 }
 
-/// What the files of a run take on the disk.
+/// What the files of a run take on the disk, but for its rooms, which pass.
 pub(super) fn in_files(folder: &RunDir) -> u64 {
-    let files = WalkDir::new(folder.path()).into_iter().flatten().filter_map(|entry| entry.metadata().ok());
+    let is_kept = |entry: &DirEntry| entry.depth() != 1 || entry.file_name() != ROOMS;
+    let files = WalkDir::new(folder.path()).into_iter().filter_entry(is_kept);
+    let files = files.flatten().filter_map(|entry| entry.metadata().ok());
     files.filter(|meta| meta.is_file()).map(|meta| meta.len().next_multiple_of(PAGE)).fold(0, u64::saturating_add)
 }
 

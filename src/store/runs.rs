@@ -132,7 +132,7 @@ impl Only {
     fn condition(self) -> &'static str {
         match self {
             Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
-            Self::Verified => "ended_at IS NOT NULL AND verified",
+            Self::Verified => "ended_at IS NOT NULL AND verified AND reason <> 'skipped'",
             Self::Interrupted | Self::Running => "ended_at IS NULL",
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_json};
 use super::diff::change;
 use super::left::{Left, Verified, broken, heeding, not_delivered, refused};
 use super::{Shelf, data};
@@ -133,6 +133,6 @@ fn tell(left: &Left, verified: &Verified, arguments: &ApplyArguments, more: Valu
     if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
         all.extend(more);
     }
-    print_data(&all.to_string()).map_err(no_output)?;
+    print_json(&all.to_string()).map_err(no_output)?;
     Ok(0)
 }

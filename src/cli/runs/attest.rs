@@ -1,7 +1,7 @@
 //! `fledge runs attest`: what a run's gate has passed, as a statement that the tools people use can sign.
 
 use super::super::failure::Failure;
-use super::super::{block_on, no_output, print_data};
+use super::super::{block_on, no_output, print_json};
 use super::Shelf;
 use super::left::Left;
 use crate::config::Environment;
@@ -32,6 +32,6 @@ pub(super) fn attest(shelf: &Shelf, arguments: &AttestArguments, environment: &E
             Left::find(shelf, &arguments.run, environment, CancellationToken::new()).await?.verified().await?;
         Ok::<_, Failure>(statement(&verified.result, &verified.proof, arguments.url.as_deref()))
     })??;
-    print_data(&format!("{statement:#}")).map_err(no_output)?;
+    print_json(&format!("{statement:#}")).map_err(no_output)?;
     Ok(0)
 }

@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::steps::Line;
-use super::super::{block_on, no_output, print_bytes, print_data};
+use super::super::{block_on, no_output, print_bytes, print_data, print_json};
 use super::left::{Left, broken};
 use super::{Shelf, data};
 use crate::config::Environment;
@@ -80,7 +80,7 @@ async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environ
             "to": to,
             "changes": changes.iter().map(change).collect::<Vec<_>>(),
         });
-        print_data(&all.to_string()).map_err(no_output)?;
+        print_json(&all.to_string()).map_err(no_output)?;
         return Ok(0);
     }
     let is_for_people = std::io::stdout().is_terminal() || paint::speaks_to_runner();

@@ -2,7 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_json};
 use super::{Shelf, data, failed, story};
 use crate::chat::{Block, Role, ToolCall};
 use crate::report::story::Story;
@@ -37,7 +37,7 @@ pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, F
     let (store, row) = shelf.find(&arguments.run)?;
     let mut whole = String::new();
     let mut put = |line: &str| match &arguments.output {
-        None => print_data(line).map_err(no_output),
+        None => print_json(line).map_err(no_output),
         Some(_) => {
             whole.push_str(line);
             whole.push('\n');

@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::live::{cells, fit};
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_data, print_json};
 use super::{Shelf, data, failed, show::width};
 use crate::report::{count, money, seconds};
 use crate::store::{Filter, Only, RunRow, RunState, Store};
@@ -84,7 +84,7 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
     if arguments.json {
         let rows: Vec<_> = runs.iter().map(|run| data::row(&run.row, &run.short)).collect();
         let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "runs": rows, "has_more": has_more });
-        print_data(&all.to_string()).map_err(no_output)?;
+        print_json(&all.to_string()).map_err(no_output)?;
         return Ok(code);
     }
     if runs.is_empty() {

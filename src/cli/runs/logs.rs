@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::lanes::log::each_line;
 use super::super::paint::{self, Tone};
 use super::super::steps::Line;
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_data, print_json};
 use super::{Shelf, data, show::width, story};
 use crate::report::lane::how;
 use crate::report::story::{Scene, Story, What};
@@ -105,7 +105,7 @@ pub(super) fn logs(shelf: &Shelf, arguments: &LogsArguments) -> Result<u8, Failu
     if arguments.json {
         let logs: Vec<_> = logs.iter().map(Log::data).collect();
         let all = json!({ "schema_version": data::RUNS_SCHEMA_VERSION, "run": row.head.id, "logs": logs });
-        print_data(&all.to_string()).map_err(no_output)?;
+        print_json(&all.to_string()).map_err(no_output)?;
     } else if logs.is_empty() {
         paint::line(&[(
             Tone::Plain,

@@ -2,7 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{block_on, no_output, print_data};
+use super::super::{block_on, no_output, print_data, print_json};
 use super::left::broken;
 use super::{Shelf, data, failed};
 use crate::config::Environment;
@@ -67,7 +67,7 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
     if arguments.json {
         let (version, dry_run) = (data::RUNS_SCHEMA_VERSION, arguments.dry_run);
         let all = json!({ "schema_version": version, "dry_run": dry_run, "runs": runs, "bytes": bytes });
-        print_data(&all.to_string()).map_err(no_output)?;
+        print_json(&all.to_string()).map_err(no_output)?;
         return Ok(0);
     }
     for run in runs {

@@ -1,7 +1,7 @@
 //! `fledge runs replay`: whether earlier runs would be decided today as they were then.
 
 use super::super::failure::Failure;
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_data, print_json};
 use super::Shelf;
 use super::resume::failed;
 use crate::driver::{Replayed, replay};
@@ -42,7 +42,9 @@ pub(super) fn run(shelf: &Shelf, arguments: &ReplayArguments) -> Result<u8, Fail
         match replay(&store, run) {
             Ok(replayed) => {
                 worst = worst.max(u8::from(replayed.difference.is_some()));
-                print_data(&line(&replayed, arguments.json)).map_err(no_output)?;
+                let line = line(&replayed, arguments.json);
+                let printed = if arguments.json { print_json(&line) } else { print_data(&line) };
+                printed.map_err(no_output)?;
             }
             Err(fault) => worst = worst.max(failed(fault).show()),
         }

@@ -4,7 +4,7 @@ use super::super::display;
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::steps::Line;
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_data, print_json};
 use super::scenes::{Scale, quoted, told};
 use super::{Shelf, data, failed, story};
 use crate::report::story::{Part, STORY_SCHEMA_VERSION, Story};
@@ -38,7 +38,7 @@ pub(super) fn show(shelf: &Shelf, arguments: &ShowArguments) -> Result<u8, Failu
     if arguments.json {
         failure.map_or(Ok(()), Err)?;
         let short = store.short(&row.head.id).map_err(failed)?;
-        print_data(&as_json(&row, &short, &story).to_string()).map_err(no_output)?;
+        print_json(&as_json(&row, &short, &story).to_string()).map_err(no_output)?;
         return Ok(0);
     }
     let scale = Scale { is_full: arguments.full, width: width() };
@@ -140,6 +140,7 @@ fn doing(story: &Story) -> String {
         "Compacting" => "shortening the conversation".into(),
         "Planning" => "planning".into(),
         "Verifying" => "running the gate".into(),
+        "Delivering" => "committing".into(),
         "Reporting" => "writing the report".into(),
         _ => "not begun".into(),
     }

@@ -2,7 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{no_output, print_data};
+use super::super::{no_output, print_json};
 use super::diff::change;
 use super::left::{Left, broken, heeding, refused};
 use super::{Shelf, data};
@@ -70,7 +70,7 @@ async fn put_back(
         let changes: Vec<_> = changes.iter().map(change).collect();
         let version = data::RUNS_SCHEMA_VERSION;
         let all = json!({ "schema_version": version, "run": run, "tree": tree, "before": before, "changes": changes });
-        print_data(&all.to_string()).map_err(no_output)?;
+        print_json(&all.to_string()).map_err(no_output)?;
         return Ok(0);
     }
     if changes.is_empty() {
