@@ -62,7 +62,10 @@ const DOORS: &[(&str, &[&str])] = &[
             "workspace/trees/mod.rs",
         ],
     ),
-    ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
+    (
+        "Instant::now",
+        &["driver/mod.rs", "process/", "provider/pace.rs", "provider/pace_tests.rs", "provider/transport/watch.rs"],
+    ),
     ("SystemTime::now", &[]),
     ("Timestamp::now", &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),

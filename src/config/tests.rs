@@ -1,8 +1,12 @@
 //! What the layers make of settings, what a name makes of a model, and what stays a secret.
 
 use super::*;
+use crate::chat::Price;
 use crate::process::wall::WallChoice;
+use crate::provider::{Effort, Secret};
+use crate::task::{Budget, Commit, OnTamper, Tier};
 use std::fs;
+use std::num::NonZeroU32;
 
 fn environment(vars: &[(&str, &str)]) -> Environment {
     Environment::from_vars(vars.iter().copied())
@@ -30,9 +34,7 @@ fn refused(owner: Owner, text: &str) -> String {
 }
 
 fn plain(provider: ProviderKind, model: &str) -> ModelSettings {
-    let (base_url, key_variable, max_output_tokens) = (None, None, None);
-    let (model, headers, origin) = (model.into(), BTreeMap::new(), "fledge.yaml".into());
-    ModelSettings { provider, model, base_url, key_variable, max_output_tokens, headers, origin }
+    ModelSettings::new(provider, model, "fledge.yaml")
 }
 
 #[test]
@@ -82,8 +84,8 @@ fn a_project_can_ask_for_a_stronger_sandbox_and_not_for_a_weaker_one() {
     let project = loaded("network: allow\n", &[("fledge.yaml", "sandbox: required\nnetwork: deny\n")], &[]).unwrap();
     assert_eq!((project.sandbox, project.network), (WallChoice::Required, false));
     for (text, why) in [
-        ("sandbox: off", "a project cannot switch the sandbox off"),
-        ("network: allow", "a project cannot grant itself the network"),
+        ("sandbox: off", "`sandbox` in a project's file cannot be `off`"),
+        ("network: allow", "`network` in a project's file cannot be `allow`"),
     ] {
         let message = loaded("", &[("fledge.local.yaml", text)], &[]).unwrap_err().to_string();
         assert!(message.contains(why), "{message}");
@@ -100,21 +102,39 @@ fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
         "default_model: 5",
         "protect: a",
         "protect: ['/etc']",
-        "mcp: {}",
+        "mcp: [a]",
+        "mcp: { docs: {} }",
+        "mcp: { docs: { command: [a], url: 'https://b' } }",
+        "mcp: { 'a b': { command: [a], headers: { x: y } } }",
+        "mcp: { docs: { url: 'ftp://x', timeout: 5, sandbox: on, tools: [] } }",
         "memory: 7d",
         "memory: { ephemeral_ttl: 7 }",
         "memory: { ephemeral_ttl: soon, recall: 5 }",
         "sandbox: on",
         "sandbox: [a]",
         "network: yes",
-        "hooks: {}",
+        "hooks: [a]",
+        "hooks: { post_tools: cargo fmt }",
+        "hooks: { post_tools: [{ timeout: 5 }, 7], pre_tools: [] }",
+        "trust: /a",
+        "trust: [a]",
+        "budget: { usd: '2', turns: 0, time: 5, cents: 1 }",
+        "approve: [a]",
+        "approve: { ask: ['files-read:x', '['] }",
+        "tier: write",
+        "lane: false",
+        "max_retries: 101\nstuck_after: 1\nloop_threshold: 2\nparallel_reads: yes",
+        "compact_at: 70",
+        "compact_at: 0.99",
+        "commit: each-day",
+        "isolation: worktree",
         "models: [a]",
         "models: { a: }",
         "models: { a: { model: x } }",
         "models: { a: { provider: openai } }",
         "models: { 'a/b': { provider: openai, model: x } }",
         "models: { a: { provider: opnai, model: x } }",
-        "models: { a: { provider: ollama, model: x } }",
+        "models: { a: { provider: gemini, model: x } }",
         "models: { a: {}, a: {} }",
         "default_model: a\ndefault_model: b",
     ]
@@ -136,7 +156,18 @@ fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
             "max_output_tokens: 0",
             "max_output_tokens: many",
             "price: {}",
-            "api_key_command: x",
+            "price: 3",
+            "price: { input: -1, output: 0.0000001, cash: 1 }",
+            "api_key_command: []",
+            "api_key_command: a, api_key_env: B",
+            "api_key_ttl: 5m",
+            "api_key_file: key",
+            "ca_file: ../ca.pem",
+            "proxy: 'socks5://x:1'",
+            "proxy: 'http://me:pw@'",
+            "max_concurrent: 0, max_requests_per_minute: many",
+            "max_context_tokens: 5, tier: all",
+            "reasoning: hard, tools_mode: json",
             "bas_url: x",
         ]
         .map(model),
@@ -168,7 +199,7 @@ fn a_projects_file_cannot_send_a_key_or_a_header_anywhere() {
         let message = refused(Owner::Project, &entry(rest));
         assert!(message.starts_with("fledge.yaml:2:"), "{message}");
         assert!(
-            message.ends_with("(put this model into your own configuration, ~/.config/fledge/config.yaml)"),
+            message.contains("say it in your own configuration, ~/.config/fledge/config.yaml, or trust"),
             "{message}"
         );
         assert!(file::parse(&entry(rest), "config.yaml", Owner::User).is_ok(), "{rest}");
@@ -193,38 +224,177 @@ fn resolved(name: &str, vars: &[(&str, &str)]) -> Result<ModelChoice, String> {
     resolve_model(name, &loaded(user, &[], &[]).unwrap(), &environment(vars)).map_err(|fault| fault.to_string())
 }
 
-fn choice(provider: ProviderKind, model: &str) -> ModelChoice {
-    let key_variable = provider.key_variable().map(str::to_owned);
-    let (base_url, key, headers, max_output_tokens) = (None, None, BTreeMap::new(), None);
-    ModelChoice { provider, model: model.into(), base_url, key, key_variable, headers, max_output_tokens }
+/// A model that needs nothing.
+fn choice(name: &str, entry: ModelSettings) -> ModelChoice {
+    ModelChoice { name: name.into(), entry, key: None }
+}
+
+fn of_user(provider: ProviderKind, model: &str) -> ModelSettings {
+    ModelSettings { origin: String::new(), ..plain(provider, model) }
+}
+
+/// The choice of a name, whatever file it stands in.
+fn chosen(name: &str, vars: &[(&str, &str)]) -> Result<ModelChoice, String> {
+    let mut choice = resolved(name, vars)?;
+    choice.entry.origin.clear();
+    Ok(choice)
 }
 
 #[test]
 fn a_name_is_a_configured_model_or_a_provider_and_its_model() {
-    let gate = ModelChoice {
+    let variable = |name: &str| Some(KeyPlace::Variable(name.into()));
+    let gate = ModelSettings {
         base_url: Some("https://h/v1".into()),
-        key: Some(Secret::new("s")),
-        key_variable: Some("GATE_KEY".into()),
+        key: variable("GATE_KEY"),
         headers: BTreeMap::from([("x-team".into(), Secret::new("blue"))]),
         max_output_tokens: Some(9),
-        ..choice(ProviderKind::OpenAi, "g")
+        ..of_user(ProviderKind::OpenAi, "g")
     };
-    assert_eq!(resolved("gate", &[("GATE_KEY", "s\n"), ("OPENAI_BASE_URL", "https://other")]), Ok(gate));
-    let local = ModelChoice { base_url: Some("http://127.0.0.1:1/".into()), ..choice(ProviderKind::OpenAi, "n") };
-    assert_eq!(resolved("near", &[]), Ok(local));
+    let gate = ModelChoice { key: Some(Secret::new("s")), ..choice("gate", gate) };
+    assert_eq!(chosen("gate", &[("GATE_KEY", "s\n"), ("OPENAI_BASE_URL", "https://other")]), Ok(gate));
+    let near = ModelSettings { base_url: Some("http://127.0.0.1:1/".into()), ..of_user(ProviderKind::OpenAi, "n") };
+    assert_eq!(chosen("near", &[]), Ok(choice("near", near)));
     let vars = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "https://proxy")];
-    let proxied = ModelChoice {
+    let proxied = ModelSettings {
         base_url: Some("https://proxy".into()),
-        key: Some(Secret::new("k")),
-        ..choice(ProviderKind::Anthropic, "claude-x")
+        key: variable("ANTHROPIC_API_KEY"),
+        ..of_user(ProviderKind::Anthropic, "claude-x")
     };
-    assert_eq!(resolved("anthropic/claude-x", &vars), Ok(proxied));
-    assert_eq!(resolved("cassette/demo/fix.yaml", &[]), Ok(choice(ProviderKind::Cassette, "demo/fix.yaml")));
+    let proxied = ModelChoice { key: Some(Secret::new("k")), ..choice("anthropic/claude-x", proxied) };
+    assert_eq!(chosen("anthropic/claude-x", &vars), Ok(proxied));
+    for (name, provider, model) in [
+        ("cassette/demo/fix.yaml", ProviderKind::Cassette, "demo/fix.yaml"),
+        ("ollama/qwen3:8b", ProviderKind::Ollama, "qwen3:8b"),
+    ] {
+        assert_eq!(chosen(name, &[]), Ok(choice(name, of_user(provider, model))));
+    }
+}
+
+#[test]
+fn all_that_a_model_can_say_is_read() {
+    let user = "models:\n  m:\n    provider: openai-responses\n    model: gpt-5-mini\n    tier: read\n    \
+        price: { input: 0.25, output: 2, cached_input: 0.025, cache_write: 0.3 }\n    max_context_tokens: 200000\n    \
+        max_requests_per_minute: 60\n    max_concurrent: 4\n    api_key_command: pass show key\n    api_key_ttl: 1h\n    \
+        ca_file: ~/ca.pem\n    proxy: 'http://me:pw@proxy:3128'\n    reasoning: low\n    tools_mode: text\n";
+    let mut found = loaded(user, &[], &[]).unwrap().models.remove("m").unwrap();
+    assert!(found.origin.ends_with("config.yaml"));
+    found.origin.clear();
+    let expected = ModelSettings {
+        key: Some(KeyPlace::Command {
+            command: ["/bin/sh", "-c", "pass show key"].map(str::to_owned).to_vec(),
+            ttl: Some(std::time::Duration::from_secs(3600)),
+        }),
+        tier: Some(Tier::Read),
+        price: Some(Price { input: 250_000, output: 2_000_000, cached_input: 25_000, cache_write: 300_000 }),
+        max_context_tokens: Some(200_000),
+        per_minute: NonZeroU32::new(60),
+        at_once: NonZeroU32::new(4),
+        ca_file: Some("~/ca.pem".into()),
+        proxy: Some(Secret::new("http://me:pw@proxy:3128")),
+        reasoning: Some(Effort::Low),
+        tools_mode: ToolsMode::Text,
+        ..of_user(ProviderKind::OpenAiResponses, "gpt-5-mini")
+    };
+    assert_eq!(found, expected);
+    let list = "models: { m: { provider: openai, model: x, api_key_command: [pass, show, my key] } }";
+    let found = loaded(list, &[], &[]).unwrap().models.remove("m").unwrap();
+    let command = ["pass", "show", "my key"].map(str::to_owned).to_vec();
+    assert_eq!(found.key, Some(KeyPlace::Command { command, ttl: None }));
+}
+
+#[test]
+fn a_price_is_what_is_configured_else_what_is_published_and_says_which() {
+    let priced = |rest: &str| {
+        let text = format!("models: {{ m: {{ provider: anthropic, model: claude-sonnet-4-5{rest} }} }}");
+        file::parse(&text, "config.yaml", Owner::User).unwrap().models["m"].price()
+    };
+    let own = Price { input: 1_000_000, output: 2_000_000, cached_input: 1_000_000, cache_write: 1_250_000 };
+    assert_eq!(priced(", price: { input: 1, output: 2 }"), Some((own, "config.yaml".into())));
+    let known = Price { input: 3_000_000, output: 15_000_000, cached_input: 300_000, cache_write: 3_750_000 };
+    assert_eq!(priced(""), Some((known, format!("built in, {PRICES_READ}"))));
+    let price = |name: &str| resolved(name, &[("OPENAI_API_KEY", "k")]).unwrap().entry.price().map(|(price, _)| price);
+    assert_eq!(price("openai/something-else"), None);
+    assert_eq!([price("ollama/qwen3"), price("cassette/a.yaml")], [Some(Price::default()); 2]);
+    let haiku =
+        ModelSettings { max_context_tokens: Some(200_000), ..of_user(ProviderKind::Anthropic, "claude-haiku-5-5") };
+    assert_eq!(haiku.price().map(|(price, _)| price.input), Some(500_000), "longer than its low price reaches");
+}
+
+#[test]
+fn tiers_choose_models_and_the_environment_chooses_before_them() {
+    let user = |default: &str| {
+        format!(
+            "{default}models:\n  big: {{ provider: openai, model: b, base_url: 'http://127.0.0.1:1' }}\n  \
+            small: {{ provider: openai, model: s, tier: read, base_url: 'http://127.0.0.1:1' }}\n  \
+            other: {{ provider: openai, model: o, tier: code, base_url: 'http://127.0.0.1:1' }}\n"
+        )
+    };
+    let name = |default: &str, tier, vars: &[(&str, &str)]| {
+        let set = loaded(&user(default), &[], vars).unwrap();
+        auto_name(&set, tier, &environment(vars)).map(str::to_owned).map_err(|fault| fault.to_string())
+    };
+    let big = "default_model: big\n";
+    assert_eq!(name(big, Tier::Read, &[]), Ok("small".into()));
+    assert_eq!(name(big, Tier::Code, &[]), Ok("big".into()), "a model that says no tier is for code");
+    assert_eq!(name(big, Tier::Tool, &[]), Ok("big".into()), "none is for this tier");
+    assert_eq!(name("default_model: small\n", Tier::Code, &[]), Ok("other".into()));
+    assert_eq!(name("", Tier::Read, &[]), Ok("small".into()));
+    assert_eq!(name("", Tier::Tool, &[("ANTHROPIC_API_KEY", "k")]), Ok("anthropic/claude-sonnet-4-5".into()));
+    assert_eq!(name(big, Tier::Read, &[("FLEDGE_MODEL", "cassette/x")]), Ok("cassette/x".into()));
+}
+
+#[test]
+fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_it() {
+    let user = "lane: check\nmax_retries: 5\ntier: tool\nbudget: { usd: 2.50, turns: 50 }\non_tamper: fail\n\
+        approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\n";
+    let project = "lane: [fmt, test]\ntier: code\nbudget: { usd: 100, turns: 20, time: 30m }\non_tamper: restore\n\
+        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\n";
+    let found = loaded(user, &[("fledge.yaml", project)], &[]).unwrap().defaults;
+    let expected = Defaults {
+        lanes: Some(vec!["fmt".into(), "test".into()]),
+        max_retries: Some(5),
+        stuck_after: Some(3),
+        on_tamper: Some(OnTamper::Fail),
+        tier: Some(Tier::Tool),
+        commit: Some(Commit::OnSuccess),
+        budget: Budget { turns: Some(20), tokens: None, usd_micros: Some(2_500_000), time_ms: Some(1_800_000) },
+        approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
+        parallel_reads: Some(true),
+        loop_threshold: Some(10),
+        compact_at_percent: Some(60),
+        confirm_within_ms: Some(300_000),
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_project_is_trusted_by_a_flag_or_by_the_users_own_configuration_and_by_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
+    fs::create_dir_all(home.join("fledge")).unwrap();
+    fs::create_dir_all(&workspace).unwrap();
+    fs::write(workspace.join("fledge.yaml"), "network: allow\n").unwrap();
+    let load_with = |user: String, flag: bool| {
+        fs::write(home.join("fledge/config.yaml"), user).unwrap();
+        let home = home.display().to_string();
+        let environment = environment(&[("XDG_CONFIG_HOME", &home)]).trusting_project(flag);
+        load(&environment, &workspace).map(|set| set.network).map_err(|fault| fault.to_string())
+    };
+    assert!(load_with(String::new(), false).unwrap_err().contains("--trust-project"));
+    assert_eq!(load_with(String::new(), true), Ok(true));
+    let named = |path: &str| format!("trust: ['{path}']\n");
+    assert_eq!(load_with(named(&format!("{}/", workspace.display())), false), Ok(true));
+    let around = format!("{}/home/../workspace", folder.path().display());
+    assert_eq!(load_with(named(&around), false), Ok(true));
+    for other in [folder.path().display().to_string(), format!("{}/sub", workspace.display())] {
+        assert!(load_with(named(&other), false).is_err(), "{other}");
+    }
+    assert!(load_with("trust: [workspace]\n".into(), false).unwrap_err().contains("no absolute path"));
 }
 
 #[test]
 fn a_model_that_cannot_be_used_says_what_to_do() {
-    let spelled = "or write `anthropic/<model>`, `openai/<model>` or `cassette/<path>`";
+    let spelled = "or write `anthropic/<model>`, `openai/<model>`, `openai-responses/<model>`, `ollama/<model>` or `cassette/<path>`";
     let cases = [
         ("claude", vec![], "no key for the model `claude` (set ANTHROPIC_API_KEY)".to_owned()),
         ("gate", vec![("OPENAI_API_KEY", "k")], "no key for the model `gate` (set GATE_KEY)".into()),
@@ -255,7 +425,9 @@ fn a_model_that_cannot_be_used_says_what_to_do() {
 fn without_a_name_the_key_that_is_set_decides() {
     let auto = |vars: &[(&str, &str)]| {
         let settings = loaded("", &[], vars).unwrap();
-        auto_model(&settings, &environment(vars)).map(|choice| choice.model).map_err(|fault| fault.to_string())
+        auto_model(&settings, Tier::Code, &environment(vars))
+            .map(|choice| choice.entry.model)
+            .map_err(|fault| fault.to_string())
     };
     assert_eq!(auto(&[("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")]), Ok("claude-sonnet-4-5".into()));
     assert_eq!(auto(&[("OPENAI_API_KEY", "o")]), Ok("gpt-5".into()));
@@ -314,10 +486,9 @@ fn children_get_what_programs_need_and_no_secret() {
 #[test]
 fn no_secret_is_ever_shown() {
     let vars = [("GATE_KEY", "hush-1"), ("OTHER", "hush-2")];
-    let choice = ModelChoice {
-        headers: BTreeMap::from([("a".into(), Secret::new("hush-3"))]),
-        ..resolved("gate", &vars).unwrap()
-    };
+    let mut choice = resolved("gate", &vars).unwrap();
+    choice.entry.headers.insert("a".into(), Secret::new("hush-3"));
+    choice.entry.proxy = Some(Secret::new("http://me:hush-4@proxy:1"));
     let shown = format!("{:?} {:#?}", environment(&vars), choice);
     assert!(shown.contains("***") && !shown.contains("hush"), "{shown}");
 }
