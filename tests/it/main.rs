@@ -34,6 +34,7 @@ mod memory;
 mod models;
 mod orphans;
 mod output;
+mod outside;
 mod probes;
 mod processes;
 mod providers;
