@@ -106,8 +106,8 @@ fn key_place(
         let alone = Problem::at(place, "`api_key_ttl` says how long a key is good that `api_key_command` gave");
         problems.push(alone.hint("add `api_key_command`, or remove it"));
     }
-    let said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
-    if let Some(second) = said.skip(1).next() {
+    let mut said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
+    if let Some(second) = said.nth(1) {
         let twice = Problem::at(second, "the key has two places");
         problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
     }
