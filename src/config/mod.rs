@@ -182,4 +182,6 @@ fn read(path: &Path) -> Result<Option<String>, ConfigFault> {
 }
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;

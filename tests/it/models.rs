@@ -146,7 +146,7 @@ fn a_projects_own_file_runs_no_program_until_it_is_trusted() {
         "models:\n  m: {{ provider: openai, model: m, base_url: '{}/v1', api_key_command: 'touch ran; echo k' }}\n",
         model.url()
     );
-    let place = || task("model: m").file("fledge.yaml", &yaml.replace("touch ran", "touch $HOME/ran"));
+    let place = || task("model: m").file("fledge.yaml", yaml.replace("touch ran", "touch $HOME/ran"));
     let refused = place().run();
     refused.must_exit(2);
     let why =
