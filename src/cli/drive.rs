@@ -137,7 +137,10 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
     };
     let failure = ended.err().map_or_else(
         || Failure::own(anyhow!("the run ended without a result")),
-        |error| Failure::because(reason, error),
+        |error| match error {
+            RunError::NotResumed(ResumeFault::Stopped { by, .. }) => Failure::stopped(by, error),
+            error => Failure::because(reason, error),
+        },
     );
     hint.into_iter().fold(failure, Failure::hint)
 }

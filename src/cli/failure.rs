@@ -34,6 +34,11 @@ impl Failure {
         Self { stopped_by: Some(by), ..Self::because(Reason::Cancelled, error) }
     }
 
+    /// The same, since somebody asked for a stop.
+    pub(super) fn stopped_by(self, by: StopCause) -> Self {
+        Self { reason: Reason::Cancelled, stopped_by: Some(by), ..self }
+    }
+
     /// With what to do about it.
     pub(super) fn hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);

@@ -3,7 +3,7 @@
 use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
-use super::outlet::has_place;
+use super::outlet::outlet;
 use super::runs::Place;
 use crate::config::Environment;
 use crate::driver::Settings;
@@ -102,6 +102,11 @@ pub(super) fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
     WallChoice::parse(name).ok_or("it is one of auto, required, off")
 }
 
+/// A path that means the same from another folder.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
@@ -137,8 +142,9 @@ impl RunOptions {
                 "put its gate into the folder before the run: `git checkout REF -- lanes`, and what else defines it";
             return Err(Failure::input(error).hint(hint));
         }
-        self.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
-        self.patch.as_deref().map_or(Ok(()), |path| has_place("--patch", path))?;
+        for (flag, path) in [("--report", &self.report), ("--patch", &self.patch)] {
+            path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose()?;
+        }
         Ok(workspace)
     }
 
@@ -180,12 +186,12 @@ impl RunOptions {
             env: environment.child_env().into_iter().collect(),
             protect: set.protect.clone(),
             reports: self.reports(),
-            patch: self.patch.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+            patch: self.patch.as_deref().map(whole),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),
             secrets: secrets(environment, set, keys),
-            holdout: self.holdout.clone(),
+            holdout: self.holdout.as_deref().map(whole),
             baseline: set.baseline.unwrap_or_default(),
             wall: self.sandbox.unwrap_or(set.sandbox),
             network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
@@ -195,6 +201,6 @@ impl RunOptions {
 
     /// Where the report is written too, as whole paths: the run may be taken up again from another folder.
     pub(super) fn reports(&self) -> Vec<PathBuf> {
-        self.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
+        self.report.iter().map(|path| whole(path)).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Files that are written when all is over: whether they can be is known before anything begins.
 
 use super::failure::Failure;
+use crate::workspace::Outlet;
 use anyhow::anyhow;
 use rustix::fs::{Access, access};
 use std::path::Path;
@@ -23,4 +24,13 @@ pub(super) fn has_place(flag: &str, path: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     Err(Failure::input(anyhow!("{flag} {}: {why}", path.display())))
+}
+
+/// The same for what is written after an agent was at work; gives where it really is.
+///
+/// # Errors
+/// Also when the way leads through a link in the workspace.
+pub(super) fn outlet(flag: &str, path: &Path, workspace: &Path) -> Result<Outlet, Failure> {
+    let found = Outlet::find(path, workspace).map_err(|fault| Failure::input(anyhow!("{flag}: {fault}")))?;
+    has_place(flag, found.path()).map(|()| found)
 }

@@ -7,16 +7,24 @@ use super::ground::{Ground, trees};
 use super::inbox::Inbox;
 use super::perform::Hands;
 use super::planning::Planner;
+use super::report;
 use crate::id::{CallId, TreeId};
 use crate::report::patch::{Mail, body_of, subject_of};
 use crate::run::{Delivery, Event, Run, TaskResult};
-use crate::store::write_whole;
 use crate::task::{self, GateChoice};
 use crate::verdict::Reason;
-use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
+use crate::workspace::Outlet;
+use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Head, Repository};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// What the last work of a run has to end by itself once the user wants it to stop, and then to heed that it must.
+const BY_ITSELF: Duration = Duration::from_secs(1);
+const HEEDED_WITHIN: Duration = Duration::from_millis(500);
+/// How long the end of a run waits for the state that the agent has left to be taken; from when the user wants it to stop, and else.
+const IN_HASTE: Duration = Duration::from_millis(250);
+const IN_PEACE: Duration = Duration::from_secs(20);
 
 impl Planner {
     /// Where the repository stands, for a task that commits.
@@ -57,25 +65,50 @@ impl Hands {
             let unknown = "where the repository stood was not written down".to_owned();
             return inbox.outbox().send(delivered(Err(unknown)));
         };
-        let (settings, stop) = (self.settings.clone(), inbox.stop_token());
+        let (hands, stop) = (self.clone(), inbox.stop_token().child_token());
         let effect = async move {
-            let made = async {
-                let path = variable(&settings, "PATH");
-                let trees = trees(&settings.state_dir, &settings.workspace, path, &stop).await?;
-                let repository = Repository::around(&trees, &settings.env, &stop).await?;
-                let repository = repository.ok_or(DeliveryFault::NoRepository)?;
-                let (message, trailers) = (commit_message(&result), commit_trailers(&result, &tree));
-                let what = Commit { head: &head, tree: &tree, base: &base, message: &message, trailers: &trailers };
-                match repository.made(&what, &stop).await? {
-                    Some(made) => Ok(made),
-                    None => repository.commit(&what, &stop).await,
-                }
-            };
-            let made: Result<_, DeliveryFault> = made.await;
-            let delivery = made.map(|made| Delivery { commit: made.commit, branch: head.branch, notes: made.notes });
-            delivered(delivery.map_err(|fault| chain(&fault)))
+            let made = hands.see_out(&stop, hands.commit(&head, &result, &tree, &base, &stop)).await;
+            let unknown = || Err("it was stopped, and nobody knows how far it came".to_owned());
+            let made = made.map_or_else(unknown, |made| made.map_err(|fault| chain(&fault)));
+            delivered(made.map(|made| Delivery { commit: made.commit, branch: head.branch, notes: made.notes }))
         };
         inbox.start("deliver", effect, delivered(Err("committing panicked".into())));
+    }
+
+    async fn commit(
+        &self,
+        head: &Head,
+        result: &TaskResult,
+        tree: &TreeId,
+        base: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Committed, DeliveryFault> {
+        let settings = &self.settings;
+        let trees = trees(&settings.state_dir, &settings.workspace, variable(settings, "PATH"), stop).await?;
+        let repository = Repository::around(&trees, &settings.env, stop).await?;
+        let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+        let (message, trailers) = (commit_message(result), commit_trailers(result, tree));
+        let what = Commit { head, tree, base, message: &message, trailers: &trailers };
+        match repository.made(&what, stop).await? {
+            Some(made) => Ok(made),
+            None => repository.commit(&what, stop).await,
+        }
+    }
+
+    /// Does the last work of a run: when the user wants it to stop, the work has a second to end by itself, then `stop` is cancelled. `None`
+    /// when it did not heed that either.
+    pub(super) async fn see_out<T>(&self, stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+        let late = async {
+            self.stop.token().cancelled().await;
+            tokio::time::sleep(BY_ITSELF).await;
+            stop.cancel();
+            tokio::time::sleep(HEEDED_WITHIN).await;
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = late => None,
+        }
     }
 
     /// Writes a patch of the work, when it is verified.
@@ -90,21 +123,25 @@ impl Hands {
         };
         let patch: Result<Vec<u8>, DeliveryFault> = made.await;
         let patch = patch.map_err(|fault| format!("the patch cannot be made: {}", chain(&fault)))?;
-        write_whole(path, &patch).map_err(|error| chain(&error))
+        report::write_out(vec![Outlet::found(path, &self.settings.workspace)], patch, stop).await
     }
 
     /// Keeps what the agent has left of a run that ended unverified, if that can be had in time.
-    pub(super) async fn keep_state(&self, patience: Duration) {
+    pub(super) async fn keep_state(&self) {
         let Some(ready) = self.ready.get() else { return };
         let (stop, run) = (CancellationToken::new(), self.run_dir.run());
+        let hurried = async {
+            self.stop.token().cancelled().await;
+            tokio::time::sleep(IN_HASTE).await;
+        };
         let late = async {
-            tokio::time::sleep(patience).await;
+            let _in_peace = tokio::time::timeout(IN_PEACE, hurried).await;
             stop.cancel();
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
-            kept = ready.ground.keep_candidate(&run, None, &stop) => if let Err(fault) = kept {
+            kept = ready.ground.keep_candidate(&run, None, &stop) => if let Err(fault) = kept && !self.stop.token().is_cancelled() {
                 tracing::warn!(why = %chain(&fault), "what the agent has left is not kept");
             },
             () = late => {}

@@ -13,12 +13,7 @@ use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
 use crate::store::{Journal, StoreError};
 use crate::verdict::Reason;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long the end of a run waits for the state that the agent has left to be taken; of one that was cancelled, and of others.
-const IN_HASTE: Duration = Duration::from_millis(250);
-const IN_PEACE: Duration = Duration::from_secs(20);
 
 /// How a run begins here.
 #[derive(Debug)]
@@ -38,7 +33,7 @@ pub(super) struct Drive<'a> {
     bus: &'a Bus,
     stop: &'a Stop,
     hands: Hands,
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     veil: Veil,
     journal: Journal,
     /// Why the journal can no longer be written.
@@ -176,7 +171,10 @@ impl<'a> Drive<'a> {
             let why = self.broken.as_ref().map(|error| briefing::chain(error));
             // Nothing is said to have ended well whose journal is not whole and safe.
             if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
-                event = self.hands.report_failure(call, why, &self.run, false);
+                event = Event::ReportFailed { call, message: why };
+            }
+            if let Event::ReportFailed { .. } = event {
+                self.hands.replace_report(&event, &self.run, self.broken.is_none());
             }
         } else if self.broken.is_some() && !event.is_transient() {
             match self.run.state() {
@@ -260,9 +258,8 @@ impl<'a> Drive<'a> {
                     }
                 }
                 Action::SaveReport { call } if self.broken.is_some() => {
-                    let why = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
-                    let failed = self.hands.report_failure(call, why, &self.run, false);
-                    self.inbox.outbox().send(failed);
+                    let message = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
+                    self.inbox.outbox().send(Event::ReportFailed { call, message });
                 }
                 Action::Deliver { call, .. } if self.broken.is_some() => {
                     let why = "the journal cannot be written".to_owned();
@@ -283,28 +280,53 @@ impl<'a> Drive<'a> {
     /// The driver itself panicked: what runs is killed, and the report is written all the same.
     pub(super) async fn after_panic(&mut self) {
         crate::process::kill_everything();
-        self.inbox.abort().await;
-        if self.run.label() == "Delivering" {
-            for call in self.run.awaited() {
-                let lost = Event::Delivered { call, result: Err(Reason::Internal.row().meaning.into()) };
-                let actions = self.run.handle(self.moment(), lost);
-                self.tell(actions).await;
+        self.end_after_panic().await;
+    }
+
+    /// What had come through by then counts.
+    pub(super) async fn end_after_panic(&mut self) {
+        let late = self.inbox.abort().await;
+        if self.run.state() == StateName::Reporting {
+            for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
+                self.decide_and_tell(event).await;
             }
+            self.answer_lost().await;
+        } else {
+            self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
         }
-        let ending = self.run.handle(self.moment(), Event::LimitReached { reason: Reason::Internal });
-        self.tell(ending).await;
         while self.run.state() == StateName::Reporting {
             let Happened::Event(event) = self.inbox.next(None, self.stop, false).await else { return };
-            let actions = self.run.handle(self.moment(), event);
-            self.tell(actions).await;
+            self.decide_and_tell(event).await;
         }
+    }
+
+    /// Answers for what brings a run to its end, where that was shut down.
+    async fn answer_lost(&mut self) {
+        let (lost, is_delivery) = (self.inbox.is_empty(), self.run.label() == "Delivering");
+        let message = || Reason::Internal.row().meaning.to_owned();
+        for call in self.run.awaited().into_iter().filter(|_| lost) {
+            self.decide_and_tell(match is_delivery {
+                true => Event::Delivered { call, result: Err(message()) },
+                false => Event::ReportFailed { call, message: message() },
+            })
+            .await;
+        }
+    }
+
+    /// Without the journal.
+    async fn decide_and_tell(&mut self, event: Event) {
+        if let Event::ReportFailed { .. } = event {
+            self.hands.replace_report(&event, &self.run, true);
+        }
+        let actions = self.run.handle(self.moment(), event);
+        self.tell(actions).await;
     }
 
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
     pub(super) async fn leave(&self) {
         self.hands.close().await;
-        if let Some(result) = self.run.result().filter(|result| !result.verified) {
-            self.hands.keep_state(if result.cancelled { IN_HASTE } else { IN_PEACE }).await;
+        if self.run.result().is_some_and(|result| !result.verified) {
+            self.hands.keep_state().await;
         }
     }
 

@@ -31,8 +31,25 @@ pub(super) fn holes(settings: &Settings, run: &RunDir) -> Holes {
 
 /// What no agent sees, and no lane that it knows: what fledge keeps, and the lanes that only the gate knows.
 pub(super) fn hidden(settings: &Settings) -> Vec<PathBuf> {
-    let holdout = settings.holdout.iter().filter_map(|folder| folder.canonicalize().ok());
+    let holdout = settings.holdout.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()));
     [settings.state_dir.clone()].into_iter().chain(holdout).collect()
+}
+
+/// Insists that the lanes that only the gate knows are where they are said to be: what is not found cannot be hidden.
+///
+/// # Errors
+/// When they are not there.
+pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
+    let Some(folder) = &settings.holdout else { return Ok(()) };
+    let fault = |why: &dyn std::fmt::Display| {
+        let message = format!("the hold-out folder {} cannot be hidden: {why}", folder.display());
+        Err(PlanFault { reason: Reason::BadInput, message })
+    };
+    match folder.canonicalize() {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => fault(&"it is no folder"),
+        Err(error) => fault(&error),
+    }
 }
 
 /// Writes down which wall stands.

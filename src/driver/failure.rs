@@ -4,6 +4,7 @@ use super::resume::ResumeFault;
 use crate::run::TaskResult;
 use crate::store::StoreError;
 use crate::verdict::Reason;
+use crate::workspace::OutletFault;
 use std::path::PathBuf;
 
 /// A run that did not end as verified, skipped or cancelled.
@@ -43,6 +44,9 @@ pub enum RunError {
     /// The run never began: its state would be kept where the agent can write.
     #[error("the state folder `{}` is inside the workspace", .0.display())]
     StateInside(PathBuf),
+    /// The run never began: what it is to write has no place that an agent could not lead elsewhere.
+    #[error(transparent)]
+    NoOutlet(OutletFault),
     /// The run never began: its folder or journal could not be made.
     #[error("cannot keep the state of a run")]
     NotBegun(#[source] StoreError),
@@ -101,7 +105,7 @@ impl RunError {
             | Self::Tampered(result)
             | Self::Blocked(result)
             | Self::Own(result) => Ok(result),
-            Self::StateInside(_) => Err(Reason::BadInput),
+            Self::StateInside(_) | Self::NoOutlet(_) => Err(Reason::BadInput),
             Self::NotBegun(StoreError::KeyTaken { .. }) => Err(Reason::BadInput),
             Self::NotBegun(_) => Err(Reason::IoError),
             Self::NotResumed(fault) => Err(fault.reason()),

@@ -1,13 +1,13 @@
 //! A journal folded into the run that it tells of: how far it came, what was asked for and never answered, and where the machine of today
 //! asks for something else than that of then.
 
-use super::record::{self, Asked, RESUMED};
+use super::record::{self, Again, Asked, RESUMED};
 use super::replay::Difference;
 use crate::chat::FileChange;
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::process::wall::WallKind;
-use crate::run::{Action, AgentEvent, Event, Run};
+use crate::run::{Action, AgentEvent, Event, Run, StateName};
 use crate::store::Record;
 use std::collections::BTreeMap;
 
@@ -37,6 +37,8 @@ pub(super) struct Folded {
     unreported: Option<Box<Before>>,
     /// The run before its gate passed, as long as no report tells of that.
     unproven: Option<Box<Before>>,
+    /// The run before its delivery failed.
+    undelivered: Option<Box<Before>>,
     newest: (u64, String),
 }
 
@@ -53,7 +55,7 @@ impl Folded {
     pub(super) fn take(&mut self, record: &Record) -> Result<(), serde_json::Error> {
         self.at = Moment(record.at_ms);
         if record.kind == RESUMED {
-            self.go_back(record::judges_again(&record.data));
+            self.go_back(Again::said(&record.data));
             self.seq += self.told.len() as u64 + 1; // whoever takes it up tells this again, and where the run is
             return Ok(());
         }
@@ -110,6 +112,8 @@ impl Folded {
             self.unproven = self.before(*call).filter(|_| verdict.passed());
         } else if let Event::ReportSaved { .. } = event {
             self.unproven = None;
+        } else if let Event::Delivered { call, result } = event {
+            self.undelivered = self.before(*call).filter(|_| result.is_err());
         }
     }
 
@@ -118,23 +122,24 @@ impl Folded {
         Some(Box::new(Before { run: self.run.clone(), asked: self.asked.clone(), open: (call, action) }))
     }
 
-    /// Takes back that its report could not be written: a run that is resumed tries again. With `gate_again` also that its gate passed
-    /// where no report tells of that: nobody knows what has become of the tree since. Says whether it did.
-    pub(super) fn go_back(&mut self, gate_again: bool) -> bool {
+    /// Takes back that its report could not be written: a run that is resumed tries again. Where that is wanted also that its gate passed
+    /// and no report tells of that, as nobody knows what has become of the tree since, and that its delivery failed. Says what was.
+    pub(super) fn go_back(&mut self, wanted: Again) -> Again {
         if let Some(unreported) = self.unreported.take() {
             self.return_to(*unreported);
-            self.told.pop(); // that it had ended
         }
-        let unproven = self.unproven.take_if(|_| gate_again);
-        let is_taken_back = unproven.is_some();
-        if let Some(unproven) = unproven {
-            self.return_to(*unproven);
-        }
-        is_taken_back
+        let unproven = self.unproven.take_if(|_| wanted.gate);
+        let undelivered = self.undelivered.take_if(|_| wanted.delivery);
+        let taken_back = Again { gate: unproven.is_some(), delivery: undelivered.is_some() };
+        unproven.into_iter().chain(undelivered).for_each(|before| self.return_to(*before));
+        taken_back
     }
 
     fn return_to(&mut self, before: Before) {
         let Before { run, asked, open: (call, action) } = before;
+        if self.run.state() == StateName::Idle {
+            self.told.pop(); // that it had ended
+        }
         (self.run, self.asked) = (run, asked);
         self.open.insert(call, action);
     }

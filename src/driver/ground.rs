@@ -47,6 +47,7 @@ impl Ground {
     /// # Errors
     /// When there is no wall where one is wanted, or no git.
     pub(super) async fn make(settings: &Settings, stop: &CancellationToken) -> Result<Self, PlanFault> {
+        enclosure::must_be_hideable(settings)?;
         let wall = enclosure::raise(settings).await?;
         let path = enclosure::variable(settings, "PATH");
         let trees = trees(&settings.state_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;

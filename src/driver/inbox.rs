@@ -127,6 +127,11 @@ impl Inbox {
         late
     }
 
+    /// Whether no effect is in flight, and none has answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.queue.is_empty()
+    }
+
     fn took(&mut self, event: Event) -> Happened {
         if event.is_transient() {
             self.outbox.passing.fetch_sub(1, Ordering::Relaxed);

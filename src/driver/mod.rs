@@ -35,7 +35,7 @@ pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use ground::{TREES, kept_as, trees};
 pub use memory::MemoryTerms;
-pub use record::{RESUMED, Terms, judges_again};
+pub use record::{Again, RESUMED, Terms};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;
@@ -50,6 +50,7 @@ use crate::run::{AgentEvent, Charter, ModelTerms, TaskResult};
 use crate::store;
 use crate::task::{Baseline, Commit, GateChoice, Task};
 use crate::tool::Mask;
+use crate::workspace::Outlet;
 use bus::Bus;
 use drive::{Beginning, Drive};
 use futures_util::FutureExt;
@@ -162,7 +163,8 @@ impl Agent {
         self
     }
 
-    /// Lets `token` cancel the run: it is over within two seconds, and no process that it started is left.
+    /// Lets `token` cancel the run: it is over within two seconds, and no process that it started is left. One that is on its way to its
+    /// report by then, or is being delivered, has one of them to end as it would have.
     #[must_use]
     pub fn with_cancellation(self, token: CancellationToken) -> Self {
         self.with_stop(Stop::of(token))
@@ -196,8 +198,9 @@ impl Agent {
         let id = RunId::new(uuid::Uuid::now_v7().to_string());
         let charter = self.charter(&task, id);
         let key = self.run_key.take();
+        self.find_outlets(&[])?;
         let journal = record::begin(&self.settings, &charter, &task, key, now_ms()).map_err(RunError::NotBegun)?;
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder());
+        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder(), self.stop.clone());
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
         self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
     }
@@ -207,6 +210,20 @@ impl Agent {
         if store::is_inside(&self.settings.state_dir, &self.settings.workspace) {
             return Err(RunError::StateInside(self.settings.state_dir.clone()));
         }
+        Ok(())
+    }
+
+    /// Finds where files come to be that are written at the end, before the agent can change where that is. Those `known` from an earlier
+    /// process were found then.
+    fn find_outlets(&mut self, known: &[PathBuf]) -> Result<(), RunError> {
+        let Settings { workspace, reports, patch, .. } = &*self.settings;
+        let find = |path: &PathBuf| match known.contains(path) {
+            true => Ok(path.clone()),
+            false => Outlet::find(path, workspace).map(|outlet| outlet.path().to_owned()).map_err(RunError::NoOutlet),
+        };
+        let reports = reports.iter().map(find).collect::<Result<_, _>>()?;
+        let patch = patch.as_ref().map(find).transpose()?;
+        self.settings = Arc::new(Settings { reports, patch, ..Settings::clone(&self.settings) });
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
+use super::stop::Stop;
 use super::{Settings, interrupted, memory, report};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
@@ -11,11 +12,10 @@ use crate::id::CallId;
 use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
-use crate::store::{RunDir, StoreError};
+use crate::store::RunDir;
 use crate::task::Task;
 use crate::tool::{Effect, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Ruling, StepProgress, Verdict};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ pub(super) struct Hands {
     pub(super) settings: Arc<Settings>,
     pub(super) task: Arc<Task>,
     pub(super) run_dir: RunDir,
+    /// The user's wish to stop.
+    pub(super) stop: Stop,
     /// Made in Planning: there is neither a gate nor a tool host before.
     pub(super) ready: Arc<OnceLock<Ready>>,
 }
@@ -46,8 +48,8 @@ pub(super) enum Unready {
 }
 
 impl Hands {
-    pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir) -> Self {
-        Self { settings, task, run_dir, ready: Arc::default() }
+    pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir, stop: Stop) -> Self {
+        Self { settings, task, run_dir, stop, ready: Arc::default() }
     }
 
     /// Starts an effect for an action; its answer comes through the inbox.
@@ -196,48 +198,38 @@ impl Hands {
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
-        let Some(path) = self.settings.patch.clone() else {
-            let saved = self.report_saved(call, run, Ok(()));
-            return inbox.outbox().send(saved);
-        };
-        let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token());
-        let lost = Event::ReportFailed { call, message: "writing the patch panicked".into() };
+        let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
+        let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
-            let written = hands.write_patch(&path, &run, &stop).await;
-            hands.report_saved(call, &run, written)
+            match hands.see_out(&stop, hands.save(&run, &stop)).await {
+                Some(Ok(())) => Event::ReportSaved { call },
+                Some(Err(message)) => failed(message),
+                None => failed("the report was not written before the run had to stop".into()),
+            }
         };
-        inbox.start("patch", effect, lost);
+        inbox.start("save", effect, failed("writing the report panicked".into()));
     }
 
-    fn report_saved(&self, call: CallId, run: &Run, patch: Result<(), String>) -> Event {
-        match patch.and_then(|()| self.write_report(run)) {
-            Ok(()) => Event::ReportSaved { call },
-            Err(message) => self.report_failure(call, message, run, true),
-        }
-    }
-
-    /// The answer when a report cannot be kept, or what it rests on. As far as that goes, the report is written all the same, as the
-    /// run ends now, so that none says otherwise; with `again`, where it can take the place of what is there already.
-    pub(super) fn report_failure(&self, call: CallId, message: String, run: &Run, again: bool) -> Event {
-        let failed = Event::ReportFailed { call, message };
+    /// Writes the report of a run that ends because its report cannot be kept, or what it rests on: as far as that goes, so that none says
+    /// otherwise; with `again`, where it can take the place of what is there already.
+    pub(super) fn replace_report(&self, failed: &Event, run: &Run, again: bool) {
         let mut ending = run.clone();
         ending.handle(Moment::default(), failed.clone());
-        let takes = |path: &&PathBuf| !again || std::fs::metadata(path).map_or(true, |meta| meta.is_file());
-        let copies: Vec<PathBuf> = self.settings.reports.iter().filter(takes).cloned().collect();
+        let mut copies = self.settings.outlets();
+        copies.retain(|outlet| !again || outlet.replaces());
         if let Some(result) = ending.result() {
             report::replace(&result, &self.task, &self.settings, &self.run_dir, &copies);
         }
-        failed
     }
 
     /// Writes the report of a run that is over anew where it says something else: a process that could not write down how the run ended has
     /// said so in the report, and the journal has it all the same.
-    pub(super) fn correct_report(&self, run: &Run) -> Result<(), StoreError> {
+    pub(super) fn correct_report(&self, run: &Run) -> Result<(), String> {
         // One that was cancelled before its start has no report, and a panic leaves the journal in the middle.
         let has_one = |result: &TaskResult| run.state() == StateName::Idle && !result.run.as_str().is_empty();
         match run.result().filter(has_one) {
             Some(result) if !report::says(&self.run_dir, &result) => {
-                report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports)?;
+                report::correct(&result, &self.task, &self.settings, &self.run_dir)?;
                 self.remember(&result);
                 Ok(())
             }
@@ -250,11 +242,13 @@ impl Hands {
         memory::keep(result, &self.task, &self.settings);
     }
 
-    fn write_report(&self, run: &Run) -> Result<(), String> {
+    async fn save(&self, run: &Run, stop: &CancellationToken) -> Result<(), String> {
+        if let Some(path) = &self.settings.patch {
+            self.write_patch(path, run, stop).await?;
+        }
         let Some(result) = run.result() else { return Ok(()) };
         reach("report", "begun").map_err(|error| chain(&error))?;
-        let saved = report::save(&result, &self.task, &self.settings, &self.run_dir, &self.settings.reports);
-        saved.map_err(|error| chain(&error))?;
+        report::save(&result, &self.task, &self.settings, &self.run_dir, stop).await?;
         reach("report", "done").map_err(|error| chain(&error))
     }
 }

@@ -26,12 +26,17 @@ pub(super) struct Resumed {
     /// Whether a verdict that no report tells of is taken back, so that the gate judges once more.
     #[serde(default, skip_serializing_if = "is_false")]
     gate_again: bool,
+    /// Whether a delivery that failed is taken back, so that it is tried once more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    delivery_again: bool,
 }
 
 impl Resumed {
     /// By this process, now.
-    pub(super) fn now(gate_again: bool) -> Self {
-        Self { kind: "resumed".into(), at: super::timestamp(), process: std::process::id(), gate_again }
+    pub(super) fn now(again: Again) -> Self {
+        let Again { gate, delivery } = again;
+        let (at, process) = (super::timestamp(), std::process::id());
+        Self { kind: "resumed".into(), at, process, gate_again: gate, delivery_again: delivery }
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -44,9 +49,24 @@ fn is_false(is: &bool) -> bool {
     !is
 }
 
-/// Whether the data of a [`RESUMED`] record says that the gate judges once more: a verdict that came before it no longer counts.
-pub fn judges_again(data: &str) -> bool {
-    serde_json::from_str(data).is_ok_and(|resumed: Resumed| resumed.gate_again)
+/// What is done again by who takes a run up: the answers that came to it no longer count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Again {
+    /// The newest judgement of the gate.
+    pub gate: bool,
+    /// The delivery, which failed.
+    pub delivery: bool,
+}
+
+impl Again {
+    /// What the data of a [`RESUMED`] record says of that.
+    pub fn said(data: &str) -> Self {
+        let resumed = serde_json::from_str(data);
+        resumed.map_or_else(
+            |_| Self::default(),
+            |resumed: Resumed| Self { gate: resumed.gate_again, delivery: resumed.delivery_again },
+        )
+    }
 }
 
 /// What a run was begun with, beside the workspace and the keys.

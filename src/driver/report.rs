@@ -1,42 +1,76 @@
 //! Writes the report: into the run's folder, and wherever the caller wants a copy. None stays that says a better end than the run had.
 
 use super::Settings;
+use super::briefing::chain;
 use crate::report::Report;
 use crate::run::TaskResult;
-use crate::store::{RunDir, StoreError, read_text, write_whole};
+use crate::store::{RunDir, read_text, write_whole};
 use crate::task::Task;
+use crate::workspace::Outlet;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
 
 /// The largest report that is read again, in bytes.
 const LARGEST: usize = 64 * 1024 * 1024;
+/// Nobody is waited for.
+const NOW: &dyn Fn() -> bool = &|| false;
 
-/// Writes the report of a result, and copies of it.
+impl Settings {
+    /// Where the report is written too.
+    pub(super) fn outlets(&self) -> Vec<Outlet> {
+        self.reports.iter().map(|path| Outlet::found(path, &self.workspace)).collect()
+    }
+}
+
+/// Writes the report of a result, and copies of it. A pipe that nobody reads is waited for until the stop.
 ///
 /// # Errors
-/// When one of its places cannot be written.
-pub(super) fn save(
+/// When one of its places cannot be written, in a sentence.
+pub(super) async fn save(
     result: &TaskResult,
     task: &Task,
     settings: &Settings,
     run_dir: &RunDir,
-    copies: &[PathBuf],
-) -> Result<(), StoreError> {
+    stop: &CancellationToken,
+) -> Result<(), String> {
     let text = text(result, task, settings, run_dir);
-    write_whole(&run_dir.report(), text.as_bytes())?;
-    copies.iter().try_for_each(|path| write_whole(path, text.as_bytes()))
+    write_whole(&run_dir.report(), text.as_bytes()).map_err(|error| chain(&error))?;
+    write_out(settings.outlets(), text.into_bytes(), stop).await
+}
+
+/// Writes the same bytes to each of these, beside whatever else goes on.
+///
+/// # Errors
+/// When one of them cannot be written, in a sentence.
+pub(super) async fn write_out(outlets: Vec<Outlet>, bytes: Vec<u8>, stop: &CancellationToken) -> Result<(), String> {
+    let stop = stop.clone();
+    let work = move || outlets.iter().try_for_each(|outlet| outlet.write(&bytes, &|| !stop.is_cancelled()));
+    let written = tokio::task::spawn_blocking(work).await.map_err(|error| chain(&error))?;
+    written.map_err(|fault| chain(&fault))
+}
+
+/// Writes the report of a run that is over anew, and its copies; waits for nobody.
+///
+/// # Errors
+/// As those of [`save`].
+pub(super) fn correct(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir) -> Result<(), String> {
+    let text = text(result, task, settings, run_dir);
+    write_whole(&run_dir.report(), text.as_bytes()).map_err(|error| chain(&error))?;
+    let mut outlets = settings.outlets().into_iter();
+    outlets.try_for_each(|outlet| outlet.write(text.as_bytes(), NOW)).map_err(|fault| chain(&fault))
 }
 
 /// Writes it wherever that goes. From where it does not, an older report of the same run is removed.
-pub(super) fn replace(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir, copies: &[PathBuf]) {
+pub(super) fn replace(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir, copies: &[Outlet]) {
     let text = text(result, task, settings, run_dir);
-    for path in [&run_dir.report()].into_iter().chain(copies) {
-        let Err(error) = write_whole(path, text.as_bytes()) else { continue };
-        tracing::error!(%error, "the report cannot be written");
-        if read(path).is_some_and(|old| old["run"] == result.run.as_str())
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            tracing::error!(%error, path = %path.display(), "an older report of this run is left, and does not say how it ended");
+    let own = Outlet::found(&run_dir.report(), &settings.workspace);
+    for outlet in [&own].into_iter().chain(copies) {
+        let Err(error) = outlet.write(text.as_bytes(), NOW) else { continue };
+        tracing::error!(error = %chain(&error), "the report cannot be written");
+        let is_ours = |old: &str| parsed(old).is_some_and(|old| old["run"] == result.run.as_str());
+        if let Err(error) = outlet.remove_if(LARGEST as u64, is_ours) {
+            tracing::error!(%error, path = %outlet.path().display(), "an older report of this run is left, and does not say how it ended");
         }
     }
 }
@@ -48,7 +82,11 @@ pub(super) fn says(run_dir: &RunDir, result: &TaskResult) -> bool {
 }
 
 fn read(path: &Path) -> Option<Value> {
-    serde_json::from_str(&read_text(path, LARGEST).ok()??).ok()
+    parsed(&read_text(path, LARGEST).ok()??)
+}
+
+fn parsed(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
 }
 
 fn text(result: &TaskResult, task: &Task, settings: &Settings, run_dir: &RunDir) -> String {

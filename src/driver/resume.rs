@@ -5,13 +5,14 @@ use super::drive::{Beginning, Drive};
 use super::fold::Folded;
 use super::perform::Hands;
 use super::perform::Unready;
-use super::record::{RESUMED, Resumed, Terms};
+use super::record::{Again, RESUMED, Resumed, Terms};
 use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
-use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError, tidy_beside};
+use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError};
 use crate::task::Task;
-use crate::verdict::Reason;
+use crate::verdict::{Reason, StopCause};
+use crate::workspace::Outlet;
 use std::sync::Arc;
 
 /// A run cannot be taken up again, or not be replayed.
@@ -46,6 +47,12 @@ pub enum ResumeFault {
     /// The gate from before the agent started is not there as it was. It is never frozen again from what an agent may have changed.
     #[error("the frozen gate of run {run} is gone: {why}")]
     Gate { run: RunId, why: String },
+    /// Its report says something else than its journal, and cannot be written anew.
+    #[error("the report of run {run} cannot be corrected: {why}")]
+    Report { run: RunId, why: String },
+    /// Somebody asked for a stop before it went on.
+    #[error("run {run} was not gone on with: it was asked to stop")]
+    Stopped { run: RunId, by: StopCause },
     /// Its gate or its tools cannot be made ready for now.
     #[error("run {run} cannot go on: {why}")]
     NotReady { run: RunId, why: String },
@@ -60,8 +67,9 @@ impl ResumeFault {
             Self::Over { .. } | Self::NotOver { .. } | Self::Elsewhere { .. } | Self::OtherModels { .. } => {
                 Reason::BadInput
             }
+            Self::Stopped { .. } => Reason::Cancelled,
             Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
-            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
+            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } | Self::Report { .. } => Reason::IoError,
         }
     }
 }
@@ -94,7 +102,8 @@ enum LostGate {
 
 impl Agent {
     /// Goes on with a run that was interrupted, or whose report could not be written, to its end. Where its gate had passed and no report
-    /// tells of that, the gate judges once more. A run that was verified gives its result again, and nothing is begun.
+    /// tells of that, the gate judges once more. Verified work that could not be delivered is delivered now, if that goes. Any other run that
+    /// was verified gives its result again, and nothing is begun.
     ///
     /// # Errors
     /// As those of [`Agent::run_task`]; [`RunError::NotResumed`] when it cannot be gone on with.
@@ -113,30 +122,33 @@ impl Agent {
 
     async fn take_up(&mut self, run: &RunId, lost_gate: LostGate) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
-        let settings = &self.settings;
-        let store = Store::open(&settings.state_dir, &settings.workspace).map_err(ResumeFault::from)?;
+        let store = Store::open(&self.settings.state_dir, &self.settings.workspace).map_err(ResumeFault::from)?;
         let (row, terms) = terms(&store, run)?;
         self.must_fit(&row)?;
+        self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
+        let settings = &self.settings;
         let task = Task { source: row.head.source.clone(), ..terms.task };
-        if let RunState::Ended(outcome) = row.state {
-            let hands = Hands::new(self.settings.clone(), Arc::new(task), store.folder(run));
+        if let RunState::Ended(outcome) = &row.state
+            && outcome.reason != Reason::NotDelivered.to_string()
+        {
+            let hands = Hands::new(self.settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
-            hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
+            hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
             if !outcome.verified {
-                return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason }.into());
+                return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason.clone() }.into());
             }
             return self.tell_again(run, folded).await;
         }
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
-        settings.reports.iter().for_each(|path| tidy_beside(path));
-        let gate_again = folded.go_back(true);
+        settings.outlets().iter().for_each(Outlet::tidy);
+        let again = folded.go_back(Again { gate: true, delivery: true });
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
             None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
             Some(_) => Beginning::Open(folded.open()),
         };
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder());
+        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder(), self.stop.clone());
         let mut lost = None;
         if matches!(state, StateName::Executing | StateName::Verifying) {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
@@ -144,6 +156,9 @@ impl Agent {
                 Ok(()) => None,
                 Err(Unready::GateLost(why)) if lost_gate == LostGate::Ended => Some(why),
                 Err(Unready::GateLost(why)) => return Err(ResumeFault::Gate { run: run.clone(), why }.into()),
+                Err(Unready::NotNow(_)) if self.stop.token().is_cancelled() => {
+                    return Err(ResumeFault::Stopped { run: run.clone(), by: self.stop.cause() }.into());
+                }
                 Err(Unready::NotNow(why)) => return Err(ResumeFault::NotReady { run: run.clone(), why }.into()),
             };
         }
@@ -151,9 +166,9 @@ impl Agent {
             beginning = Beginning::End(Reason::GateErrored);
         }
         if state == StateName::Idle {
-            hands.correct_report(&folded.run).map_err(ResumeFault::from)?;
+            hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
         } else {
-            let told = journal.append(folded.at.0, RESUMED, &Resumed::now(gate_again).to_json());
+            let told = journal.append(folded.at.0, RESUMED, &Resumed::now(again).to_json());
             told.and_then(|()| journal.sync()).map_err(ResumeFault::from)?;
         }
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, run.clone()).go_on_from(folded);

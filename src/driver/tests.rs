@@ -1,11 +1,13 @@
 //! Whole runs with a cassette in the place of a model: what is written down, and what is not begun.
 
 use super::*;
+use crate::chat::{Block, Reply, StopReason};
+use crate::id::{CallId, TreeId};
 use crate::moment::Moment;
 use crate::provider::{Endpoint, Kind, connect};
-use crate::run::{Event, Run};
+use crate::run::{Delivery, Event, Run};
 use crate::store::{Filter, Journal, Outcome, Record, RunRow, RunState, Store};
-use crate::verdict::{Reason, Verification};
+use crate::verdict::{Proof, Reason, Ruling, Verdict, Verification};
 use std::fs;
 use std::path::Path;
 
@@ -218,4 +220,52 @@ fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
         }
         assert_eq!((folded.difference, folded.run.result().is_some()), (None, true), "{}", journal.display());
     }
+}
+
+#[tokio::test]
+async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
+    let home = tempfile::tempdir().unwrap();
+    let agent = agent(home.path());
+    let task = Task { commit: Commit::OnSuccess, ..Task::from_prompt("Write a.txt") };
+    let charter = agent.charter(&task, RunId::new("run"));
+    let journal = record::begin(&agent.settings, &charter, &task, None, 0).unwrap();
+    let hands = Hands::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
+    let mut drive = Drive::new(&agent.bus, &agent.stop, hands, journal, charter.run.clone());
+    let proof = Proof {
+        base: TreeId::empty(),
+        tree: TreeId::parse(&"a".repeat(40)).unwrap(),
+        lanes: String::new(),
+        room: "clean".into(),
+        sandbox: "off".into(),
+        tests: None,
+        canaries: 0,
+        held_out: 0,
+    };
+    let verdict = Verdict {
+        ruling: Ruling::Passed,
+        steps: Vec::new(),
+        findings: Vec::new(),
+        duration_ms: 0,
+        feedback: String::new(),
+        signature: String::new(),
+        notes: Vec::new(),
+        proof: Some(Box::new(proof)),
+    };
+    let said = Block::Text { text: "Done.".into() };
+    let reply = Reply { content: vec![said], stop: StopReason::EndTurn, usage: None, model: "m".into() };
+    drive.run.handle(Moment::default(), Event::TaskSubmitted { charter: Box::new(charter) });
+    let mut answer = |event: &dyn Fn(CallId) -> Event| {
+        let call = drive.run.awaited()[0];
+        drive.run.handle(Moment::default(), event(call));
+    };
+    answer(&|call| Event::PlanReady { call, plan: Box::default() });
+    answer(&|call| Event::ModelCompleted { call, reply: Box::new(reply.clone()) });
+    answer(&|call| Event::GateFinished { call, verdict: Box::new(verdict.clone()) });
+    assert_eq!(drive.run.label(), "Delivering");
+    let delivery = Delivery { commit: "c".into(), branch: None, notes: Vec::new() };
+    let call = drive.run.awaited()[0];
+    drive.inbox.outbox().send(Event::Delivered { call, result: Ok(delivery) });
+    drive.end_after_panic().await;
+    let result = drive.run.result().unwrap();
+    assert_eq!((result.reason, result.commit.as_deref()), (Reason::Verified, Some("c")));
 }

@@ -30,6 +30,8 @@ pub struct Story {
     unreported: Option<Box<Run>>,
     /// The run before its gate passed, as long as no report tells of that: who takes it up may go back to it.
     unproven: Option<Box<Run>>,
+    /// The run before its delivery failed: who takes it up may go back to it.
+    undelivered: Option<Box<Run>>,
 }
 
 /// Something that happened.
@@ -136,11 +138,14 @@ impl Story {
             self.unproven = if verdict.passed() && self.run.awaited().contains(call) { before() } else { None };
         } else if let Event::ReportSaved { .. } = event {
             self.unproven = None;
+        } else if let Event::Delivered { result, .. } = event {
+            self.undelivered = if result.is_err() { before() } else { None };
         }
     }
 
-    /// Notes that another process has taken the run up; with `gate_again`, that the gate then judges the newest attempt once more.
-    pub fn resumed(&mut self, at: Moment, gate_again: bool) {
+    /// Notes that another process has taken the run up; with `gate_again`, that the gate then judges the newest attempt once more; with
+    /// `delivery_again`, that a delivery which failed is tried once more.
+    pub fn resumed(&mut self, at: Moment, gate_again: bool, delivery_again: bool) {
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
@@ -149,6 +154,10 @@ impl Story {
         if let Some(run) = self.unproven.take_if(|_| gate_again) {
             self.run = *run;
             self.gates -= 1;
+        }
+        if let Some(run) = self.undelivered.take_if(|_| delivery_again) {
+            self.run = *run;
+            self.scenes.retain(|scene| !matches!(scene.what, What::Ended { .. }));
         }
         self.scenes.push(Scene { at_ms: self.at.0, what: What::Resumed });
     }

@@ -163,11 +163,16 @@ impl Run {
         }
     }
 
-    /// From anywhere to the report; before the start, to the end; in the report, a second request changes nothing.
+    /// From anywhere to the report; before the start, to the end; on the way to the report nothing changes, but that it was heard.
     fn cancel(&mut self, cause: StopCause, said: String) -> Option<Next> {
         let message = Reason::Cancelled.row().meaning.to_owned();
         match self.state.name() {
-            StateName::Reporting => None,
+            StateName::Reporting => {
+                if let Some(ended) = self.state.ended_mut() {
+                    ended.stopped_by.get_or_insert(cause);
+                }
+                None
+            }
             StateName::Idle => {
                 let ended = Ended { reason: Reason::Cancelled, message, stopped_by: Some(cause), said };
                 self.state = State::rest(ended, &mut self.context);

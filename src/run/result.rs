@@ -27,9 +27,9 @@ pub struct TaskResult {
     pub verified: bool,
     /// What became of the gate.
     pub verification: Verification,
-    /// Whether somebody asked for it to stop.
+    /// Whether it ended because somebody asked for it to stop.
     pub cancelled: bool,
-    /// Who did.
+    /// Who asked for that, also where the run was on its way to its report already and ended as it would have.
     pub stopped_by: Option<StopCause>,
     /// One line on why it ended.
     pub message: String,

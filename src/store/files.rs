@@ -83,7 +83,7 @@ fn write_over(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
 }
 
 /// Removes the temporary files beside `path` that a process has left which died while it wrote there. One that is being written is locked.
-pub fn tidy_beside(path: &Path) {
+pub(super) fn tidy_beside(path: &Path) {
     let path = destination(path);
     for entry in path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
         let name = entry.file_name();

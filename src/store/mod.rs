@@ -20,9 +20,7 @@ mod words;
 pub use durations::Durations;
 pub use events::{Events, Record};
 pub use fault::StoreError;
-pub use files::{
-    NotUtf8, is_inside, make_private, read_text, sha256, tidy_beside, write_new, write_shared, write_whole,
-};
+pub use files::{NotUtf8, is_inside, make_private, read_text, sha256, write_new, write_shared, write_whole};
 pub use folder::{RunDir, project_dir};
 pub use journal::Journal;
 pub use lane_dir::LaneDir;

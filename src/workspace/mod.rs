@@ -3,9 +3,11 @@
 mod changes;
 pub mod delivery;
 pub mod jail;
+mod outlet;
 pub mod pattern;
 mod protection;
 pub mod trees;
 
 pub use changes::changed_paths;
+pub use outlet::{Outlet, OutletFault};
 pub use protection::{ProtectedRule, Protection};

@@ -148,3 +148,93 @@ fn a_lane_by_hand_is_cancelled_too() {
         assert_eq!(ended.events()[0]["result"], "cancelled");
     }
 }
+
+/// A git that stays when it is asked for this, before it does it or after; `../begun` is there by then.
+fn slow_git(fledge: Fledge, asked: &str, is_after: bool) -> Fledge {
+    let folder = fledge.workspace().join("..").canonicalize().unwrap();
+    let (program, begun) = (folder.join("bin/git"), folder.join("begun"));
+    let work = if is_after { r#"git "$@""# } else { ":" };
+    let script = format!(
+        "#!/bin/sh\nPATH=${{PATH#*:}}\ncase \"$*\" in\n{asked}) {work}; touch {}; sleep 60; exit 1;;\nesac\nexec git \"$@\"\n",
+        begun.display()
+    );
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    fledge.env("PATH", &format!("{}:{path}", folder.join("bin").display()))
+}
+
+/// Sends SIGINT once the slow git is at it; insists that the run is over soon after.
+#[track_caller]
+fn stopped_in_git(fledge: Fledge) -> Ended {
+    let begun = fledge.workspace().join("../begun");
+    let run = fledge.start();
+    run.until(|| begun.exists());
+    let asked = run.signal(Signal::INT);
+    let ended = run.end();
+    assert!(ended.at - asked < PROMISE, "took {:?}:\n{}", ended.at - asked, ended.story());
+    ended
+}
+
+#[test]
+fn in_the_middle_of_a_delivery_it_is_bounded_and_nothing_is_lost() {
+    for is_after in [false, true] {
+        let model = Model::new([write("done", "yes\n"), say("Made the file.")]);
+        let fledge = Fledge::simple(&model).arg("--commit=on-success").committed();
+        let ended = stopped_in_git(slow_git(fledge, "*\"commit by fledge\"*", is_after));
+        let head = ended.git(&["rev-parse", "HEAD"]);
+        if is_after {
+            let report = ended.must_be(0, "verified");
+            assert_eq!(report["commit"], head);
+            assert_eq!((&report["stopped_by"], &report["cancelled"]), (&json!("interrupt"), &json!(false)));
+            continue;
+        }
+        let report = ended.must_be(5, "not_delivered");
+        assert_eq!((&report["verified"], &report["stopped_by"]), (&json!(true), &json!("interrupt")));
+        assert_eq!(ended.git(&["rev-list", "--count", "HEAD"]), "1");
+        let ended = ended.again(&["runs", "resume", "last"]).run();
+        let report = ended.must_be(0, "verified");
+        assert_eq!(report["commit"], ended.git(&["rev-parse", "HEAD"]));
+        assert_eq!(ended.git(&["rev-list", "--count", "HEAD"]), "2");
+    }
+}
+
+#[test]
+fn in_the_middle_of_a_patch_it_is_bounded() {
+    let model = Model::new([write("done", "yes\n"), say("Made the file.")]);
+    let fledge = Fledge::simple(&model).committed().arg("--patch=../out.patch");
+    let ended = stopped_in_git(slow_git(fledge, "*src-prefix*", false));
+    let report = ended.must_be(8, "io_error");
+    assert_eq!((&report["stopped_by"], ended.file("../out.patch")), (&json!("interrupt"), None));
+    ended.again(&["runs", "resume", "last"]).anthropic(&model).run().must_exit(0);
+}
+
+#[test]
+fn while_what_an_unverified_run_has_left_is_kept() {
+    let model = Model::new([crate::support::refuse("No.")]);
+    let ended = stopped_in_git(slow_git(Fledge::simple(&model), "*update-ref*candidate*", false));
+    ended.must_be(3, "refused");
+}
+
+#[test]
+fn while_a_resume_makes_itself_ready() {
+    let model = Model::new([hang()]);
+    let run = Fledge::simple(&model).start();
+    model.wait_for(1);
+    run.signal(Signal::KILL);
+    let again = run.end().again(&["runs", "resume", "last"]).anthropic(&model);
+    let ended = stopped_in_git(slow_git(again, "*", false));
+    ended.must_exit(130);
+    assert!(ended.stderr.contains("was not gone on with: it was asked to stop"), "{}", ended.story());
+}
+
+#[test]
+fn while_files_are_put_back_the_way_back_is_told() {
+    let model = Model::new([write("done", "yes\n"), say("Made the file.")]);
+    let run = Fledge::simple(&model).committed().run();
+    run.must_be(0, "verified");
+    let ended = stopped_in_git(slow_git(run.again(&["runs", "undo", "--json"]), "*checkout-index*", false));
+    ended.must_exit(130);
+    assert!(ended.stderr.contains("  back: fledge runs undo "), "{}", ended.story());
+}

@@ -103,9 +103,35 @@ fn a_repository_that_has_moved_meanwhile_is_left_alone_and_the_work_stays_verifi
     let report = run.must_be(5, "not_delivered");
     assert_eq!((&report["verified"], &report["verification"]), (&true.into(), &"passed".into()));
     let message = report["message"].as_str().unwrap();
-    assert!(message.contains("nothing was committed; `fledge apply "), "{message}");
+    assert!(message.contains("nothing was committed; `fledge runs resume "), "{message}");
+    assert!(message.contains(" --branch NAME` brings it onto a branch"), "{message}");
     assert_eq!((run.git(&["log", "-1", "--format=%s"]), run.file("done").as_deref()), ("meanwhile".into(), Some("")));
     assert!(run.stderr.contains("not_delivered: "), "{}", run.story());
+}
+
+#[test]
+fn what_could_not_be_delivered_is_once_that_is_mended() {
+    let commit = "git -c user.name=x -c user.email=x@localhost commit -q --allow-empty -m meanwhile";
+    for again in [
+        &["runs", "resume", "last"][..],
+        &["run", "task.md", "--commit=on-success", "--resume-or-start", "--run-key=k"],
+    ] {
+        let again = if again[0] == "run" { [again, &["--sandbox=off"]].concat() } else { again.to_vec() };
+        let model = Model::new([shell(commit), write("done", ""), say("Done.")]);
+        let run = committing(&model).arg("--sandbox=off").arg("--run-key=k").committed().run();
+        run.must_be(5, "not_delivered");
+        let run = run.again(&again).anthropic(&model).run();
+        run.must_be(5, "not_delivered");
+        let run = run.again(&["apply", "last"]).run();
+        assert!(run.stderr.contains("; --branch NAME commits it"), "{}", run.story());
+        run.git(&["reset", "-q", "--soft", "HEAD^"]);
+        let run = run.again(&again).anthropic(&model).run();
+        must_be_committed(&run);
+        assert_eq!((run.git(&["rev-list", "--count", "HEAD"]), model.asked().len()), ("2".into(), 3));
+        let run = run.again(&["runs", "show", "--json"]).run();
+        let shown: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(shown["result"]["reason"], "verified");
+    }
 }
 
 #[test]

@@ -111,3 +111,17 @@ fn trees_of_runs_that_are_pruned_are_kept_no_longer() {
     run.must_exit(0);
     assert_eq!(kept(&run), "");
 }
+
+#[test]
+fn where_files_cannot_be_put_back_the_way_back_is_told_all_the_same() {
+    let model = Model::new([shell("rm plain; touch done"), say("Done.")]);
+    let run = Fledge::simple(&model).file("plain", "1\n").file(".gitignore", "*.o\n").committed().run();
+    run.must_be(0, "verified");
+    fs::create_dir(run.path("plain")).unwrap();
+    fs::write(run.path("plain/x.o"), "of the user").unwrap();
+    let run = run.again(&["runs", "undo"]).run();
+    run.must_exit(8);
+    assert!(run.stderr.contains("  back: fledge runs undo "), "{}", run.story());
+    let back = run.stderr.split("  back: fledge ").nth(1).and_then(|rest| rest.lines().next()).unwrap().to_owned();
+    run.again(&back.split(' ').collect::<Vec<_>>()).run().must_exit(0);
+}

@@ -137,3 +137,21 @@ fn a_hold_out_lane_may_put_its_tests_among_the_others_and_the_agent_hears_only_t
     assert!(told[2].newest().contains("a hold-out check failed"), "{}", told[2].newest());
     assert!(told.iter().all(|asked| !asked.body.to_string().contains("test -f right")), "the agent has seen it");
 }
+
+#[test]
+fn a_hold_out_that_is_not_found_when_a_run_is_taken_up_is_an_error_and_not_in_sight() {
+    let model = Model::new([crate::support::hang()]);
+    let fledge = Fledge::simple(&model).file("../held/hidden.yaml", &needs("done")).arg("--holdout=../held");
+    let run = fledge.start();
+    model.wait_for(1);
+    run.signal(rustix::process::Signal::KILL);
+    let ended = run.end();
+    let (held, moved) = (ended.path("../held"), ended.path("../moved"));
+    let settings = ended.store().task(&ended.row().head.id).unwrap().settings;
+    let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
+    assert!(std::path::Path::new(settings["holdout"].as_str().unwrap()).is_absolute(), "{settings}");
+    std::fs::rename(held, moved).unwrap();
+    let ended = ended.again(&["runs", "resume", "last"]).anthropic(&model).run();
+    ended.must_exit(5);
+    assert!(ended.stderr.contains("held cannot be hidden: No such file"), "{}", ended.story());
+}

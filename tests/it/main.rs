@@ -33,6 +33,7 @@ mod library;
 mod memory;
 mod models;
 mod orphans;
+mod outlets;
 mod output;
 mod outside;
 mod probes;

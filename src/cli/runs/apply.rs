@@ -2,18 +2,20 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{block_on, no_output, print_data};
+use super::super::{no_output, print_data};
 use super::diff::change;
-use super::left::{Left, Verified, broken, not_delivered, refused};
+use super::left::{Left, Verified, broken, heeding, not_delivered, refused};
 use super::{Shelf, data};
 use crate::config::Environment;
 use crate::driver::{commit_message, commit_trailers};
 use crate::report::committed;
+use crate::verdict::Reason;
 use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Repository};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
 
 /// Arguments of `fledge apply`.
 #[derive(Debug, Args)]
@@ -45,11 +47,16 @@ pub(in crate::cli) struct ApplyArguments {
 /// When the run was not verified, its record is not whole, or the checkout stands elsewhere.
 pub(in crate::cli) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
     let shelf = Shelf::of(&arguments.workspace, environment)?;
-    block_on(bring(&shelf, arguments, environment))?
+    heeding(|stop| bring(&shelf, arguments, environment, stop))
 }
 
-async fn bring(shelf: &Shelf, arguments: &ApplyArguments, environment: &Environment) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, environment).await?;
+async fn bring(
+    shelf: &Shelf,
+    arguments: &ApplyArguments,
+    environment: &Environment,
+    stop: CancellationToken,
+) -> Result<u8, Failure> {
+    let left = Left::find(shelf, &arguments.run, environment, stop).await?;
     let verified = left.verified().await?;
     match &arguments.branch {
         Some(branch) => {
@@ -73,10 +80,9 @@ async fn bring(shelf: &Shelf, arguments: &ApplyArguments, environment: &Environm
 async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(Value, String), Failure> {
     let now = left.now().await?;
     if now == verified.tree {
-        return Ok((
-            json!({ "changes": [], "before": now }),
-            "the workspace is at the verified tree already".to_owned(),
-        ));
+        let more = if verified.result.reason == Reason::NotDelivered { "; --branch NAME commits it" } else { "" };
+        let said = format!("the workspace is at the verified tree already{more}");
+        return Ok((json!({ "changes": [], "before": now }), said));
     }
     if now != left.base {
         let paths = left.differing(&left.base, &now).await?;

@@ -7,6 +7,7 @@ use super::left::Left;
 use crate::config::Environment;
 use crate::report::attest::statement;
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 
 /// Arguments of `fledge runs attest`.
 #[derive(Debug, Args)]
@@ -27,7 +28,8 @@ pub(in crate::cli) struct AttestArguments {
 /// Prints it; gives the exit code.
 pub(super) fn attest(shelf: &Shelf, arguments: &AttestArguments, environment: &Environment) -> Result<u8, Failure> {
     let statement = block_on(async {
-        let verified = Left::find(shelf, &arguments.run, environment).await?.verified().await?;
+        let verified =
+            Left::find(shelf, &arguments.run, environment, CancellationToken::new()).await?.verified().await?;
         Ok::<_, Failure>(statement(&verified.result, &verified.proof, arguments.url.as_deref()))
     })??;
     print_data(&format!("{statement:#}")).map_err(no_output)?;

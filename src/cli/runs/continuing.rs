@@ -4,7 +4,7 @@ use super::super::block_on;
 use super::super::connect::again;
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
-use super::super::outlet::has_place;
+use super::super::outlet::outlet;
 use super::super::run::read_source;
 use super::Shelf;
 use super::resume::{Place, failed, settings, workspace_of};
@@ -37,7 +37,6 @@ pub(in crate::cli) struct ContinueArguments {
 
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &Environment) -> Result<u8, Failure> {
-    arguments.report.as_deref().map_or(Ok(()), |path| has_place("--report", path))?;
     let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
     if text.trim().is_empty() {
         return Err(Failure::input(anyhow!("there is nothing to do: say what, in quotes, after the run")));
@@ -45,6 +44,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
     let workspace = workspace_of(shelf, &row)?;
+    arguments.report.as_ref().map(|path| outlet("--report", path, &workspace)).transpose()?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let models = again(&row, &terms, &place, environment, &Pacer::default())?;

@@ -13,6 +13,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of a difference that are shown at a terminal.
 const SHOWN: usize = 16 * 1024 * 1024;
@@ -68,7 +69,7 @@ pub(super) fn diff(shelf: &Shelf, arguments: &DiffArguments, environment: &Envir
 }
 
 async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environment) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, environment).await?;
+    let left = Left::find(shelf, &arguments.run, environment, CancellationToken::new()).await?;
     let (from, to) = (tree(&left, &arguments.from).await?, tree(&left, &arguments.to).await?);
     if arguments.json {
         let changes = left.trees.changes(&from, &to, &left.stop).await.map_err(broken)?;

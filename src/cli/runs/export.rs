@@ -1,13 +1,13 @@
 //! `fledge runs export`: a run's journal as JSON lines that can be read back and verified, or its conversation with its state.
 
 use super::super::failure::Failure;
-use super::super::outlet::has_place;
+use super::super::outlet::outlet;
 use super::super::{no_output, print_data};
 use super::{Shelf, data, failed, story};
 use crate::chat::{Block, Role, ToolCall};
 use crate::report::story::Story;
 use crate::run::StateName;
-use crate::store::{Record, RunRow, Store, write_whole};
+use crate::store::{Record, RunRow, Store};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(in crate::cli) struct ExportArguments {
 
 /// Writes a run; gives the exit code.
 pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, Failure> {
-    arguments.output.as_deref().map_or(Ok(()), |path| has_place("--output", path))?;
+    let output = arguments.output.as_ref().map(|path| outlet("--output", path, &shelf.workspace)).transpose()?;
     let (store, row) = shelf.find(&arguments.run)?;
     let mut whole = String::new();
     let mut put = |line: &str| match &arguments.output {
@@ -52,7 +52,7 @@ pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, F
         journal(&store, &row, &mut put)?;
     }
     // Whole or not at all, and only when all of it could be read.
-    arguments.output.as_deref().map_or(Ok(()), |path| write_whole(path, whole.as_bytes()).map_err(failed))?;
+    output.map_or(Ok(()), |outlet| outlet.write(whole.as_bytes(), &|| true).map_err(Failure::own))?;
     Ok(0)
 }
 

@@ -1,10 +1,12 @@
 //! What a run has left: the tree that it began with, the one that it came to, and the workspace of today to compare them with.
 
 use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{block_on, signals};
 use super::resume::workspace_of;
 use super::{Shelf, story};
 use crate::config::Environment;
-use crate::driver::{kept_as, trees};
+use crate::driver::{Stop, kept_as, trees};
 use crate::id::TreeId;
 use crate::report::story::Story;
 use crate::run::TaskResult;
@@ -12,7 +14,7 @@ use crate::store::{RunRow, RunState};
 use crate::verdict::{Proof, Reason, Verification};
 use crate::workspace::delivery::DeliveryFault;
 use crate::workspace::trees::{Trees, TreesFault};
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use tokio_util::sync::CancellationToken;
 
 /// Paths that are named when something is not as it should be.
@@ -43,11 +45,16 @@ pub(super) struct Verified {
 
 impl Left {
     /// Finds them.
-    pub(super) async fn find(shelf: &Shelf, name: &str, environment: &Environment) -> Result<Self, Failure> {
+    pub(super) async fn find(
+        shelf: &Shelf,
+        name: &str,
+        environment: &Environment,
+        stop: CancellationToken,
+    ) -> Result<Self, Failure> {
         let (store, row) = shelf.find(name)?;
         let (story, failure) = story(&store, &row);
         failure.map_or(Ok(()), Err)?;
-        let (workspace, stop) = (workspace_of(shelf, &row)?, CancellationToken::new());
+        let workspace = workspace_of(shelf, &row)?;
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let trees = trees(&shelf.state, &workspace, path, &stop).await.map_err(broken)?;
@@ -119,6 +126,9 @@ impl Left {
         let short = before.as_str().get(..12).unwrap_or_default();
         let name = kept_as(&self.row.head.id, &format!("before-{short}"));
         self.trees.keep(&name, &before, &self.stop).await.map_err(broken)?;
+        // Told before, too: whoever is left in the middle of it needs it.
+        let back = format!("fledge runs undo {} --to {before}", self.row.head.id);
+        paint::line(&[(Tone::Faint, "  back: "), (Tone::Plain, back.as_str())]);
         self.trees.put_back(tree, None, &self.stop).await.map_err(broken)
     }
 
@@ -129,6 +139,18 @@ impl Left {
         let more = changes.len().saturating_sub(NAMED);
         Ok(if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) })
     }
+}
+
+/// Does this with the work of a run, as long as nobody asks for a stop; gives the exit code.
+pub(super) fn heeding<W: Future<Output = Result<u8, Failure>>>(
+    work: impl FnOnce(CancellationToken) -> W,
+) -> Result<u8, Failure> {
+    block_on(async {
+        let stop = Stop::default();
+        let _listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let done = work(stop.token().clone()).await;
+        done.map_err(|failure| if stop.token().is_cancelled() { failure.stopped_by(stop.cause()) } else { failure })
+    })?
 }
 
 /// What is not done because of how things stand: exit code 1.

@@ -23,7 +23,7 @@ pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;
 use crate::config::Environment;
-use crate::driver::{JOURNAL_SCHEMA_VERSION, RESUMED, judges_again};
+use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED};
 use crate::moment::Moment;
 use crate::report::story::Story;
 use crate::store::{Filter, RunHead, RunRow, Store, StoreError};
@@ -201,7 +201,8 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
         for record in store.events(&row.head.id, 0).map_err(failed)? {
             let record = record.map_err(failed)?;
             if record.kind == RESUMED {
-                story.resumed(Moment(record.at_ms), judges_again(&record.data));
+                let Again { gate, delivery } = Again::said(&record.data);
+                story.resumed(Moment(record.at_ms), gate, delivery);
                 continue;
             }
             let event = serde_json::from_str(&record.data);

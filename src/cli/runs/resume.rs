@@ -11,7 +11,8 @@ use crate::config::{self, Environment};
 use crate::driver::{ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
-use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text, write_whole};
+use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
+use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,10 @@ pub(in crate::cli) fn resume(
     let code = block_on(drive(how(run.clone()), settings, voice))??;
     if is_over {
         let report = read_text(&store.folder(run).report(), LARGEST_REPORT).map_err(Failure::own)?.unwrap_or_default();
-        reports.iter().try_for_each(|path| write_whole(path, report.as_bytes())).map_err(Failure::own)?;
+        for path in reports {
+            let outlet = Outlet::find(path, place.workspace).map_err(Failure::input)?;
+            outlet.write(report.as_bytes(), &|| false).map_err(Failure::own)?;
+        }
     }
     Ok(code)
 }

@@ -2,15 +2,16 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
-use super::super::{block_on, no_output, print_data};
+use super::super::{no_output, print_data};
 use super::diff::change;
-use super::left::{Left, broken, refused};
+use super::left::{Left, broken, heeding, refused};
 use super::{Shelf, data};
 use crate::config::Environment;
 use crate::id::TreeId;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 /// Arguments of `fledge runs undo`.
 #[derive(Debug, Args)]
@@ -35,11 +36,16 @@ pub(in crate::cli) struct UndoArguments {
 
 /// Undoes it; gives the exit code.
 pub(super) fn undo(shelf: &Shelf, arguments: &UndoArguments, environment: &Environment) -> Result<u8, Failure> {
-    block_on(put_back(shelf, arguments, environment))?
+    heeding(|stop| put_back(shelf, arguments, environment, stop))
 }
 
-async fn put_back(shelf: &Shelf, arguments: &UndoArguments, environment: &Environment) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, environment).await?;
+async fn put_back(
+    shelf: &Shelf,
+    arguments: &UndoArguments,
+    environment: &Environment,
+    stop: CancellationToken,
+) -> Result<u8, Failure> {
+    let left = Left::find(shelf, &arguments.run, environment, stop).await?;
     left.must_rest()?;
     let (run, now) = (&left.row.head.id, left.now().await?);
     let tree = arguments.to.as_ref().unwrap_or(&left.base);
@@ -73,7 +79,5 @@ async fn put_back(shelf: &Shelf, arguments: &UndoArguments, environment: &Enviro
     }
     let files = if changes.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", changes.len()) };
     paint::line(&[(Tone::Good, "✓ "), (Tone::Plain, &format!("{files} as in {tree}"))]);
-    let back = format!("fledge runs undo {run} --to {before}");
-    paint::line(&[(Tone::Faint, "  back: "), (Tone::Plain, back.as_str())]);
     Ok(0)
 }

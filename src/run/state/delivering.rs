@@ -74,8 +74,10 @@ impl Delivering {
             Err(why) => {
                 reason = Reason::NotDelivered;
                 let run = &cx.charter.run;
-                message =
-                    format!("{}: {why}; `fledge apply {run}` brings it here once that is mended", reason.row().meaning);
+                let ways = format!(
+                    "`fledge runs resume {run}` tries again, `fledge apply {run} --branch NAME` brings it onto a branch"
+                );
+                message = format!("{}: {why}; {ways}", reason.row().meaning);
             }
         }
         Next::Report(Ending { reason, message, stopped_by, said, turn: None, late: Vec::new() })

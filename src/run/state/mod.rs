@@ -264,6 +264,25 @@ impl State {
             | Self::Verifying(_) => None,
         }
     }
+
+    /// The same, to note who wanted it to stop while it was on its way to the report.
+    pub(super) fn ended_mut(&mut self) -> Option<&mut Ended> {
+        match self {
+            Self::Delivering(state) => Some(&mut state.ended),
+            Self::Reporting(state) => Some(&mut state.ended),
+            Self::Idle(_)
+            | Self::Planning(_)
+            | Self::CallingModel(_)
+            | Self::BackingOff(_)
+            | Self::Confirming(_)
+            | Self::RunningTools(_)
+            | Self::Dispatching(_)
+            | Self::RunningHooks(_)
+            | Self::AnsweringQuery(_)
+            | Self::Compacting(_)
+            | Self::Verifying(_) => None,
+        }
+    }
 }
 
 fn phase(cx: &mut Context, phase: Phase) {

@@ -33,7 +33,7 @@ impl Repository<'_> {
         let Some(commit) = since.lines().next_back() else { return Ok(None) };
         let Some(tree) = self.is_made(commit, what, stop).await? else { return Ok(None) };
         let notes = match commit == newest {
-            true => self.bring_index(tree.as_str(), stop).await?.into_iter().collect(),
+            true => self.bring_index(tree.as_str(), stop).await.into_iter().collect(),
             false => Vec::new(),
         };
         Ok(Some(Committed { commit: commit.to_owned(), notes }))
@@ -60,14 +60,13 @@ impl Repository<'_> {
     }
 
     /// Brings the index to a tree; says so where that does not go.
-    pub(super) async fn bring_index(
-        &self,
-        tree: &str,
-        stop: &CancellationToken,
-    ) -> Result<Option<String>, DeliveryFault> {
-        let index = self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await?;
-        let left = || format!("the index is as it was ({}): `git reset` brings it to the new commit", index.said);
-        Ok((index.code != 0).then(left))
+    pub(super) async fn bring_index(&self, tree: &str, stop: &CancellationToken) -> Option<String> {
+        let why = match self.git.run(&["read-tree", "--reset", tree], b"", 0, stop).await {
+            Ok(index) if index.code == 0 => return None,
+            Ok(index) => index.said,
+            Err(fault) => fault.to_string(),
+        };
+        Some(format!("the index is as it was ({why}): `git reset` brings it to the new commit"))
     }
 
     /// Who commits here, as git writes it: `Name <mail>`.

@@ -1,6 +1,6 @@
 //! A commit onto a branch that is not checked out: a new one, or one that stands where the work began.
 
-use super::{Commit, Committed, DeliveryFault, LOGGED, Repository, Written};
+use super::{Commit, Committed, DeliveryFault, Repository, Written};
 use tokio_util::sync::CancellationToken;
 
 impl Repository<'_> {
@@ -43,7 +43,7 @@ impl Repository<'_> {
         }
         let Written { commit, notes, .. } = self.write(what, stop).await?;
         let old = tip.unwrap_or_else(|| "0".repeat(commit.len()));
-        self.git.ask(&["update-ref", "-m", LOGGED, &full, &commit, &old], stop).await?;
+        self.move_ref(&full, &commit, &old, stop).await?;
         Ok(Committed { commit, notes })
     }
 }

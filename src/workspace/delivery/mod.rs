@@ -109,7 +109,8 @@ impl<'t> Repository<'t> {
     /// Makes the commit, moves the branch or the detached head to it, and brings the index there. No file of the workspace is touched.
     ///
     /// # Errors
-    /// [`DeliveryFault`], with which nothing but a few loose objects was added to the repository.
+    /// [`DeliveryFault`], with which nothing but a few loose objects was added to the repository: once the branch is moved, nothing is an
+    /// error any more.
     pub async fn commit(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Committed, DeliveryFault> {
         let now = self.head(stop).await?;
         if what.head.git_dir.is_some() && now.git_dir != what.head.git_dir {
@@ -120,9 +121,17 @@ impl<'t> Repository<'t> {
         }
         let Written { commit, tree, mut notes } = self.write(what, stop).await?;
         let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
-        self.git.ask(&["update-ref", "-m", LOGGED, "HEAD", &commit, &old], stop).await?;
-        notes.extend(self.bring_index(tree.as_str(), stop).await?);
+        self.move_ref("HEAD", &commit, &old, stop).await?;
+        notes.extend(self.bring_index(tree.as_str(), stop).await);
         Ok(Committed { commit, notes })
+    }
+
+    /// Has a name be at a commit. A git that was stopped on the way may have come so far all the same.
+    async fn move_ref(&self, name: &str, to: &str, from: &str, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+        let Err(fault) = self.git.ask(&["update-ref", "-m", LOGGED, name, to, from], stop).await else { return Ok(()) };
+        let nobody_stops_this = CancellationToken::new();
+        let now = self.line(&["rev-parse", "--quiet", "--verify", name], &nobody_stops_this).await;
+        if now.is_ok_and(|now| now.as_deref() == Some(to)) { Ok(()) } else { Err(fault.into()) }
     }
 
     /// Writes the commit, which nothing names yet.

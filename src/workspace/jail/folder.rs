@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The flags of every open: a symbolic link is an error, and a pipe does not make us wait for its other end.
@@ -58,6 +58,26 @@ impl Folder {
     /// Opens a directory by its path, links and all: only for a root that the operator names.
     pub(in crate::workspace) fn open_root(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// Opens a directory by its whole path, in which no name may be a link.
+    pub(in crate::workspace) fn open_unlinked(path: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        const PASSED: OFlags = OFlags::PATH; // a folder that may be gone through and not be read
+        #[cfg(not(target_os = "linux"))]
+        const PASSED: OFlags = OFlags::empty();
+        let flags = SAFE | OFlags::DIRECTORY | PASSED;
+        let mut folder = rustix::fs::open("/", flags, Mode::empty())?;
+        for part in path.components() {
+            match part {
+                Component::RootDir => {}
+                Component::Normal(name) => folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?,
+                Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
+                    return Err(io::ErrorKind::InvalidInput.into());
+                }
+            }
+        }
+        Ok(Self(rustix::fs::openat(&folder, ".", SAFE | OFlags::DIRECTORY, Mode::empty())?))
     }
 
     /// A second handle on the same directory.
@@ -164,13 +184,25 @@ impl Folder {
         new_mode: u32,
         mode: Option<u32>,
     ) -> io::Result<()> {
+        self.put_as("workspace file", name, bytes, new_mode, mode)
+    }
+
+    /// The same as work of this name.
+    pub(in crate::workspace) fn put_as(
+        &self,
+        work: &str,
+        name: &OsStr,
+        bytes: &[u8],
+        new_mode: u32,
+        mode: Option<u32>,
+    ) -> io::Result<()> {
         let (temporary, file) = self.temporary(if mode.is_some() { 0o600 } else { new_mode })?;
-        let placed = reach("workspace file", "begun")
+        let placed = reach(work, "begun")
             .and_then(|()| fill(file, bytes, mode))
-            .and_then(|()| reach("workspace file", "written"))
+            .and_then(|()| reach(work, "written"))
             .and_then(|()| Ok(rustix::fs::renameat(&self.0, temporary.as_os_str(), &self.0, single(name)?)?));
         match placed {
-            Ok(()) => self.settle().and_then(|()| reach("workspace file", "done")),
+            Ok(()) => self.settle().and_then(|()| reach(work, "done")),
             Err(error) => {
                 let _ = self.remove(&temporary); // the first error is the one to tell
                 Err(error)
@@ -214,7 +246,7 @@ impl Folder {
     }
 
     /// Removes the temporary files that a process has left which died while it wrote here. One that is being written is locked.
-    pub(super) fn tidy(&self) -> io::Result<()> {
+    pub(in crate::workspace) fn tidy(&self) -> io::Result<()> {
         for Entry { name, kind } in self.entries()? {
             let is_ours = name.as_bytes().starts_with(TEMPORARY.0) && name.as_bytes().ends_with(TEMPORARY.1);
             if is_ours && kind == Kind::File && self.file(&name).is_ok_and(|file| file.try_lock().is_ok()) {

@@ -36,7 +36,9 @@ pub enum TreesFault {
     #[error("stopped")]
     Stopped,
     /// More than is taken into a tree, or read from one.
-    #[error("`{path}` has {bytes} bytes, more than the {limit} a file may have here")]
+    #[error(
+        "`{path}` has {bytes} bytes, more than the {limit} a file may have here (move it away, or have git ignore it)"
+    )]
     TooLarge {
         /// The file.
         path: String,
@@ -44,6 +46,12 @@ pub enum TreesFault {
         bytes: u64,
         /// The limit.
         limit: u64,
+    },
+    /// Git would wait for ever.
+    #[error("`{path}` is a pipe, socket or device, and git would read it: remove it")]
+    Blocked {
+        /// Where it is.
+        path: String,
     },
     /// There is something where a fresh folder was to be made.
     #[error("`{}` is not empty", path.display())]

@@ -3,7 +3,7 @@
 
 use super::TreesFault;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use tempfile::{NamedTempFile, TempDir};
@@ -83,9 +83,13 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
 pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), TreesFault> {
     let copy = || -> io::Result<()> {
         let mut old = File::open(from)?;
+        if !is_whole(&mut old)? {
+            return Ok(()); // a machine that went down may leave one that git refuses; it is only what git knows already
+        }
         let mut new = NamedTempFile::new_in(to.parent().unwrap_or(Path::new("/")))?;
         io::copy(&mut old, &mut new)?;
         new.as_file().set_modified(old.metadata()?.modified()?)?;
+        new.as_file().sync_data()?;
         new.persist(to)?;
         Ok(())
     };
@@ -93,6 +97,16 @@ pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), TreesFault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done.map_err(TreesFault::io("copy", from)),
     }
+}
+
+/// Whether it begins as an index does and has room for its checksum.
+fn is_whole(index: &mut File) -> io::Result<bool> {
+    const LEAST: u64 = 12 + 20;
+    let mut start = [0; 4];
+    let is_long = index.metadata()?.len() >= LEAST;
+    let is_whole = is_long && index.read_exact(&mut start).is_ok() && &start == b"DIRC";
+    index.rewind()?;
+    Ok(is_whole)
 }
 
 impl Scratch {

@@ -155,6 +155,7 @@ impl Trees {
     /// # Errors
     /// [`TreesFault`]; a workspace in no repository is none.
     pub async fn freeze_ignores(&self, env: &[(String, String)], stop: &CancellationToken) -> Result<(), TreesFault> {
+        self.0.look_first().await?;
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
         ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         self.0.state.lock().await.tracked = frozen.tracked;

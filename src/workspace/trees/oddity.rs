@@ -32,6 +32,8 @@ pub enum Oddness {
     Special,
     /// A folder or file that may not be read. What was in it at the base is in the tree as it was then.
     Unreadable,
+    /// A file of so many bytes, more than a tree takes; it is as it was at the base, or in no tree.
+    TooLarge(u64),
     /// A name that some system takes for `.git`; it is in no tree.
     LikeGit,
     /// A name that is the same as this one where capitals do not count.
@@ -45,6 +47,13 @@ impl fmt::Display for Oddness {
             Self::Repository => f.write_str("a repository inside the workspace"),
             Self::Special => f.write_str("a pipe, socket or device"),
             Self::Unreadable => f.write_str("it may not be read"),
+            Self::TooLarge(bytes) => {
+                let limit = super::MOST_BYTES / 1_000_000;
+                write!(
+                    f,
+                    "it has {bytes} bytes, and {limit} MB are the most that can be judged: make it smaller, remove it"
+                )
+            }
             Self::LikeGit => f.write_str("a name that some systems take for `.git`"),
             Self::SameButForCase(other) => write!(f, "differs only in capitals from `{other}`"),
         }

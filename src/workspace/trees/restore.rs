@@ -21,6 +21,7 @@ impl Inner {
         paths: Option<&[String]>,
         stop: &CancellationToken,
     ) -> Result<TreeId, TreesFault> {
+        self.unblock().await?;
         let before = self.take_plain(stop).await?;
         let mut changes = self.changes(&before, tree, stop).await?;
         if let Some(paths) = paths {
@@ -54,6 +55,12 @@ impl Inner {
         let _it_goes_with_the_folder = fs::remove_file(index);
         Ok(before)
     }
+}
+
+/// Removes whatever is there and no folder.
+pub(super) fn remove_at(root: &Path, path: &str) -> Result<(), TreesFault> {
+    let gone = Folder::open_root(root).map_err(io::Error::from).and_then(|folder| remove(&folder, path));
+    gone.map_err(|error| TreesFault::InTheWay { path: path.to_owned(), why: error.to_string() })
 }
 
 /// Removes a file, and the folders that it leaves empty.

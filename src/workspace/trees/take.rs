@@ -54,11 +54,15 @@ impl Inner {
             let base = self.take_base(&mut state, stop).await?;
             return Ok(Taken { tree: state.base.insert(base).tree.clone(), oddities: Vec::new() });
         };
-        let looking = self.look(base.ignored.clone());
-        let (found, seen) = futures_util::join!(looking, self.status(stop));
-        let (tree, unreadable) = self.write(&mut state, seen?, stop).await?;
-        let mut found = found?;
-        found.extend(unreadable);
+        let (mut found, seen) = self.look_and_ask(base.ignored.clone(), stop).await?;
+        let tree = match seen {
+            Some(seen) => {
+                let (tree, left_out) = self.write(&mut state, seen, stop).await?;
+                found.extend(left_out);
+                tree
+            }
+            None => base.tree.clone(), // what is in the way is told, and judged first
+        };
         found.retain(|path, what| base.odd.get(path) != Some(what));
         let oddities = oddity::scan(self, &base.tree, &tree, found, stop).await?;
         Ok(Taken { tree, oddities })
@@ -67,7 +71,10 @@ impl Inner {
     /// Only the tree, for who compares nothing.
     pub(super) async fn take_plain(&self, stop: &CancellationToken) -> Result<TreeId, TreesFault> {
         let mut state = self.state.lock().await;
-        let seen = self.status(stop).await?;
+        let hidden = state.base.as_ref().map(|base| base.ignored.clone()).unwrap_or_default();
+        let (found, seen) = self.look_and_ask(hidden, stop).await?;
+        let blocked = || TreesFault::Blocked { path: blocking(&found).next().cloned().unwrap_or_default() };
+        let seen = seen.ok_or_else(blocked)?;
         Ok(self.write(&mut state, seen, stop).await?.0)
     }
 
@@ -83,6 +90,7 @@ impl Inner {
     }
 
     async fn take_base(&self, state: &mut State, stop: &CancellationToken) -> Result<Base, TreesFault> {
+        let found = self.look_first().await?;
         // What an earlier run left in the index, and is ignored since, is not the user's.
         let stale = self.git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"], stop).await?;
         let tracked: BTreeSet<String> = state.tracked.iter().cloned().collect();
@@ -93,9 +101,10 @@ impl Inner {
         seen.changed.extend(tracked.iter().filter(is_there).cloned());
         seen.ignored.retain(|path| !tracked.contains(path));
         let ignored = std::mem::take(&mut seen.ignored);
-        let (tree, unreadable) = self.write(state, seen, stop).await?;
-        let mut odd = self.look(ignored.clone()).await?;
-        odd.extend(unreadable);
+        let (tree, left_out) = self.write(state, seen, stop).await?;
+        let mut odd = found;
+        odd.retain(|path, _| !look::is_within(path, &ignored));
+        odd.extend(left_out);
         let base = Base { tree, ignored, odd };
         let text = serde_json::to_vec(&base).map_err(|error| TreesFault::io("write", &self.git_dir)(error.into()))?;
         ground::write(&self.base_file(&base.tree), &text)?;
@@ -104,6 +113,42 @@ impl Inner {
 
     fn base_file(&self, base: &TreeId) -> PathBuf {
         self.git_dir.join("bases").join(base.as_str())
+    }
+
+    /// Looks through the folders while git is asked, which is what takes its time. It is not asked any more, and `None`, where it would
+    /// wait for ever: at a pipe that has the name of a file that it reads.
+    async fn look_and_ask(
+        &self,
+        hidden: BTreeSet<String>,
+        stop: &CancellationToken,
+    ) -> Result<(Found, Option<Seen>), TreesFault> {
+        let asking = stop.child_token();
+        let looking = async {
+            let found = self.look(hidden).await;
+            if !found.as_ref().is_ok_and(|found| blocking(found).next().is_none()) {
+                asking.cancel();
+            }
+            found
+        };
+        let (found, seen) = futures_util::join!(looking, self.status(&asking));
+        let found = found?;
+        if blocking(&found).next().is_some() { Ok((found, None)) } else { Ok((found, Some(seen?))) }
+    }
+
+    /// Looks through the folders before git is asked, which may read any list.
+    pub(super) async fn look_first(&self) -> Result<Found, TreesFault> {
+        let found = self.look(BTreeSet::new()).await?;
+        let blocked = blocking(&found).next().cloned();
+        blocked.map_or(Ok(found), |path| Err(TreesFault::Blocked { path }))
+    }
+
+    /// Removes pipes and the like at which git would wait.
+    pub(super) async fn unblock(&self) -> Result<(), TreesFault> {
+        let hidden = self.state.lock().await.base.as_ref().map(|base| base.ignored.clone()).unwrap_or_default();
+        for path in blocking(&self.look(hidden).await?) {
+            super::restore::remove_at(&self.root, path)?;
+        }
+        Ok(())
     }
 
     async fn look(&self, hidden: BTreeSet<String>) -> Result<BTreeMap<String, Oddness>, TreesFault> {
@@ -138,13 +183,14 @@ impl Inner {
         Ok(seen)
     }
 
-    /// Brings the index to what was seen, and writes its tree. Files that may not be read stay as they were.
+    /// Brings the index to what was seen, and writes its tree. Files that may not be read stay as they were, and so do those that have become
+    /// too large since the base.
     async fn write(
         &self,
         state: &mut State,
         mut seen: Seen,
         stop: &CancellationToken,
-    ) -> Result<(TreeId, Vec<(String, Oddness)>), TreesFault> {
+    ) -> Result<(TreeId, LeftOut), TreesFault> {
         while let Some(repository) = seen.repositories.pop() {
             self.open_up(&repository, &mut seen, stop).await?;
         }
@@ -152,9 +198,14 @@ impl Inner {
             seen.changed.retain(|path| !look::is_within(path, &base.ignored));
         }
         let (root, changed) = (self.root.clone(), seen.changed);
-        let (changed, unreadable) = self.aside(move || readable(&root, changed)).await?;
+        let (changed, left_out) = self.aside(move || Ok(readable(&root, changed))).await?;
+        if let (None, Some((path, Oddness::TooLarge(bytes)))) =
+            (&state.base, left_out.iter().find(|(_, what)| matches!(what, Oddness::TooLarge(_))))
+        {
+            return Err(TreesFault::TooLarge { path: path.clone(), bytes: *bytes, limit: super::MOST_BYTES });
+        }
         match &state.newest {
-            Some(newest) if changed.is_empty() && seen.gone.is_empty() => return Ok((newest.clone(), unreadable)),
+            Some(newest) if changed.is_empty() && seen.gone.is_empty() => return Ok((newest.clone(), left_out)),
             _ => state.newest = None,
         }
         self.update(&["--force-remove"], &seen.gone, stop).await?;
@@ -162,7 +213,7 @@ impl Inner {
         let tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
         ground::copy_index(&self.scratch.path().join("index"), &self.git_dir.join("index"))?;
         state.newest = Some(tree.clone());
-        Ok((tree, unreadable))
+        Ok((tree, left_out))
     }
 
     async fn update(&self, how: &[&str], paths: &[String], stop: &CancellationToken) -> Result<(), TreesFault> {
@@ -199,11 +250,21 @@ pub(in crate::workspace) fn tree_of(output: &[u8], verb: &str) -> Result<TreeId,
     TreeId::parse(text.trim_end()).map_err(|_| TreesFault::odd_answer(verb))
 }
 
-type Readable = (Vec<String>, Vec<(String, Oddness)>);
+/// What was found in the folders.
+pub(super) type Found = BTreeMap<String, Oddness>;
+/// Files that did not come into a tree, and why.
+type LeftOut = Vec<(String, Oddness)>;
 
-/// Those that git can take in, and those that it would fail at.
-fn readable(root: &Path, paths: Vec<String>) -> Result<Readable, TreesFault> {
-    let (mut sound, mut unreadable) = (Vec::with_capacity(paths.len()), Vec::new());
+/// Those that git opens for what they say, by their names, and that are none that can be opened and read.
+fn blocking(found: &Found) -> impl Iterator<Item = &String> {
+    const READ: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+    let is_read = |path: &str| READ.contains(&path.rsplit('/').next().unwrap_or(path));
+    found.iter().filter(move |(path, what)| **what == Oddness::Special && is_read(path)).map(|(path, _)| path)
+}
+
+/// Those that git can take in, and those that it cannot.
+fn readable(root: &Path, paths: Vec<String>) -> (Vec<String>, LeftOut) {
+    let (mut sound, mut left_out) = (Vec::with_capacity(paths.len()), Vec::new());
     for path in paths {
         let file = root.join(native(&path));
         let Ok(it) = file.symlink_metadata() else {
@@ -211,13 +272,12 @@ fn readable(root: &Path, paths: Vec<String>) -> Result<Readable, TreesFault> {
             continue;
         };
         if it.is_file() && it.len() > super::MOST_BYTES {
-            return Err(TreesFault::TooLarge { path, bytes: it.len(), limit: super::MOST_BYTES });
-        }
-        if it.is_file() && access(&file, Access::READ_OK).is_err() {
-            unreadable.push((path, Oddness::Unreadable));
+            left_out.push((path, Oddness::TooLarge(it.len())));
+        } else if it.is_file() && access(&file, Access::READ_OK).is_err() {
+            left_out.push((path, Oddness::Unreadable));
         } else {
             sound.push(path);
         }
     }
-    Ok((sound, unreadable))
+    (sound, left_out)
 }

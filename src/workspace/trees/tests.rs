@@ -1,6 +1,7 @@
 //! Real git on real files: what a tree has, what it never has, and what comes back from it.
 
 use super::*;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use tempfile::TempDir;
@@ -299,10 +300,51 @@ async fn what_is_odd_and_new_is_told_and_what_was_there_is_not() {
 #[tokio::test]
 async fn a_file_that_is_too_large_is_named_before_it_is_read() {
     let project = Project::new(&[("a", "1")]);
-    let (trees, _) = project.begin().await;
+    let trees = project.open().await;
     fs::File::create(project.at("huge")).unwrap().set_len(1 << 40).unwrap();
     let fault = trees.take(&project.stop).await.unwrap_err();
-    assert_eq!(fault.to_string(), "`huge` has 1099511627776 bytes, more than the 200000000 a file may have here");
+    let told = "`huge` has 1099511627776 bytes, more than the 200000000 a file may have here (move it away, or have git ignore it)";
+    assert_eq!(fault.to_string(), told);
+}
+
+#[tokio::test]
+async fn a_file_that_has_become_too_large_is_odd_and_the_rest_is_taken() {
+    let project = Project::new(&[("a", "1")]);
+    let (trees, base) = project.begin().await;
+    fs::File::create(project.at("big")).unwrap().set_len(MOST_BYTES + 1).unwrap();
+    project.write("a", "2");
+    let taken = trees.take(&project.stop).await.unwrap();
+    assert_eq!(project.changes(&trees, &base, &taken.tree).await, [("a".to_owned(), ChangeKind::Modified)]);
+    let what = Oddness::TooLarge(MOST_BYTES + 1);
+    assert_eq!(taken.oddities, [Oddity { path: "big".into(), what }]);
+}
+
+#[tokio::test]
+async fn a_pipe_where_git_reads_a_list_is_odd_and_nobody_waits_for_it() {
+    let project = Project::new(&[("a", "1"), ("s/b", "1")]);
+    let (trees, base) = project.begin().await;
+    project.write("a", "2");
+    for name in ["s/.gitignore", "new/.gitattributes"] {
+        fs::create_dir_all(project.at(name).parent().unwrap()).unwrap();
+        mknodat(CWD, project.at(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(project.odd(&trees).await, [format!("{name}: a pipe, socket or device")]);
+        let other = Trees::open(&project.home.path().join("o"), &project.root(), PATH, &project.stop).await.unwrap();
+        let next = other.take(&project.stop).await;
+        assert!(matches!(&next, Err(TreesFault::Blocked { path }) if path == name), "{next:?}");
+        let next = other.freeze_ignores(&project.env(), &project.stop).await;
+        assert!(matches!(&next, Err(TreesFault::Blocked { path }) if path == name), "{next:?}");
+        trees.put_back(&base, Some(&[name.to_owned()]), &project.stop).await.unwrap();
+        assert!(!project.at(name).exists());
+    }
+    assert_eq!(fs::read(project.at("a")).unwrap(), b"2");
+}
+
+#[tokio::test]
+async fn an_index_that_a_lost_machine_left_empty_is_made_anew() {
+    let project = Project::new(&[("a", "1")]);
+    let (trees, base) = project.begin().await;
+    fs::write(trees.0.git_dir.join("index"), "").unwrap();
+    assert_eq!(project.begin().await.1, base);
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ const ROWS: [Row; 43] = [
     ("Delivering", "Delivered, failed", o::verified_work_that_cannot_be_delivered_stays_verified),
     ("Reporting", "ReportSaved", o::a_saved_report_ends_the_run),
     ("Reporting", "ReportFailed", o::a_report_that_cannot_be_saved_is_an_io_error),
-    ("Reporting", "CancelRequested", o::a_cancel_while_reporting_changes_nothing),
+    ("Reporting", "CancelRequested", o::a_cancel_on_the_way_to_the_report_changes_nothing_but_who_asked),
     ("Idle", "CancelRequested", o::a_cancel_before_the_start_starts_nothing),
     ("any but Idle, Reporting", "LimitReached", o::a_limit_leads_to_the_report_from_anywhere),
     ("any but Idle, Reporting", "CancelRequested", o::a_cancel_leads_to_the_report_from_anywhere),

@@ -4,7 +4,7 @@ use crate::walk::{Walk, cancel, charter, committing, delivered, everywhere, hear
 use crate::world::nature;
 use fledge::chat::{StopReason, Usage};
 use fledge::id::CallId;
-use fledge::run::{Action, AgentEvent, Charter, Delivery, Event, Phase, StateName};
+use fledge::run::{Action, AgentEvent, Charter, Delivery, Event, Phase, StateName, TaskResult};
 use fledge::task::OnTamper;
 use fledge::verdict::{Proof, Reason, Ruling, Verification};
 
@@ -100,7 +100,8 @@ pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
     let result = walk.run.result().expect("a result");
     assert_eq!((result.reason, result.exit_code, result.verified), (Reason::NotDelivered, 5, true));
     assert_eq!((result.verification, result.commit), (Verification::Passed, None));
-    assert!(result.message.ends_with(": it moved; `fledge apply run` brings it here once that is mended"));
+    let ways = "`fledge runs resume run` tries again, `fledge apply run --branch NAME` brings it onto a branch";
+    assert!(result.message.ends_with(&format!(": it moved; {ways}")), "{}", result.message);
 }
 
 #[test]
@@ -172,11 +173,15 @@ pub(super) fn a_report_that_cannot_be_saved_is_an_io_error() {
 }
 
 #[test]
-pub(super) fn a_cancel_while_reporting_changes_nothing() {
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed));
-    let before = walk.run.clone();
-    let after = walk.then(cancel()).gives_all("Reporting", &[]);
-    assert_eq!(after.run, before);
+pub(super) fn a_cancel_on_the_way_to_the_report_changes_nothing_but_who_asked() {
+    let reporting = Walk::verifying(charter()).answer(judged(Ruling::Passed));
+    let delivering = Walk::verifying(committing()).answer(proven(nature::proof()));
+    for (walk, label) in [(reporting, "Reporting"), (delivering, "Delivering")] {
+        let before = walk.run.result().expect("a result");
+        let after = walk.then(cancel()).gives_all(label, &[]).run.result().expect("a result");
+        assert_eq!((after.cancelled, after.reason, after.stopped_by.is_some()), (false, Reason::Verified, true));
+        assert_eq!(TaskResult { stopped_by: None, ..after }, before);
+    }
 }
 
 #[test]
