@@ -25,7 +25,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 
 /// Modules and files that decide and never wait.
 const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict/ yaml/ config/file.rs \
-    config/model.rs config/url.rs gate/feedback.rs gate/policy/ lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
+    config/model.rs config/model_keys.rs config/prices.rs config/servers.rs config/trust.rs config/url.rs gate/feedback.rs gate/policy/ lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
     provider/openai_chat/ store/words.rs tool/arguments.rs tool/bound.rs tool/contract.rs tool/mask.rs tool/nearest.rs tool/notes.rs \
     tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
@@ -63,7 +63,10 @@ const DOORS: &[(&str, &[&str])] = &[
             "workspace/trees/mod.rs",
         ],
     ),
-    ("Instant::now", &["driver/mod.rs", "process/", "provider/transport/watch.rs"]),
+    (
+        "Instant::now",
+        &["driver/mod.rs", "process/", "provider/pace.rs", "provider/pace_tests.rs", "provider/transport/watch.rs"],
+    ),
     ("SystemTime::now", &[]),
     ("Timestamp::now", &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),

@@ -5,7 +5,7 @@ use super::options::RunOptions;
 use super::run;
 use crate::config::Environment;
 use crate::lane::detect::DETECTED_LANE;
-use crate::task::Task;
+use crate::task::{Defaults, GateChoice, Task};
 use clap::Args;
 
 /// Arguments of `fledge fix`.
@@ -26,6 +26,9 @@ pub(super) struct FixArguments {
 /// Whatever was wrong before the run began.
 pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result<u8, Failure> {
     let options = &arguments.options;
-    let lanes = options.lanes().unwrap_or_else(|| vec![DETECTED_LANE.into()]);
-    run::begin(options, || Ok(Task::fix(lanes)), environment)
+    let task = |defaults: &Defaults| {
+        let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
+        Ok(Task { gate: GateChoice::Lanes(lanes.clone()), ..defaults.of(Task::fix(lanes)) })
+    };
+    run::begin(options, task, environment)
 }

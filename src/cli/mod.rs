@@ -1,5 +1,6 @@
 //! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
 
+mod connect;
 mod display;
 mod doctor;
 mod drive;
@@ -9,6 +10,7 @@ mod inside;
 mod lanes;
 mod live;
 mod memory;
+mod models;
 mod options;
 mod outlet;
 mod paint;
@@ -41,6 +43,9 @@ struct Arguments {
     /// Log more to standard error: -v transitions, -vv everything (or set FLEDGE_LOG)
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
+    /// Let the project's own configuration say what otherwise only yours may: run programs, name addresses, open the wall
+    #[arg(long, global = true)]
+    trust_project: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -62,6 +67,9 @@ enum Verb {
     VerifyReport(verify_report::VerifyArguments),
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
+    /// Look at the models there are, or ask each of them whether it answers
+    #[command(subcommand)]
+    Models(models::ModelsVerb),
     /// Say whether all is here that a run and its gate need, and what mends what is not
     Doctor(doctor::DoctorArguments),
     /// Look at what the project's modules promise, or check it
@@ -92,7 +100,7 @@ pub fn main() -> ExitCode {
     if let Verb::Inside(arguments) = &arguments.verb {
         return ExitCode::from(inside::enter(arguments));
     }
-    let environment = crate::config::Environment::capture();
+    let environment = crate::config::Environment::capture().trusting_project(arguments.trust_project);
     live::give_up_on_panic();
     if paint::is_runner(&environment) {
         paint::speak_to_runner();
@@ -106,6 +114,7 @@ pub fn main() -> ExitCode {
         Verb::Apply(arguments) => runs::apply(&arguments, &environment),
         Verb::VerifyReport(arguments) => verify_report::verify(&arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
+        Verb::Models(verb) => models::run(&verb, &environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),

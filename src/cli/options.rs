@@ -8,7 +8,8 @@ use super::runs::Place;
 use crate::config::Environment;
 use crate::driver::Settings;
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, check_glob};
+use crate::provider::Secret;
+use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,9 @@ pub(super) struct RunOptions {
     /// The model: provider/name, or a name from fledge.yaml; again for a fallback
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
+    /// Which tools there are, and which configured model: read, tool (also writes files), code (also the shell)
+    #[arg(long, value_name = "TIER", value_parser = |word: &str| one_of(&Tier::WORDS, word))]
+    tier: Option<Tier>,
     /// The lane that is the gate; again for several
     #[arg(long, value_name = "NAME")]
     lane: Vec<String>,
@@ -56,7 +60,7 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,
     /// What becomes a commit: on-success (the verified tree), none
-    #[arg(long, value_name = "WHEN", value_parser = commit_choice)]
+    #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
@@ -96,15 +100,6 @@ fn one_of<T: Copy>(words: &[(&str, T)], word: &str) -> Result<T, String> {
 /// Which wall is wanted.
 pub(super) fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
     WallChoice::parse(name).ok_or("it is one of auto, required, off")
-}
-
-/// What is wanted as a commit.
-fn commit_choice(word: &str) -> Result<Commit, &'static str> {
-    match word {
-        "on-success" => Ok(Commit::OnSuccess),
-        "none" => Ok(Commit::None),
-        _ => Err("it is one of on-success, none"),
-    }
 }
 
 /// A path that means the same from another folder.
@@ -161,6 +156,7 @@ impl RunOptions {
         if !self.model.is_empty() {
             task.models.clone_from(&self.model);
         }
+        task.tier = self.tier.unwrap_or(task.tier);
         task.gate = self.lanes().map_or(task.gate, GateChoice::Lanes);
         task.commit = self.commit.unwrap_or(task.commit);
         task.allow_dirty |= self.allow_dirty;
@@ -179,8 +175,8 @@ impl RunOptions {
         }
     }
 
-    /// What the agent works with, but for its models.
-    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>) -> Settings {
+    /// What the agent works with, but for its models; these are their keys, as far as they come from elsewhere than the environment.
+    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &[Secret]) -> Settings {
         let set = place.set;
         Settings {
             workspace: place.workspace.to_owned(),
@@ -194,7 +190,7 @@ impl RunOptions {
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),
-            secrets: secrets(environment, set),
+            secrets: secrets(environment, set, keys),
             holdout: self.holdout.as_deref().map(whole),
             baseline: set.baseline.unwrap_or_default(),
             wall: self.sandbox.unwrap_or(set.sandbox),

@@ -1,5 +1,6 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
+use super::connect::{Asked, connect_models};
 use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
 use super::memory::secrets;
@@ -7,14 +8,13 @@ use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, print_data, print_json};
-use crate::config::{self, Environment, ModelChoice, ProviderKind, auto_model, resolve_model};
-use crate::driver::{Model, PlanFault, RunError, Settings, Terms, prepare, terms};
+use crate::config::{self, Environment};
+use crate::driver::{PlanFault, RunError, Settings, Terms, prepare, terms};
 use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
-use crate::provider::{self, Endpoint, Kind, Secret};
-use crate::run::ModelTerms;
+use crate::provider::Pacer;
 use crate::store::{self, RunRow, RunState, Store};
-use crate::task::{self, GateChoice, ParamValues, Task};
+use crate::task::{self, Defaults, GateChoice, ParamValues, Task};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
@@ -47,7 +47,7 @@ pub(super) struct RunArguments {
 /// # Errors
 /// Whatever was wrong before the run began.
 pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
-    begin(&arguments.options, || read_task(arguments), environment)
+    begin(&arguments.options, |defaults| read_task(arguments, defaults), environment)
 }
 
 /// Has an agent work on a task; gives the exit code.
@@ -56,26 +56,27 @@ pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result
 /// Whatever was wrong before the run began.
 pub(super) fn begin(
     options: &RunOptions,
-    task: impl FnOnce() -> Result<Task, Failure>,
+    task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
     environment: &Environment,
 ) -> Result<u8, Failure> {
     let workspace = options.workspace()?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
-    let mut task = task().and_then(|task| options.say(task))?;
+    let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // What is kept and shown of it is what the model is told: no secret.
     let mask = secrets(environment, &set);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
-        return dry_run(options, &task, options.settings(environment, &place));
+        return dry_run(options, &task, options.settings(environment, &place, &[]));
     }
     let settings = |task: &Task| {
-        let connected = connect_models(&task.models, &set, environment, task_folder(&task.source));
-        let settings = options.settings(environment, &place);
-        match connected {
-            Ok(models) => Ok(Settings { models, ..settings }),
-            Err(failure) if task.is_fix => Ok(Settings { no_models: Some(failure.message()), ..settings }),
+        let asked = Asked { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
+        match connect_models(&asked, &set, environment, &Pacer::default()) {
+            Ok((models, keys)) => Ok(Settings { models, ..options.settings(environment, &place, &keys) }),
+            Err(failure) if task.is_fix => {
+                Ok(Settings { no_models: Some(failure.message()), ..options.settings(environment, &place, &[]) })
+            }
             Err(failure) => Err(failure),
         }
     };
@@ -145,10 +146,10 @@ fn must_count(row: &RunRow) -> bool {
     !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
-fn read_task(arguments: &RunArguments) -> Result<Task, Failure> {
+fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
     let text = read_source(&arguments.task)?;
     let values = values(arguments)?;
-    let mut task = task::parse(&text, &arguments.task, &values).map_err(Failure::input)?;
+    let mut task = task::parse_with(&text, &arguments.task, &values, defaults).map_err(Failure::input)?;
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
     }
@@ -189,45 +190,6 @@ fn values(arguments: &RunArguments) -> Result<ParamValues, Failure> {
 pub(super) fn task_folder(source: &str) -> PathBuf {
     let parent = Path::new(source).parent().filter(|parent| !parent.as_os_str().is_empty() && source != "-");
     parent.unwrap_or(Path::new(".")).to_owned()
-}
-
-/// Connects models by their names; without any, the one that is configured.
-pub(super) fn connect_models(
-    names: &[String],
-    set: &config::Settings,
-    environment: &Environment,
-    folder: PathBuf,
-) -> Result<Vec<Model>, Failure> {
-    let choices: Result<Vec<ModelChoice>, _> = if names.is_empty() {
-        auto_model(set, environment).map(|choice| vec![choice])
-    } else {
-        names.iter().map(|name| resolve_model(name, set, environment)).collect()
-    };
-    choices.map_err(Failure::input)?.into_iter().map(|choice| connect(choice, &folder)).collect()
-}
-
-fn connect(choice: ModelChoice, folder: &Path) -> Result<Model, Failure> {
-    let kind = match choice.provider {
-        ProviderKind::Anthropic => Kind::Anthropic,
-        ProviderKind::OpenAi => Kind::OpenAi,
-        ProviderKind::Cassette => {
-            let path = folder.join(&choice.model);
-            let text = store::read_text(&path, MAX_SOURCE).map_err(Failure::input)?;
-            Kind::Cassette {
-                text: text.ok_or_else(|| Failure::input(anyhow!("there is no cassette {}", path.display())))?,
-            }
-        }
-    };
-    let headers = choice.headers.into_iter().map(|(name, value)| (name, Secret::new(value.expose())));
-    let endpoint = Endpoint {
-        key: choice.key.map(|key| Secret::new(key.expose())),
-        base_url: choice.base_url,
-        headers: headers.collect(),
-        max_output_tokens: choice.max_output_tokens,
-        ..Endpoint::new(kind, choice.model)
-    };
-    let terms = ModelTerms { max_output_tokens: endpoint.max_output_tokens, ..ModelTerms::default() };
-    Ok(Model { provider: provider::connect(endpoint).map_err(Failure::input)?, terms })
 }
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.

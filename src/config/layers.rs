@@ -14,6 +14,8 @@ pub struct Environment {
     vars: BTreeMap<String, String>,
     /// This program.
     program: Option<PathBuf>,
+    /// Whether the operator trusts the project that they work in.
+    trusts_project: bool,
 }
 
 impl Environment {
@@ -28,7 +30,18 @@ impl Environment {
     /// An environment of these variables.
     pub fn from_vars<N: Into<String>, V: Into<String>>(vars: impl IntoIterator<Item = (N, V)>) -> Self {
         let vars = vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { vars, program: None }
+        Self { vars, program: None, trusts_project: false }
+    }
+
+    /// The same, of an operator who does or does not trust the project that they work in.
+    #[must_use]
+    pub fn trusting_project(self, trusts_project: bool) -> Self {
+        Self { trusts_project, ..self }
+    }
+
+    /// Whether the project's own files may say everything.
+    pub fn trusts_project(&self) -> bool {
+        self.trusts_project
     }
 
     /// The program that runs, which is also what works behind a wall. `None` where that is not known.
@@ -61,14 +74,12 @@ impl Environment {
         }
     }
 
-    /// `ANTHROPIC_API_KEY`.
-    pub fn anthropic_key(&self) -> Option<&str> {
-        self.get("ANTHROPIC_API_KEY")
-    }
-
-    /// `OPENAI_API_KEY`.
-    pub fn openai_key(&self) -> Option<&str> {
-        self.get("OPENAI_API_KEY")
+    /// A path of the configuration: `~/` stands for the home folder.
+    pub fn path(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), self.get("HOME")) {
+            (Ok(below), Some(home)) => Path::new(home).join(below),
+            (Ok(_) | Err(_), _) => path.to_owned(),
+        }
     }
 
     /// The values of all variables that are secrets by their name, or by a password in a URL.

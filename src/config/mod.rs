@@ -1,18 +1,24 @@
 //! What the operator has set: layers of files and environment, composed into [`Settings`]; and what a model's name means.
-//! A project's own files are somebody else's text: they can't send a key anywhere (see [`file`]).
+//! A project's own files are somebody else's text: what they may say is in [`trust`].
 
 mod file;
 mod layers;
 mod model;
+mod model_keys;
+mod prices;
+mod servers;
+mod trust;
 mod url;
 
-pub use file::Owner;
 pub use layers::Environment;
-pub use model::{ModelChoice, ModelSettings, ProviderKind, Secret, auto_model, resolve_model};
+pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
+pub use prices::{PRICES_READ, Published, all_published, published};
+pub use servers::{Hook, McpAt, McpServer};
+pub use trust::Owner;
 
 use crate::limits::MAX_SOURCE;
 use crate::process::wall::WallChoice;
-use crate::task::Baseline;
+use crate::task::{Baseline, Defaults};
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +43,18 @@ pub struct Settings {
     pub network: bool,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
+    /// What holds for tasks that do not say it themselves.
+    pub defaults: Defaults,
+    /// Commands that follow every turn in which something may have changed, those of earlier layers first.
+    pub hooks: Vec<Hook>,
+    /// MCP servers by name. An entry of a later layer replaces an earlier one as a whole.
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Projects whose own files may say everything, as the user's configuration names them.
+    pub trust: Vec<PathBuf>,
 }
+
+/// The variable that names the model of tasks that name none.
+pub(crate) const MODEL_VARIABLE: &str = "FLEDGE_MODEL";
 
 /// A value and the layer it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,11 +129,13 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
         let name = path.display().to_string();
         overlay(&mut settings, &path, &name, Owner::User)?;
     }
+    let owner =
+        if environment.trusts_project() || is_trusted(&settings, workspace) { Owner::User } else { Owner::Project };
     for name in ["fledge.yaml", "fledge.local.yaml"] {
-        overlay(&mut settings, &workspace.join(name), name, Owner::Project)?;
+        overlay(&mut settings, &workspace.join(name), name, owner)?;
     }
-    if let Some(value) = environment.get("FLEDGE_MODEL") {
-        settings.default_model = Some(Sourced { value: value.into(), origin: "FLEDGE_MODEL".into() });
+    if let Some(value) = environment.get(MODEL_VARIABLE) {
+        settings.default_model = Some(Sourced { value: value.into(), origin: MODEL_VARIABLE.into() });
     }
     settings.non_interactive = environment.flag("FLEDGE_NON_INTERACTIVE")?;
     Ok(settings)
@@ -132,7 +151,21 @@ fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Re
     settings.sandbox = layer.sandbox.unwrap_or(settings.sandbox);
     settings.network = layer.network.unwrap_or(settings.network);
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
+    let above = std::mem::take(&mut settings.defaults);
+    settings.defaults = match owner {
+        Owner::User => layer.defaults.over(above),
+        Owner::Project => layer.defaults.within(above),
+    };
+    settings.hooks.extend(layer.hooks);
+    settings.mcp.extend(layer.mcp);
+    settings.trust.extend(layer.trust);
     Ok(())
+}
+
+/// Whether the user's configuration names this folder among those it trusts, by whatever path.
+fn is_trusted(settings: &Settings, workspace: &Path) -> bool {
+    let real = workspace.canonicalize();
+    settings.trust.iter().any(|path| real.as_ref().is_ok_and(|real| path.canonicalize().is_ok_and(|own| own == *real)))
 }
 
 /// A file's text; `None` where there is no file. A pipe or a device would keep us waiting and is refused.
@@ -148,5 +181,7 @@ fn read(path: &Path) -> Result<Option<String>, ConfigFault> {
     }
 }
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,16 @@
-//! What a model's name means: a provider, its address and its key. Pure: settings and captured environment in, a choice out.
+//! What a model's name means: a provider, its address, its key and its terms. Pure: settings and captured environment in, a choice out.
 
+use super::prices::{PRICES_READ, published};
 use super::url::{is_loopback, url_fault};
 use super::{ConfigFault, Environment, Settings};
+use crate::chat::Price;
+use crate::provider::{Effort, Secret};
+use crate::task::Tier;
 use crate::yaml::nearest;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Which API speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,41 +19,71 @@ pub enum ProviderKind {
     Anthropic,
     /// OpenAI's Chat Completions API, and whoever speaks it too.
     OpenAi,
+    /// OpenAI's Responses API.
+    OpenAiResponses,
+    /// Ollama's own API.
+    Ollama,
     /// Recorded answers from a file.
     Cassette,
 }
 
 impl ProviderKind {
+    /// Those that have an address, by the words that are written for them.
+    pub const WORDS: [(&str, Self); 4] = [
+        ("anthropic", Self::Anthropic),
+        ("openai", Self::OpenAi),
+        ("openai-responses", Self::OpenAiResponses),
+        ("ollama", Self::Ollama),
+    ];
+
+    /// What stands before the slash in `anthropic/claude-sonnet-4-5`.
+    pub fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("cassette", |(word, _)| word)
+    }
+
     /// The variable that its own documentation puts the key into.
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Self::OpenAi => Some("OPENAI_API_KEY"),
-            Self::Cassette => None,
+            Self::OpenAi | Self::OpenAiResponses => Some("OPENAI_API_KEY"),
+            Self::Ollama | Self::Cassette => None,
+        }
+    }
+
+    /// The variable that its own documentation puts the address into.
+    fn url_variable(self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic => Some("ANTHROPIC_BASE_URL"),
+            Self::OpenAi | Self::OpenAiResponses => Some("OPENAI_BASE_URL"),
+            Self::Ollama | Self::Cassette => None,
         }
     }
 }
 
-/// A text that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
+/// How a model is told of tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolsMode {
+    /// By the means of its API.
+    #[default]
+    Native,
+    /// In words, for a model that knows no tools.
+    Text,
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
+/// Where a key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// This variable of the environment.
+    Variable(String),
+    /// What this program prints.
+    Command {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// How long what it printed is good; `None`: until it is refused.
+        ttl: Option<Duration>,
+    },
+    /// What is in this file: an absolute path, or one below the home folder that begins with `~/`.
+    File(PathBuf),
 }
 
 /// A model as a configuration file describes it.
@@ -55,37 +91,94 @@ impl fmt::Debug for Secret {
 pub struct ModelSettings {
     /// Which API speaks.
     pub provider: ProviderKind,
-    /// The provider's name for the model.
+    /// The provider's name for the model; for a cassette its path, relative to the task file's folder.
     pub model: String,
     /// Where the API is; the provider's own place otherwise.
     pub base_url: Option<String>,
-    /// The variable that holds the key; the provider's own otherwise.
-    pub key_variable: Option<String>,
+    /// Where the key comes from; the provider's own variable otherwise.
+    pub key: Option<KeyPlace>,
+    /// Which tasks it is for, where it is for some.
+    pub tier: Option<Tier>,
+    /// What its tokens cost, where that is said.
+    pub price: Option<Price>,
+    /// The most tokens of a conversation, answer included.
+    pub max_context_tokens: Option<u64>,
     /// The most tokens of one answer.
     pub max_output_tokens: Option<u64>,
+    /// The most requests that begin within a minute.
+    pub per_minute: Option<NonZeroU32>,
+    /// The most requests at a time.
+    pub at_once: Option<NonZeroU32>,
     /// Headers sent with each request.
     pub headers: BTreeMap<String, Secret>,
-    /// The file that says so.
+    /// A file with certificates of authorities that are trusted beside the system's; a path as for keys.
+    pub ca_file: Option<PathBuf>,
+    /// The proxy on the way there; those of the environment otherwise.
+    pub proxy: Option<Secret>,
+    /// How much it is to think.
+    pub reasoning: Option<Effort>,
+    /// How it is told of tools.
+    pub tools_mode: ToolsMode,
+    /// The file that says so; a name that was spelled out, for itself.
     pub origin: String,
+}
+
+impl ModelSettings {
+    /// A model of which nothing more is said than what `origin` calls it.
+    pub fn new(provider: ProviderKind, model: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self {
+            provider,
+            model: model.into(),
+            base_url: None,
+            key: None,
+            tier: None,
+            price: None,
+            max_context_tokens: None,
+            max_output_tokens: None,
+            per_minute: None,
+            at_once: None,
+            headers: BTreeMap::new(),
+            ca_file: None,
+            proxy: None,
+            reasoning: None,
+            tools_mode: ToolsMode::Native,
+            origin: origin.into(),
+        }
+    }
+
+    /// The most tokens of a conversation, as far as that is set or published.
+    pub fn window(&self) -> Option<u64> {
+        self.max_context_tokens.or_else(|| published(self.provider, &self.model).map(|known| known.window))
+    }
+
+    /// What its tokens cost, and who says so: the configuration, else what its provider has published.
+    pub fn price(&self) -> Option<(Price, String)> {
+        if let Some(price) = self.price {
+            return Some((price, self.origin.clone()));
+        }
+        match self.provider {
+            ProviderKind::Cassette => Some((Price::default(), "recorded answers".into())),
+            ProviderKind::Ollama if self.base_url.as_deref().is_none_or(is_loopback) => {
+                Some((Price::default(), "on this machine".into()))
+            }
+            ProviderKind::Anthropic | ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Ollama => {
+                let known = published(self.provider, &self.model)?;
+                let price = known.price_up_to(self.window().unwrap_or(known.window));
+                Some((price, format!("built in, {PRICES_READ}")))
+            }
+        }
+    }
 }
 
 /// Everything that a provider needs to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
-    /// Which API speaks.
-    pub provider: ProviderKind,
-    /// The provider's name for the model; for a cassette its path, relative to the task file's folder.
-    pub model: String,
-    /// Where the API is; the provider's own place otherwise.
-    pub base_url: Option<String>,
-    /// The key. None is needed on this machine.
+    /// The name that was asked for.
+    pub name: String,
+    /// What it means, with the address and the place of the key that hold here; no place where no key is needed.
+    pub entry: ModelSettings,
+    /// The key, where it is in the environment.
     pub key: Option<Secret>,
-    /// The variable it comes from, or would.
-    pub key_variable: Option<String>,
-    /// Headers sent with each request.
-    pub headers: BTreeMap<String, Secret>,
-    /// The most tokens of one answer.
-    pub max_output_tokens: Option<u64>,
 }
 
 /// The model chosen by default where only this key is set.
@@ -93,73 +186,85 @@ const ANTHROPIC_MODEL: &str = "anthropic/claude-sonnet-4-5";
 /// The same for the other one.
 const OPENAI_MODEL: &str = "openai/gpt-5";
 
-/// What a name means: a configured model, else `anthropic/…`, `openai/…` or `cassette/<path>`.
+/// What a name means: a configured model, else `anthropic/…`, `openai/…`, `openai-responses/…`, `ollama/…` or `cassette/<path>`.
 ///
 /// # Errors
 /// [`ConfigFault`] where it means nothing, its key is not set, or the variable with its base URL is wrong.
 pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
-    let entry = match settings.models.get(name) {
+    let mut entry = match settings.models.get(name) {
         Some(entry) => entry.clone(),
         None => spelled_out(name).ok_or_else(|| unknown(name, settings))?,
     };
-    let url_variable = match entry.provider {
-        ProviderKind::Anthropic => Some("ANTHROPIC_BASE_URL"),
-        ProviderKind::OpenAi => Some("OPENAI_BASE_URL"),
-        ProviderKind::Cassette => None,
-    };
-    let from_environment = url_variable.and_then(|variable| environment.get(variable).map(|url| (variable, url)));
-    if let (None, Some((name, url))) = (&entry.base_url, from_environment)
-        && let Some(why) = url_fault(url)
-    {
-        return Err(ConfigFault::Variable { name: name.into(), why });
+    let said = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
+    if let Some((variable, url)) = said.and_then(|variable| Some((variable, environment.get(variable)?))) {
+        if let Some(why) = url_fault(url) {
+            return Err(ConfigFault::Variable { name: variable.into(), why });
+        }
+        entry.base_url = Some(url.to_owned());
     }
-    let base_url = entry.base_url.or_else(|| from_environment.map(|(_, url)| url.to_owned()));
-    let named = entry.key_variable.is_some();
-    let key_variable = entry.key_variable.or_else(|| entry.provider.key_variable().map(str::to_owned));
-    let key = key_variable.as_deref().and_then(|variable| environment.get(variable)).map(Secret::new);
-    let keyless = !named && base_url.as_deref().is_some_and(is_loopback);
-    if let (None, Some(variable), false) = (&key, &key_variable, keyless) {
-        return Err(ConfigFault::NoKey { model: name.into(), variable: variable.clone() });
+    let is_near = entry.key.is_none() && entry.base_url.as_deref().is_some_and(is_loopback);
+    entry.key = entry.key.or_else(|| entry.provider.key_variable().map(|name| KeyPlace::Variable(name.into())));
+    let mut key = None;
+    if let Some(KeyPlace::Variable(variable)) = &entry.key {
+        key = environment.get(variable).map(Secret::new);
+        match (&key, is_near) {
+            (None, false) => return Err(ConfigFault::NoKey { model: name.into(), variable: variable.clone() }),
+            (None, true) => entry.key = None,
+            (Some(_), _) => {}
+        }
     }
-    let (provider, model) = (entry.provider, entry.model);
-    let (headers, max_output_tokens) = (entry.headers, entry.max_output_tokens);
-    Ok(ModelChoice { provider, model, base_url, key, key_variable, headers, max_output_tokens })
+    Ok(ModelChoice { name: name.into(), entry, key })
 }
 
-/// The model of a task that names none: the configured one, else by the key that is set.
+/// The name of the model of a task of this tier that names none: the default one where it is for such tasks, else one that is, else the
+/// default one; and without any, by the key that is set. A model that says no tier is for code. What the environment says comes first.
 ///
 /// # Errors
-/// [`ConfigFault::NoModel`], which says the ways to set one; and what [`resolve_model`] says.
-pub fn auto_model(settings: &Settings, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
-    let name = match &settings.default_model {
-        Some(model) => model.value.as_str(),
-        None if environment.anthropic_key().is_some() => ANTHROPIC_MODEL,
-        None if environment.openai_key().is_some() => OPENAI_MODEL,
-        None => return Err(ConfigFault::NoModel),
-    };
-    resolve_model(name, settings, environment)
+/// [`ConfigFault::NoModel`], which says the ways to set one.
+pub fn auto_name<'s>(settings: &'s Settings, tier: Tier, environment: &Environment) -> Result<&'s str, ConfigFault> {
+    let default = settings.default_model.as_ref();
+    if let Some(model) = default.filter(|model| model.origin == super::MODEL_VARIABLE) {
+        return Ok(&model.value);
+    }
+    let own = |name: &str| settings.models.get(name).and_then(|model| model.tier);
+    let suits = default.is_some_and(|model| own(&model.value).unwrap_or(Tier::Code) == tier);
+    let other = settings.models.iter().find(|(_, model)| model.tier == Some(tier)).map(|(name, _)| name.as_str());
+    match default.map(|model| model.value.as_str()) {
+        Some(name) if suits => Ok(name),
+        default => other.or(default).or_else(|| by_key(environment)).ok_or(ConfigFault::NoModel),
+    }
+}
+
+fn by_key(environment: &Environment) -> Option<&'static str> {
+    let has = |provider: ProviderKind| provider.key_variable().is_some_and(|name| environment.get(name).is_some());
+    if has(ProviderKind::Anthropic) {
+        return Some(ANTHROPIC_MODEL);
+    }
+    has(ProviderKind::OpenAi).then_some(OPENAI_MODEL)
+}
+
+/// What [`auto_name`] means.
+///
+/// # Errors
+/// Its own, and those of [`resolve_model`].
+pub fn auto_model(settings: &Settings, tier: Tier, environment: &Environment) -> Result<ModelChoice, ConfigFault> {
+    resolve_model(auto_name(settings, tier, environment)?, settings, environment)
 }
 
 /// `provider/model` as an entry with everything left to its defaults.
 fn spelled_out(name: &str) -> Option<ModelSettings> {
     let (provider, model) = name.split_once('/').filter(|(_, model)| !model.trim().is_empty())?;
-    let provider = match provider {
-        "anthropic" => ProviderKind::Anthropic,
-        "openai" => ProviderKind::OpenAi,
-        "cassette" => ProviderKind::Cassette,
-        _ => return None,
-    };
-    let (base_url, key_variable, max_output_tokens) = (None, None, None);
-    let (headers, origin) = (BTreeMap::new(), name.into());
-    Some(ModelSettings { provider, model: model.into(), base_url, key_variable, max_output_tokens, headers, origin })
+    let known = ProviderKind::WORDS.iter().find(|(word, _)| *word == provider).map(|(_, kind)| *kind);
+    let provider = known.or((provider == "cassette").then_some(ProviderKind::Cassette))?;
+    Some(ModelSettings::new(provider, model, name))
 }
 
 fn unknown(name: &str, settings: &Settings) -> ConfigFault {
-    let providers = ["anthropic", "openai", "cassette"];
+    let providers = || ProviderKind::WORDS.iter().map(|(word, _)| *word).chain(["cassette"]);
     let mut hints = Vec::new();
     match name.split_once('/') {
-        Some((provider, model)) if !providers.contains(&provider) => {
-            hints.extend(nearest(provider, providers).map(|near| format!("did you mean `{near}/{model}`?")));
+        Some((provider, model)) if !providers().any(|known| known == provider) => {
+            hints.extend(nearest(provider, providers()).map(|near| format!("did you mean `{near}/{model}`?")));
         }
         _ => {
             let near = nearest(name, settings.models.keys().map(String::as_str));
@@ -170,6 +275,7 @@ fn unknown(name: &str, settings: &Settings) -> ConfigFault {
         let all: Vec<&str> = settings.models.keys().map(String::as_str).collect();
         hints.push(format!("configured: {}", all.join(", ")));
     }
-    hints.push("or write `anthropic/<model>`, `openai/<model>` or `cassette/<path>`".into());
+    let ways: Vec<String> = ProviderKind::WORDS.iter().map(|(word, _)| format!("`{word}/<model>`")).collect();
+    hints.push(format!("or write {} or `cassette/<path>`", ways.join(", ")));
     ConfigFault::UnknownModel { name: name.into(), hint: hints.join("; ") }
 }

@@ -1,15 +1,16 @@
-//! What the layers make of settings, what a name makes of a model, and what stays a secret.
+//! What the layers make of settings, and what they refuse.
 
 use super::*;
 use crate::process::wall::WallChoice;
+use crate::task::{Budget, Commit, OnTamper, Tier};
 use std::fs;
 
-fn environment(vars: &[(&str, &str)]) -> Environment {
+pub(super) fn environment(vars: &[(&str, &str)]) -> Environment {
     Environment::from_vars(vars.iter().copied())
 }
 
 /// A user's file, a project's files, and what comes of them.
-fn loaded(user: &str, project: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigFault> {
+pub(super) fn loaded(user: &str, project: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigFault> {
     let folder = tempfile::tempdir().unwrap();
     let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
     fs::create_dir_all(home.join("fledge")).unwrap();
@@ -29,10 +30,8 @@ fn refused(owner: Owner, text: &str) -> String {
     }
 }
 
-fn plain(provider: ProviderKind, model: &str) -> ModelSettings {
-    let (base_url, key_variable, max_output_tokens) = (None, None, None);
-    let (model, headers, origin) = (model.into(), BTreeMap::new(), "fledge.yaml".into());
-    ModelSettings { provider, model, base_url, key_variable, max_output_tokens, headers, origin }
+pub(super) fn plain(provider: ProviderKind, model: &str) -> ModelSettings {
+    ModelSettings::new(provider, model, "fledge.yaml")
 }
 
 #[test]
@@ -82,67 +81,95 @@ fn a_project_can_ask_for_a_stronger_sandbox_and_not_for_a_weaker_one() {
     let project = loaded("network: allow\n", &[("fledge.yaml", "sandbox: required\nnetwork: deny\n")], &[]).unwrap();
     assert_eq!((project.sandbox, project.network), (WallChoice::Required, false));
     for (text, why) in [
-        ("sandbox: off", "a project cannot switch the sandbox off"),
-        ("network: allow", "a project cannot grant itself the network"),
+        ("sandbox: off", "`sandbox` in a project's file cannot be `off`"),
+        ("network: allow", "`network` in a project's file cannot be `allow`"),
     ] {
         let message = loaded("", &[("fledge.local.yaml", text)], &[]).unwrap_err().to_string();
         assert!(message.contains(why), "{message}");
     }
 }
 
+/// Configurations that cannot be.
+const WRONG: &[&str] = &[
+    "- a",
+    "default_modle: a",
+    "default_model: [a]",
+    "default_model: 5",
+    "protect: a",
+    "protect: ['/etc']",
+    "mcp: [a]",
+    "mcp: { docs: {} }",
+    "mcp: { docs: { command: [a], url: 'https://b' } }",
+    "mcp: { 'a b': { command: [a], headers: { x: y } } }",
+    "mcp: { docs: { url: 'ftp://x', timeout: 5, sandbox: on, tools: [] } }",
+    "memory: 7d",
+    "memory: { ephemeral_ttl: 7 }",
+    "memory: { ephemeral_ttl: soon, recall: 5 }",
+    "sandbox: on",
+    "sandbox: [a]",
+    "network: yes",
+    "hooks: [a]",
+    "hooks: { post_tools: cargo fmt }",
+    "hooks: { post_tools: [{ timeout: 5 }, 7], pre_tools: [] }",
+    "trust: /a",
+    "trust: [a]",
+    "budget: { usd: '2', turns: 0, time: 5, cents: 1 }",
+    "approve: [a]",
+    "approve: { ask: ['files-read:x', '['] }",
+    "tier: write",
+    "lane: false",
+    "max_retries: 101\nstuck_after: 1\nloop_threshold: 2\nparallel_reads: yes",
+    "compact_at: 70",
+    "compact_at: 0.99",
+    "commit: each-day",
+    "isolation: worktree",
+    "models: [a]",
+    "models: { a: }",
+    "models: { a: { model: x } }",
+    "models: { a: { provider: openai } }",
+    "models: { 'a/b': { provider: openai, model: x } }",
+    "models: { a: { provider: opnai, model: x } }",
+    "models: { a: { provider: gemini, model: x } }",
+    "models: { a: {}, a: {} }",
+    "default_model: a\ndefault_model: b",
+];
+
+/// What no model can say.
+const WRONG_OF_A_MODEL: &[&str] = &[
+    "base_url: 'ftp://x'",
+    "base_url: 'https://'",
+    "base_url: 'https://me:pw@host/'",
+    "base_url: 'https://a b'",
+    "base_url: 'https://a/?key=1'",
+    "api_key_env: sk-abc",
+    "api_key_env: ''",
+    "headers: { 'a b': x }",
+    "headers: [x]",
+    "headers: { a: 1 }",
+    "headers: { a: \"x\\ny\" }",
+    "max_output_tokens: 0",
+    "max_output_tokens: many",
+    "price: {}",
+    "price: 3",
+    "price: { input: -1, output: 0.0000001, cash: 1 }",
+    "api_key_command: []",
+    "api_key_command: a, api_key_env: B",
+    "api_key_ttl: 5m",
+    "api_key_file: key",
+    "ca_file: ../ca.pem",
+    "proxy: 'socks5://x:1'",
+    "proxy: 'http://me:pw@'",
+    "max_concurrent: 0, max_requests_per_minute: many",
+    "max_context_tokens: 5, tier: all",
+    "reasoning: hard, tools_mode: json",
+    "bas_url: x",
+];
+
 #[test]
 fn every_malformed_configuration_is_refused_with_its_place_and_what_to_do() {
-    let model = |entry: &str| format!("models:\n  m: {{ provider: openai, model: x, {entry} }}");
-    let mut sources = [
-        "- a",
-        "default_modle: a",
-        "default_model: [a]",
-        "default_model: 5",
-        "protect: a",
-        "protect: ['/etc']",
-        "mcp: {}",
-        "memory: 7d",
-        "memory: { ephemeral_ttl: 7 }",
-        "memory: { ephemeral_ttl: soon, recall: 5 }",
-        "sandbox: on",
-        "sandbox: [a]",
-        "network: yes",
-        "hooks: {}",
-        "models: [a]",
-        "models: { a: }",
-        "models: { a: { model: x } }",
-        "models: { a: { provider: openai } }",
-        "models: { 'a/b': { provider: openai, model: x } }",
-        "models: { a: { provider: opnai, model: x } }",
-        "models: { a: { provider: ollama, model: x } }",
-        "models: { a: {}, a: {} }",
-        "default_model: a\ndefault_model: b",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    sources.extend(
-        [
-            "base_url: 'ftp://x'",
-            "base_url: 'https://'",
-            "base_url: 'https://me:pw@host/'",
-            "base_url: 'https://a b'",
-            "base_url: 'https://a/?key=1'",
-            "api_key_env: sk-abc",
-            "api_key_env: ''",
-            "headers: { 'a b': x }",
-            "headers: [x]",
-            "headers: { a: 1 }",
-            "headers: { a: \"x\\ny\" }",
-            "max_output_tokens: 0",
-            "max_output_tokens: many",
-            "price: {}",
-            "api_key_command: x",
-            "bas_url: x",
-        ]
-        .map(model),
-    );
-    let shown: Vec<String> =
-        sources.iter().map(|source| format!("{source:?}\n{}", refused(Owner::User, source))).collect();
+    let model = |entry: &&str| format!("models:\n  m: {{ provider: openai, model: x, {entry} }}");
+    let sources = WRONG.iter().map(|source| (*source).to_owned()).chain(WRONG_OF_A_MODEL.iter().map(model));
+    let shown: Vec<String> = sources.map(|source| format!("{source:?}\n{}", refused(Owner::User, &source))).collect();
     for line in shown.iter().flat_map(|shown| shown.lines().skip(1)) {
         assert!(line.starts_with("fledge.yaml:") && (line.ends_with(')') || line.contains("expected")), "{line}");
     }
@@ -168,7 +195,7 @@ fn a_projects_file_cannot_send_a_key_or_a_header_anywhere() {
         let message = refused(Owner::Project, &entry(rest));
         assert!(message.starts_with("fledge.yaml:2:"), "{message}");
         assert!(
-            message.ends_with("(put this model into your own configuration, ~/.config/fledge/config.yaml)"),
+            message.contains("say it in your own configuration, ~/.config/fledge/config.yaml, or trust"),
             "{message}"
         );
         assert!(file::parse(&entry(rest), "config.yaml", Owner::User).is_ok(), "{rest}");
@@ -187,84 +214,53 @@ fn a_projects_file_cannot_send_a_key_or_a_header_anywhere() {
     }
 }
 
-fn resolved(name: &str, vars: &[(&str, &str)]) -> Result<ModelChoice, String> {
-    let user = "models:\n  claude: { provider: anthropic, model: c }\n  gate: { provider: openai, model: g, base_url: 'https://h/v1', \
-        api_key_env: GATE_KEY, max_output_tokens: 9, headers: { x-team: blue } }\n  near: { provider: openai, model: n, base_url: 'http://127.0.0.1:1/' }\n";
-    resolve_model(name, &loaded(user, &[], &[]).unwrap(), &environment(vars)).map_err(|fault| fault.to_string())
-}
-
-fn choice(provider: ProviderKind, model: &str) -> ModelChoice {
-    let key_variable = provider.key_variable().map(str::to_owned);
-    let (base_url, key, headers, max_output_tokens) = (None, None, BTreeMap::new(), None);
-    ModelChoice { provider, model: model.into(), base_url, key, key_variable, headers, max_output_tokens }
+#[test]
+fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_it() {
+    let user = "lane: check\nmax_retries: 5\ntier: tool\nbudget: { usd: 2.50, turns: 50 }\non_tamper: fail\n\
+        approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\n";
+    let project = "lane: [fmt, test]\ntier: code\nbudget: { usd: 100, turns: 20, time: 30m }\non_tamper: restore\n\
+        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\n";
+    let found = loaded(user, &[("fledge.yaml", project)], &[]).unwrap().defaults;
+    let expected = Defaults {
+        lanes: Some(vec!["fmt".into(), "test".into()]),
+        max_retries: Some(5),
+        stuck_after: Some(3),
+        on_tamper: Some(OnTamper::Fail),
+        tier: Some(Tier::Tool),
+        commit: Some(Commit::OnSuccess),
+        budget: Budget { turns: Some(20), tokens: None, usd_micros: Some(2_500_000), time_ms: Some(1_800_000) },
+        approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
+        parallel_reads: Some(true),
+        loop_threshold: Some(10),
+        compact_at_percent: Some(60),
+        confirm_within_ms: Some(300_000),
+    };
+    assert_eq!(found, expected);
 }
 
 #[test]
-fn a_name_is_a_configured_model_or_a_provider_and_its_model() {
-    let gate = ModelChoice {
-        base_url: Some("https://h/v1".into()),
-        key: Some(Secret::new("s")),
-        key_variable: Some("GATE_KEY".into()),
-        headers: BTreeMap::from([("x-team".into(), Secret::new("blue"))]),
-        max_output_tokens: Some(9),
-        ..choice(ProviderKind::OpenAi, "g")
+fn a_project_is_trusted_by_a_flag_or_by_the_users_own_configuration_and_by_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, workspace) = (folder.path().join("home"), folder.path().join("workspace"));
+    fs::create_dir_all(home.join("fledge")).unwrap();
+    fs::create_dir_all(&workspace).unwrap();
+    fs::write(workspace.join("fledge.yaml"), "network: allow\n").unwrap();
+    let load_with = |user: String, flag: bool| {
+        fs::write(home.join("fledge/config.yaml"), user).unwrap();
+        let home = home.display().to_string();
+        let environment = environment(&[("XDG_CONFIG_HOME", &home)]).trusting_project(flag);
+        load(&environment, &workspace).map(|set| set.network).map_err(|fault| fault.to_string())
     };
-    assert_eq!(resolved("gate", &[("GATE_KEY", "s\n"), ("OPENAI_BASE_URL", "https://other")]), Ok(gate));
-    let local = ModelChoice { base_url: Some("http://127.0.0.1:1/".into()), ..choice(ProviderKind::OpenAi, "n") };
-    assert_eq!(resolved("near", &[]), Ok(local));
-    let vars = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "https://proxy")];
-    let proxied = ModelChoice {
-        base_url: Some("https://proxy".into()),
-        key: Some(Secret::new("k")),
-        ..choice(ProviderKind::Anthropic, "claude-x")
-    };
-    assert_eq!(resolved("anthropic/claude-x", &vars), Ok(proxied));
-    assert_eq!(resolved("cassette/demo/fix.yaml", &[]), Ok(choice(ProviderKind::Cassette, "demo/fix.yaml")));
-}
-
-#[test]
-fn a_model_that_cannot_be_used_says_what_to_do() {
-    let spelled = "or write `anthropic/<model>`, `openai/<model>` or `cassette/<path>`";
-    let cases = [
-        ("claude", vec![], "no key for the model `claude` (set ANTHROPIC_API_KEY)".to_owned()),
-        ("gate", vec![("OPENAI_API_KEY", "k")], "no key for the model `gate` (set GATE_KEY)".into()),
-        ("openai/x", vec![("OPENAI_API_KEY", " ")], "no key for the model `openai/x` (set OPENAI_API_KEY)".into()),
-        (
-            "cluade",
-            vec![],
-            format!("no model `cluade` (did you mean `claude`?; configured: claude, gate, near; {spelled})"),
-        ),
-        (
-            "antropic/x",
-            vec![],
-            format!("no model `antropic/x` (did you mean `anthropic/x`?; configured: claude, gate, near; {spelled})"),
-        ),
-        ("openai/", vec![], format!("no model `openai/` (configured: claude, gate, near; {spelled})")),
-        (
-            "openai/x",
-            vec![("OPENAI_BASE_URL", "proxy:80")],
-            "OPENAI_BASE_URL: expected `base_url` to begin with `https://` or `http://`".into(),
-        ),
-    ];
-    for (name, vars, message) in cases {
-        assert_eq!(resolved(name, &vars), Err(message));
+    assert!(load_with(String::new(), false).unwrap_err().contains("--trust-project"));
+    assert_eq!(load_with(String::new(), true), Ok(true));
+    let named = |path: &str| format!("trust: ['{path}']\n");
+    assert_eq!(load_with(named(&format!("{}/", workspace.display())), false), Ok(true));
+    let around = format!("{}/home/../workspace", folder.path().display());
+    assert_eq!(load_with(named(&around), false), Ok(true));
+    for other in [folder.path().display().to_string(), format!("{}/sub", workspace.display())] {
+        assert!(load_with(named(&other), false).is_err(), "{other}");
     }
-}
-
-#[test]
-fn without_a_name_the_key_that_is_set_decides() {
-    let auto = |vars: &[(&str, &str)]| {
-        let settings = loaded("", &[], vars).unwrap();
-        auto_model(&settings, &environment(vars)).map(|choice| choice.model).map_err(|fault| fault.to_string())
-    };
-    assert_eq!(auto(&[("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")]), Ok("claude-sonnet-4-5".into()));
-    assert_eq!(auto(&[("OPENAI_API_KEY", "o")]), Ok("gpt-5".into()));
-    assert_eq!(auto(&[("OPENAI_API_KEY", "o"), ("FLEDGE_MODEL", "cassette/demo.yaml")]), Ok("demo.yaml".into()));
-    let none = auto(&[]).unwrap_err();
-    assert!(
-        none.contains("ANTHROPIC_API_KEY") && none.contains("FLEDGE_MODEL") && none.contains("cassette/"),
-        "{none}"
-    );
+    assert!(load_with("trust: [workspace]\n".into(), false).unwrap_err().contains("no absolute path"));
 }
 
 #[test]
@@ -309,15 +305,4 @@ fn children_get_what_programs_need_and_no_secret() {
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(environment(&vars).child_env(), BTreeMap::from(expected));
-}
-
-#[test]
-fn no_secret_is_ever_shown() {
-    let vars = [("GATE_KEY", "hush-1"), ("OTHER", "hush-2")];
-    let choice = ModelChoice {
-        headers: BTreeMap::from([("a".into(), Secret::new("hush-3"))]),
-        ..resolved("gate", &vars).unwrap()
-    };
-    let shown = format!("{:?} {:#?}", environment(&vars), choice);
-    assert!(shown.contains("***") && !shown.contains("hush"), "{shown}");
 }

@@ -18,6 +18,15 @@ pub(super) fn url_fault(url: &str) -> Option<String> {
     }
 }
 
+/// What is wrong with the address of a proxy, which may have a user and a password in it.
+pub(super) fn proxy_fault(url: &str) -> Option<String> {
+    let plain = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
+        Some((scheme, (_, host))) => format!("{scheme}://{host}"),
+        None => url.to_owned(),
+    };
+    url_fault(&plain).map(|why| why.replace("base_url", "proxy"))
+}
+
 /// Whether a base URL leads to this machine, whoever reads it.
 pub(super) fn is_loopback(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return false };

@@ -251,6 +251,7 @@ impl Agent {
             turns: task.budget.turns.unwrap_or(defaults.turns),
             tokens: task.budget.tokens.or(defaults.tokens),
             time_ms: task.budget.time_ms.unwrap_or(defaults.time_ms),
+            loop_threshold: task.conduct.loop_threshold.map_or(defaults.loop_threshold, |count| count as usize),
             ..defaults
         };
         let seed = run.as_str().bytes().fold(0_u64, |seed, byte| seed.rotate_left(7) ^ u64::from(byte));
@@ -261,6 +262,8 @@ impl Agent {
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             stuck_after: task.stuck_after,
+            parallel_reads: task.conduct.parallel_reads,
+            confirm_within_ms: task.conduct.confirm_within_ms,
             models: self.settings.models.iter().map(|model| model.provider.name()).collect(),
             terms: self.settings.models.iter().map(|model| model.terms).collect(),
             limits,

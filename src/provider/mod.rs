@@ -9,14 +9,18 @@ mod cassette;
 mod codec;
 mod complaint;
 mod framing;
+mod keyed;
 mod openai_chat;
+mod pace;
 #[cfg(test)]
 mod scripted;
 mod settings;
 mod transport;
 
 pub use cassette::Cassette;
-pub use settings::{Clocks, Endpoint, Kind, Secret};
+pub use keyed::{KeyCommand, KeyFault, connect_keyed};
+pub use pace::{Pacer, Rate};
+pub use settings::{Clocks, Effort, Endpoint, Kind, Secret};
 
 use crate::chat::{Delta, Message, ModelError, Reply, ToolSpec};
 use std::{fmt, future::Future, pin::Pin, sync::Arc};

@@ -15,8 +15,16 @@ pub struct Endpoint {
     pub key: Option<Secret>,
     /// Further headers; one that is also the provider's takes its place.
     pub headers: Vec<(String, Secret)>,
+    /// A proxy for this endpoint alone, as an `http` or `https` address that may hold a user and password; `None` for the system's.
+    pub proxy: Option<Secret>,
+    /// Certificates (PEM, one or more) that are trusted beside the system's.
+    pub ca_file: Option<Vec<u8>>,
     /// The most tokens that one answer may have; `None` for the provider's default.
     pub max_output_tokens: Option<u64>,
+    /// The most tokens that question and answer may have together, where the server has to be told (Ollama).
+    pub context_window: Option<u64>,
+    /// How much it shall reason; `None` for the provider's default.
+    pub reasoning: Option<Effort>,
     /// How long things may take.
     pub clocks: Clocks,
     /// The most bytes that one answer may have on the wire.
@@ -32,7 +40,11 @@ impl Endpoint {
             base_url: None,
             key: None,
             headers: Vec::new(),
+            proxy: None,
+            ca_file: None,
             max_output_tokens: None,
+            context_window: None,
+            reasoning: None,
             clocks: Clocks::default(),
             max_response: 64 * 1024 * 1024,
         }
@@ -64,6 +76,28 @@ impl Kind {
     }
 }
 
+/// How much a model shall reason before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+impl Effort {
+    /// Its name, which is the same in every wire format.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// How long a turn may take, by three monotonic clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
@@ -91,8 +125,8 @@ impl Secret {
         Self(text.as_ref().trim().to_owned())
     }
 
-    /// The text itself, for the one place that sends it.
-    pub(super) fn reveal(&self) -> &str {
+    /// The text itself, for the places that send it or keep it out of what is shown.
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -1,9 +1,8 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
 use super::params;
-use super::{Baseline, Budget, Commit, Expect, GateChoice, OnTamper, ParamValues, STUCK_AFTER};
+use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, OnTamper, ParamValues, STUCK_AFTER};
 use super::{SpecChoice, Task, Tier, ToolChoice};
-use crate::limits::MAX_RETRIES;
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
 
@@ -18,7 +17,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["approve", "mcp", "needs", "output_schema", "schedule", "candidates"];
+const LATER: &[&str] = &["needs", "output_schema", "schedule", "candidates"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -26,6 +25,14 @@ const LATER: &[&str] = &["approve", "mcp", "needs", "output_schema", "schedule",
 /// # Errors
 /// [`TaskFault`] with everything that is wrong.
 pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, TaskFault> {
+    parse_with(text, source, values, &Defaults::default())
+}
+
+/// The same, where these hold for what it does not say.
+///
+/// # Errors
+/// [`TaskFault`] with everything that is wrong.
+pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Defaults) -> Result<Task, TaskFault> {
     let fault = |problems| TaskFault { file: source.into(), problems };
     let Document { front, body, body_line } = document(text).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
@@ -43,7 +50,7 @@ pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, Tas
         let empty = Problem::at(Place { line: body_line, column: 1 }, "the task has no text");
         problems.push(empty.hint("write what is to be done below the front matter"));
     }
-    let mut task = Task { source: source.into(), ..Task::from_prompt(prompt.trim()) };
+    let mut task = Task { source: source.into(), ..defaults.of(Task::from_prompt(prompt.trim())) };
     task.title = match table.text("title", &mut problems) {
         Some(title) => one_line(title),
         None => title_of(&task.prompt, file_stem(source)),
@@ -78,14 +85,14 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         ),
     }
     let retries = table.int("max_retries", 0..=100, problems).and_then(|int| u32::try_from(int).ok());
-    task.max_retries = retries.unwrap_or(MAX_RETRIES);
+    task.max_retries = retries.unwrap_or(task.max_retries);
     let stuck = table.int("stuck_after", STUCK_AFTER, problems);
-    task.stuck_after = stuck.and_then(|int| u32::try_from(int).ok());
+    task.stuck_after = stuck.and_then(|int| u32::try_from(int).ok()).or(task.stuck_after);
     task.on_tamper = table.one_of("on_tamper", &OnTamper::WORDS, problems).unwrap_or(task.on_tamper);
     task.expect = table.one_of("expect", &Expect::WORDS, problems);
     task.baseline = table.one_of("baseline", &Baseline::WORDS, problems);
     let words = [("none", Some(Commit::None)), ("on-success", Some(Commit::OnSuccess)), ("each-turn", None)];
-    task.commit = now_or_later(table, "commit", &words, problems).unwrap_or_default();
+    task.commit = now_or_later(table, "commit", &words, problems).unwrap_or(task.commit);
     if task.expect.is_some() && task.gate == GateChoice::Skip {
         let place = table.place_of("expect").unwrap_or(table.place);
         let unjudged = Problem::at(place, "`expect` says what the gate says, and `lane: false` skips it");
@@ -121,8 +128,7 @@ fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
 
 fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.models = table.text_or_texts("model", problems).unwrap_or_default();
-    let tiers = [("read", Tier::Read), ("tool", Tier::Tool), ("code", Tier::Code)];
-    task.tier = table.one_of("tier", &tiers, problems).unwrap_or(task.tier);
+    task.tier = table.one_of("tier", &Tier::WORDS, problems).unwrap_or(task.tier);
     if let Some(mut tools) = table.take("tools").and_then(|node| Table::open(node, "`tools`", problems)) {
         let ToolChoice { allow, deny } = ToolChoice::default();
         task.tools = ToolChoice {
@@ -131,15 +137,25 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         };
         tools.finish(problems);
     }
-    if let Some(mut budget) = table.take("budget").and_then(|node| Table::open(node, "`budget`", problems)) {
-        let mut count =
-            |key, problems: &mut _| budget.int(key, 1..=i64::MAX, problems).and_then(|n| u64::try_from(n).ok());
-        let (turns, tokens) = (count("turns", problems), count("tokens", problems));
-        let time = budget.duration("time", problems).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        task.budget = Budget { turns, tokens, time_ms: time };
-        budget.later(&["usd"], problems);
-        budget.finish(problems);
+    if let Some(mut approve) = table.take("approve").and_then(|node| Table::open(node, "`approve`", problems)) {
+        task.approve.extend(approve.texts_where("ask", check_ask, problems).unwrap_or_default());
+        approve.finish(problems);
     }
+    task.mcp = table.texts("mcp", problems).unwrap_or_default();
+    if let Some(node) = table.take("budget") {
+        task.budget = read_budget(node, problems).over(&task.budget);
+    }
+}
+
+/// What may be spent, as far as it is said.
+pub(crate) fn read_budget(node: &Node, problems: &mut Problems) -> Budget {
+    let Some(mut budget) = Table::open(node, "`budget`", problems) else { return Budget::default() };
+    let mut count = |key, problems: &mut _| budget.int(key, 1..=i64::MAX, problems).and_then(|n| u64::try_from(n).ok());
+    let (turns, tokens) = (count("turns", problems), count("tokens", problems));
+    let usd_micros = budget.dollars("usd", problems);
+    let time = budget.duration("time", problems).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    budget.finish(problems);
+    Budget { turns, tokens, usd_micros, time_ms: time }
 }
 
 /// A key some of whose words mean something already; the others are known and refused.
@@ -173,6 +189,18 @@ pub(crate) fn check_glob(glob: &str) -> Result<(), (String, String)> {
 fn check_pattern(glob: &str) -> Result<(), (String, String)> {
     let fault = |error: globset::Error| (format!("not a glob, {}", error.kind()), "fix the pattern".into());
     globset::Glob::new(glob).map(drop).map_err(fault)
+}
+
+/// What is wrong with a pattern of calls that a person must agree to.
+pub(crate) fn check_ask(pattern: &str) -> Result<(), (String, String)> {
+    let commands_of = pattern.split_once(':').map(|(tool, _)| tool);
+    if commands_of.is_some_and(|tool| tool != "shell-exec") {
+        return Err((
+            "only `shell-exec` has commands".into(),
+            "write `shell-exec:git push*`, or a tool's name alone".into(),
+        ));
+    }
+    check_pattern(pattern)
 }
 
 fn check_path(path: &str) -> Result<(), (String, String)> {

@@ -1,10 +1,12 @@
 //! What was asked: the checked task that a run works on. Knows no files; [`parse`] makes one from text.
 
+mod defaults;
 mod file;
 mod params;
 
-pub(crate) use file::check_glob;
-pub use file::{TaskFault, parse};
+pub use defaults::Defaults;
+pub use file::{TaskFault, parse, parse_with};
+pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,38 @@ pub struct Task {
     /// Whether what was not committed when the run began may go into that commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_dirty: bool,
+    /// Calls that a person must agree to, as globs over tools' names; `shell-exec:git push*` is one over its commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approve: Vec<String>,
+    /// MCP servers whose tools it has, by their names in the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<String>,
+    /// What only the configuration says of how it is worked on.
+    #[serde(default, skip_serializing_if = "Conduct::is_usual")]
+    pub conduct: Conduct,
+}
+
+/// How a task is worked on, beside what it says itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conduct {
+    /// Whether neighbouring read-only calls may overlap in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel_reads: bool,
+    /// Alike calls among recent ones that make a loop; `None`: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_threshold: Option<u32>,
+    /// Percents of its model's window at which the conversation is made shorter; `None`: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact_at_percent: Option<u32>,
+    /// How long a person has to agree to a call, in milliseconds; `None`: without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within_ms: Option<u64>,
+}
+
+impl Conduct {
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Task {
@@ -89,6 +123,9 @@ impl Task {
             is_fix: false,
             commit: Commit::None,
             allow_dirty: false,
+            approve: Vec::new(),
+            mcp: Vec::new(),
+            conduct: Conduct::default(),
         }
     }
 
@@ -143,6 +180,16 @@ pub enum Tier {
     Tool,
     /// Also the shell.
     Code,
+}
+
+impl Tier {
+    /// The words that are written for it.
+    pub const WORDS: [(&str, Self); 3] = [("read", Self::Read), ("tool", Self::Tool), ("code", Self::Code)];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, tier)| *tier == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// What happens when a protected path was changed.
@@ -207,6 +254,11 @@ pub enum Commit {
     OnSuccess,
 }
 
+impl Commit {
+    /// The words that are written for it.
+    pub const WORDS: [(&str, Self); 2] = [("none", Self::None), ("on-success", Self::OnSuccess)];
+}
+
 /// Which specs go into the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -243,6 +295,9 @@ pub struct Budget {
     pub turns: Option<u64>,
     /// Input and output tokens together.
     pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
     /// Time in milliseconds.
     pub time_ms: Option<u64>,
 }

@@ -3,6 +3,7 @@
 //! Values are `serde_yaml`'s; places come from a second parser that keeps them. Where the two understand a text differently
 //! it is refused, never guessed. Tags, merge keys, keys that are not text, and more than one document are refused too.
 
+mod dollars;
 mod front;
 mod join;
 mod marks;

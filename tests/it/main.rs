@@ -31,6 +31,7 @@ mod lanes_unknown;
 mod lanes_unread;
 mod library;
 mod memory;
+mod models;
 mod orphans;
 mod outlets;
 mod output;

@@ -1,32 +1,34 @@
 //! What the project and its operator have set: models, and lanes with what a pass of them can prove.
 
 use super::Found;
-use crate::config::{self, ConfigFault, Environment, ModelChoice, auto_model, resolve_model};
+use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, resolve_model};
 use crate::gate::{self, Listed};
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{Lane, RoomKind};
+use crate::task::Tier;
 use std::path::Path;
 
 /// The model that a task without one would have, then the other ones that are configured. None is called.
 pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<Found> {
-    let default = match auto_model(set, environment) {
-        Ok(choice) => Found::good("model", format!("{} by default, {}", choice.model, key(&choice))),
+    let default = match auto_model(set, Tier::Code, environment) {
+        Ok(choice) => Found::good("model", format!("{} by default, {}", choice.entry.model, key(&choice))),
         Err(fault) => lacking(&fault, true),
     };
     let is_default = |name: &str| set.default_model.as_ref().is_some_and(|own| own.value == name);
     let others = set.models.keys().filter(|name| !is_default(name));
     let other = |name: &String| match resolve_model(name, set, environment) {
-        Ok(choice) => Found::good("model", format!("{name}: {}, {}", choice.model, key(&choice))),
+        Ok(choice) => Found::good("model", format!("{name}: {}, {}", choice.entry.model, key(&choice))),
         Err(fault) => lacking(&fault, false),
     };
     [default].into_iter().chain(others.map(other)).collect()
 }
 
 fn key(choice: &ModelChoice) -> String {
-    match (&choice.key, &choice.key_variable) {
-        (Some(_), Some(variable)) => format!("its key is in {variable}"),
-        (Some(_), None) => "it has a key".into(),
-        (None, _) => "it needs no key".into(),
+    match &choice.entry.key {
+        Some(KeyPlace::Variable(variable)) => format!("its key is in {variable}"),
+        Some(KeyPlace::Command { .. }) => "its key comes from a command".into(),
+        Some(KeyPlace::File(path)) => format!("its key is in {}", path.display()),
+        None => "it needs no key".into(),
     }
 }
 

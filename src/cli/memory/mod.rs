@@ -7,10 +7,11 @@ use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::run::read_source;
 use super::{no_output, print_data, print_json};
-use crate::config::{self, Environment};
+use crate::config::{self, Environment, KeyPlace, McpAt, ModelSettings};
 use crate::driver::MemoryTerms;
 use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
+use crate::provider::Secret;
 use crate::store::{Memory, Store};
 use crate::tool::{Mask, Shelf};
 use anyhow::{Context, anyhow};
@@ -95,12 +96,21 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
 }
 
-/// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, and the
-/// headers that models are sent.
-pub(super) fn secrets(environment: &Environment, set: &config::Settings) -> Mask {
-    let keys = set.models.values().filter_map(|model| environment.get(model.key_variable.as_deref()?));
-    let headers = set.models.values().flat_map(|model| model.headers.values().map(config::Secret::expose));
-    Mask::new(environment.secrets().chain(keys).chain(headers))
+/// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, what models and
+/// MCP servers are sent beside them, and these keys, which come from elsewhere.
+pub(super) fn secrets(environment: &Environment, set: &config::Settings, keys: &[Secret]) -> Mask {
+    let variable = |model: &ModelSettings| match &model.key {
+        Some(KeyPlace::Variable(name)) => environment.get(name).map(str::to_owned),
+        Some(KeyPlace::Command { .. } | KeyPlace::File(_)) | None => None,
+    };
+    let models = set.models.values().flat_map(|model| model.headers.values().chain(&model.proxy));
+    let servers = set.mcp.values().flat_map(|server| match &server.at {
+        McpAt::Command { env, .. } => env.values(),
+        McpAt::Url { headers, .. } => headers.values(),
+    });
+    let said = models.chain(servers).chain(keys).map(|secret| secret.reveal().to_owned());
+    let own = environment.secrets().map(str::to_owned);
+    Mask::new(own.chain(set.models.values().filter_map(variable)).chain(said))
 }
 
 /// Where memories are looked for, when, and how they are given out.
@@ -153,7 +163,7 @@ fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Re
         run: None,
         ephemeral_ttl_ms: memory_terms(&set).ephemeral_ttl_ms,
         recall_limit: 0,
-        mask: secrets(environment, &set),
+        mask: secrets(environment, &set, &[]),
         now_ms,
     };
     let bytes = shelf.fit(&text).len();

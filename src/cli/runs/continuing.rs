@@ -1,14 +1,16 @@
 //! `fledge runs continue`: a new run that begins with the conversation of one that is over.
 
 use super::super::block_on;
+use super::super::connect::again;
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
-use super::super::run::{connect_models, read_source, task_folder};
+use super::super::run::read_source;
 use super::Shelf;
-use super::resume::{Place, failed, names, settings, workspace_of};
+use super::resume::{Place, failed, settings, workspace_of};
 use crate::config::{self, Environment};
 use crate::driver::{Terms, earlier};
+use crate::provider::Pacer;
 use crate::task::{SpecChoice, Task};
 use anyhow::anyhow;
 use clap::Args;
@@ -45,8 +47,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     arguments.report.as_ref().map(|path| outlet("--report", path, &workspace)).transpose()?;
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
-    let folder = workspace.join(task_folder(&terms.task.source));
-    let models = connect_models(names(&row, &terms), &set, environment, folder)?;
+    let models = again(&row, &terms, &place, environment, &Pacer::default())?;
     let task = further(text, terms.task.clone());
     let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let terms = Terms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };

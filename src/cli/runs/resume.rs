@@ -1,15 +1,16 @@
 //! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
 
 use super::super::block_on;
+use super::super::connect::{Connected, again};
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
 use super::super::memory::secrets;
-use super::super::run::{connect_models, task_folder};
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{Model, ResumeFault, Settings, Terms, terms};
+use crate::driver::{ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
+use crate::provider::Pacer;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
 use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
@@ -86,13 +87,8 @@ pub(in crate::cli) fn resume(
         terms.reports = reports.to_vec();
     }
     let models = match row.state {
-        RunState::Ended(_) => Vec::new(), // nothing is asked any more, so that no key is needed
-        RunState::Interrupted | RunState::Running { .. } => connect_models(
-            names(&row, &terms),
-            place.set,
-            environment,
-            place.workspace.join(task_folder(&terms.task.source)),
-        )?,
+        RunState::Ended(_) => (Vec::new(), Vec::new()), // nothing is asked any more, so that no key is needed
+        RunState::Interrupted | RunState::Running { .. } => again(&row, &terms, place, environment, &Pacer::default())?,
     };
     let settings = settings(place, environment, models, terms);
     let code = block_on(drive(how(run.clone()), settings, voice))??;
@@ -106,13 +102,9 @@ pub(in crate::cli) fn resume(
     Ok(code)
 }
 
-/// The models of a run, by the names that were asked for where they were.
-pub(super) fn names<'n>(row: &'n RunRow, terms: &'n Terms) -> &'n [String] {
-    if terms.task.models.is_empty() { &row.head.models } else { &terms.task.models }
-}
-
 /// What an agent works with that goes by the terms of an earlier run and the environment of today.
-pub(super) fn settings(place: &Place<'_>, environment: &Environment, models: Vec<Model>, terms: Terms) -> Settings {
+pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: Connected, terms: Terms) -> Settings {
+    let (models, keys) = connected;
     let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
@@ -126,7 +118,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, models: Vec
         jobs,
         earlier,
         memory,
-        secrets: secrets(environment, place.set),
+        secrets: secrets(environment, place.set, &keys),
         holdout,
         baseline: place.set.baseline.unwrap_or_default(),
         wall,

@@ -1,0 +1,190 @@
+//! `fledge models check`: one small request to each model, with a tool that it is asked to call.
+
+use super::super::connect::connect;
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::steps::Line;
+use super::super::{block_on, no_output, print_data, print_json};
+use super::MODELS_SCHEMA_VERSION;
+use crate::chat::{Message, ModelError, ModelFault, ToolSpec};
+use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_name, resolve_model};
+use crate::driver::Model;
+use crate::process::Stopwatch;
+use crate::provider::{Pacer, Request};
+use crate::task::Tier;
+use crate::verdict::Reason;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// The most tokens of an answer: enough for a model that thinks before it calls.
+const ANSWER: u64 = 2048;
+/// What the tool is called.
+const TOOL: &str = "ping";
+
+/// What was found out about one model.
+struct Checked {
+    name: String,
+    /// How it answered, if it did.
+    answer: Option<Answer>,
+    /// What is wrong, and what to do; nothing where all is well.
+    wrong: Option<(String, String)>,
+}
+
+struct Answer {
+    model: String,
+    first_ms: u64,
+    total_ms: u64,
+    calls_tools: bool,
+}
+
+/// Asks them; gives the exit code.
+pub(super) fn check(
+    names: &[String],
+    set: &config::Settings,
+    environment: &Environment,
+    as_json: bool,
+) -> Result<u8, Failure> {
+    let names: Vec<&str> = match names {
+        [] if set.models.is_empty() => vec![auto_name(set, Tier::Code, environment).map_err(Failure::input)?],
+        [] => set.models.keys().map(String::as_str).collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    let pacer = Pacer::default();
+    let mut ready = Vec::new();
+    for name in names {
+        let model = match resolve_model(name, set, environment) {
+            Err(fault @ ConfigFault::UnknownModel { .. }) => return Err(Failure::input(fault)),
+            Err(fault) => Err(parted(&fault.to_string())),
+            Ok(choice) => reach(choice, environment, &pacer),
+        };
+        ready.push((name, model));
+    }
+    let all = ready.into_iter().map(|(name, model)| async move {
+        match model {
+            Ok((model, key)) => ask(name, &model, &key).await,
+            Err(wrong) => Checked { name: name.into(), answer: None, wrong: Some(wrong) },
+        }
+    });
+    let all = block_on(join_all(all))?;
+    let is_well = all.iter().all(|checked| checked.wrong.is_none());
+    if as_json {
+        let models: Vec<Value> = all.iter().map(Checked::as_json).collect();
+        let all = json!({ "schema_version": MODELS_SCHEMA_VERSION, "well": is_well, "models": models });
+        print_json(&all.to_string()).map_err(no_output)?;
+    } else {
+        let lines: Vec<Line> = all.iter().flat_map(Checked::lines).collect();
+        print_data(&paint::page(&lines)).map_err(no_output)?;
+    }
+    Ok(if is_well { 0 } else { Reason::ProviderFailed.exit_code(None) })
+}
+
+/// A model ready to be asked, and where its key is, in words; or what is in the way.
+fn reach(
+    mut choice: ModelChoice,
+    environment: &Environment,
+    pacer: &Pacer,
+) -> Result<(Model, String), (String, String)> {
+    let key = match &choice.entry.key {
+        Some(KeyPlace::Variable(name)) => format!("check the key in {name}"),
+        Some(KeyPlace::Command { .. }) => "check what `api_key_command` prints".into(),
+        Some(KeyPlace::File(path)) => format!("check the key in {}", path.display()),
+        None => "it wants a key: name its variable with `api_key_env`".into(),
+    };
+    choice.entry.max_output_tokens = choice.entry.max_output_tokens.or(Some(ANSWER)).map(|most| most.min(ANSWER));
+    let connected = connect(choice, Path::new("."), environment, pacer);
+    connected.map(|(model, _)| (model, key)).map_err(|failure| parted(&failure.message()))
+}
+
+/// What to do stands in many messages in brackets at the end.
+fn parted(message: &str) -> (String, String) {
+    let (says, mend) = message.rsplit_once(" (").unwrap_or((message, "see docs/models.md"));
+    (says.into(), mend.trim_end_matches(')').into())
+}
+
+async fn ask(name: &str, model: &Model, key: &str) -> Checked {
+    let word = json!({ "type": "object", "properties": { "word": { "type": "string" } }, "required": ["word"] });
+    let tool =
+        ToolSpec { name: TOOL.into(), description: "Answers with the word that it is given.".into(), schema: word };
+    let request = Request {
+        system: "You are being tested.".into(),
+        messages: Arc::new([Message::user("Call the tool `ping` once, with the word `pong`.")]),
+        tools: Arc::new([tool]),
+        turn: 1,
+    };
+    let (watch, first) = (Stopwatch::start(), OnceLock::new());
+    let now = || u64::try_from(watch.read().as_millis()).unwrap_or(u64::MAX);
+    let heard = |_| {
+        let _only_the_first_counts = first.set(now());
+    };
+    let done = model.provider.complete(&request, &heard).await;
+    let total_ms = now();
+    match done {
+        Ok(reply) => {
+            let calls_tools = reply.tool_calls().any(|call| call.name == TOOL);
+            let answer = Answer {
+                model: reply.model,
+                first_ms: first.get().copied().unwrap_or(total_ms),
+                total_ms,
+                calls_tools,
+            };
+            let mend = "use a model that calls tools, or say `tools_mode: text` for this one";
+            let wrong = (!calls_tools).then(|| ("it answers and calls no tool".into(), mend.into()));
+            Checked { name: name.into(), answer: Some(answer), wrong }
+        }
+        Err(error) => {
+            Checked { name: name.into(), answer: None, wrong: Some((error.message.clone(), mend(&error, key))) }
+        }
+    }
+}
+
+fn mend(error: &ModelError, key: &str) -> String {
+    match error.fault {
+        ModelFault::Auth => key.into(),
+        ModelFault::Quota => "check the account's credit and limits".into(),
+        ModelFault::NotFound => "check `model` and `base_url`".into(),
+        ModelFault::Network => "check `base_url`, `proxy` and the network".into(),
+        ModelFault::Protocol => "its answer is not of this API: check `provider` and `base_url`".into(),
+        ModelFault::BadRequest | ModelFault::ContextTooLong => {
+            "the provider refuses the request as it is: check `provider`, `model` and `reasoning`".into()
+        }
+        ModelFault::Busy => match error.retry_after_ms {
+            Some(wait) => format!("try again in {} s", wait.div_ceil(1000)),
+            None => "try again later".into(),
+        },
+    }
+}
+
+impl Checked {
+    fn as_json(&self) -> Value {
+        let answer = self.answer.as_ref();
+        json!({
+            "name": self.name,
+            "well": self.wrong.is_none(),
+            "model": answer.map(|answer| &answer.model),
+            "first_ms": answer.map(|answer| answer.first_ms),
+            "total_ms": answer.map(|answer| answer.total_ms),
+            "calls_tools": answer.map(|answer| answer.calls_tools),
+            "says": self.wrong.as_ref().map(|(says, _)| says),
+            "mend": self.wrong.as_ref().map(|(_, mend)| mend),
+        })
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let name = (Tone::Strong, format!("{}  ", self.name));
+        let told = self.answer.as_ref().map(|answer| {
+            let Answer { model, first_ms, total_ms, .. } = answer;
+            let model = paint::one_line(model);
+            (Tone::Plain, format!("{model} answers after {first_ms} ms, all of it after {total_ms} ms"))
+        });
+        let Some((says, mend)) = &self.wrong else {
+            let calls = (Tone::Plain, ", and calls tools".to_owned());
+            return vec![[(Tone::Good, "✓ ".to_owned()), name].into_iter().chain(told).chain([calls]).collect()];
+        };
+        vec![
+            vec![(Tone::Bad, "✗ ".to_owned()), name, (Tone::Plain, paint::one_line(says))],
+            vec![(Tone::Faint, "  → ".to_owned()), (Tone::Plain, paint::one_line(mend))],
+        ]
+    }
+}

@@ -1,0 +1,73 @@
+//! `fledge models`: which models there are, what is known of them, and whether they answer.
+
+mod check;
+mod list;
+
+use super::failure::Failure;
+use crate::config::{self, Environment};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// The version of what `--json` gives out.
+const MODELS_SCHEMA_VERSION: u32 = 1;
+
+/// What is done with models.
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelsVerb {
+    /// List the models that are configured, and those whose price and size are known without
+    List(ListArguments),
+    /// Send one small request to each configured model and say how it answers, or what is wrong
+    Check(CheckArguments),
+}
+
+/// Arguments of `fledge models list`.
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+/// Arguments of `fledge models check`.
+#[derive(Debug, Args)]
+#[command(after_help = "It costs what a few dozen tokens cost. Exit code 0 when all are well, 3 when one is not.\n\n\
+    Examples:\n  fledge models check\n  fledge models check local anthropic/claude-haiku-4-5 --json")]
+pub(super) struct CheckArguments {
+    /// Only these: names of the configuration, or provider/model; none: all that are configured, else the default one
+    names: Vec<String>,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+struct PlaceArguments {
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+    /// The project
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+impl PlaceArguments {
+    fn settings(&self, environment: &Environment) -> Result<config::Settings, Failure> {
+        let workspace = self.workspace.canonicalize();
+        let workspace = workspace
+            .with_context(|| format!("there is no folder {}", self.workspace.display()))
+            .map_err(Failure::input)?;
+        config::load(environment, &workspace).map_err(Failure::input)
+    }
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When the configuration is wrong, a name means nothing, or nothing can be printed.
+pub(super) fn run(verb: &ModelsVerb, environment: &Environment) -> Result<u8, Failure> {
+    match verb {
+        ModelsVerb::List(ListArguments { place }) => list::list(&place.settings(environment)?, environment, place.json),
+        ModelsVerb::Check(CheckArguments { names, place }) => {
+            check::check(names, &place.settings(environment)?, environment, place.json)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The models of a configuration file, read.
+
+use super::model::{KeyPlace, ModelSettings, ProviderKind, ToolsMode};
+use super::trust::{self, Owner};
+use super::url::{is_loopback, proxy_fault, url_fault};
+use crate::chat::Price;
+use crate::provider::{Effort, Secret};
+use crate::task::Tier;
+use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+/// The map of models; `file` is where it stands.
+pub(super) fn models(
+    node: &Node,
+    file: &str,
+    owner: Owner,
+    problems: &mut Problems,
+) -> BTreeMap<String, ModelSettings> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("expected `models` to be a map from names to models, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write `name: { provider: anthropic, model: … }`"));
+        return BTreeMap::new();
+    };
+    let entry = |(key, node): &(Key, Node)| Some((key.text.clone(), model(key, node, file, owner, problems)?));
+    entries.iter().filter_map(entry).collect()
+}
+
+fn model(key: &Key, node: &Node, file: &str, owner: Owner, problems: &mut Problems) -> Option<ModelSettings> {
+    let name = &key.text;
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+        let message = format!("`{}` can't be a model's name", excerpt(name));
+        problems.push(Problem::at(key.place, message).hint("use letters, digits, `.`, `_` and `-`"));
+    }
+    let mut table = Table::open(node, &format!("the model `{name}`"), problems)?;
+    trust::guard(&table, trust::MODEL, owner, problems);
+    let provider = provider(&mut table, key.place, problems);
+    if table.place_of("model").is_none() {
+        problems.push(
+            Problem::at(key.place, format!("the model `{name}` has no `model`")).hint("add the provider's name for it"),
+        );
+    }
+    let id = table.text("model", problems).map(str::to_owned);
+    let tokens = |int: Option<i64>| int.and_then(|int| u64::try_from(int).ok());
+    let count = |int: Option<i64>| int.and_then(|int| NonZeroU32::new(u32::try_from(int).ok()?));
+    let levels = [("low", Effort::Low), ("medium", Effort::Medium), ("high", Effort::High)];
+    let modes = [("native", ToolsMode::Native), ("text", ToolsMode::Text)];
+    let read = ModelSettings {
+        base_url: base_url(&mut table, owner, problems),
+        key: key_place(&mut table, provider, owner, problems),
+        tier: table.one_of("tier", &Tier::WORDS, problems),
+        price: table.take("price").and_then(|node| price(node, problems)),
+        max_context_tokens: tokens(table.int("max_context_tokens", 1000..=100_000_000, problems)),
+        max_output_tokens: tokens(table.int("max_output_tokens", 1..=10_000_000, problems)),
+        per_minute: count(table.int("max_requests_per_minute", 1..=1_000_000, problems)),
+        at_once: count(table.int("max_concurrent", 1..=10_000, problems)),
+        headers: headers(&mut table, problems),
+        ca_file: file_of(&mut table, "ca_file", problems),
+        proxy: proxy(&mut table, problems),
+        reasoning: table.one_of("reasoning", &levels, problems),
+        tools_mode: table.one_of("tools_mode", &modes, problems).unwrap_or_default(),
+        ..ModelSettings::new(provider.unwrap_or(ProviderKind::OpenAi), id.clone().unwrap_or_default(), file)
+    };
+    table.finish(problems);
+    provider.and(id).map(|_| read)
+}
+
+fn provider(table: &mut Table<'_>, place: Place, problems: &mut Problems) -> Option<ProviderKind> {
+    if table.place_of("provider").is_none() {
+        problems.push(
+            Problem::at(place, "the model has no `provider`").hint("add `provider: anthropic` or `provider: openai`"),
+        );
+    }
+    table.one_of("provider", &ProviderKind::WORDS, problems)
+}
+
+fn base_url(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Option<String> {
+    let url = table.text("base_url", problems)?.to_owned();
+    let place = table.take("base_url")?.place;
+    if let Some(why) = url_fault(&url) {
+        problems.push(Problem::at(place, why).hint("write `https://host/path`"));
+    }
+    if owner == Owner::Project && !is_loopback(&url) {
+        trust::refuse("base_url", place, "could send your key to somebody else's machine", problems);
+    }
+    Some(url)
+}
+
+/// Where the key is: one place at most.
+fn key_place(
+    table: &mut Table<'_>,
+    provider: Option<ProviderKind>,
+    owner: Owner,
+    problems: &mut Problems,
+) -> Option<KeyPlace> {
+    let variable = key_variable(table, provider, owner, problems).map(KeyPlace::Variable);
+    let file = file_of(table, "api_key_file", problems).map(KeyPlace::File);
+    let ttl = table.duration("api_key_ttl", problems);
+    let command = table.text_or_texts("api_key_command", problems).map(|words| {
+        let is_text = table.take("api_key_command").is_some_and(|node| node.as_text().is_some());
+        let shell = |text| ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
+        KeyPlace::Command { command: if is_text { shell(&words[0]) } else { words }, ttl }
+    });
+    if let (Some(place), None) = (table.place_of("api_key_ttl"), table.place_of("api_key_command")) {
+        let alone = Problem::at(place, "`api_key_ttl` says how long a key is good that `api_key_command` gave");
+        problems.push(alone.hint("add `api_key_command`, or remove it"));
+    }
+    let mut said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
+    if let Some(second) = said.nth(1) {
+        let twice = Problem::at(second, "the key has two places");
+        problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
+    }
+    command.or(file).or(variable)
+}
+
+fn key_variable(
+    table: &mut Table<'_>,
+    provider: Option<ProviderKind>,
+    owner: Owner,
+    problems: &mut Problems,
+) -> Option<String> {
+    let name = table.text("api_key_env", problems)?.to_owned();
+    let place = table.take("api_key_env")?.place;
+    if !is_variable(&name) {
+        let wrong = Problem::at(place, "expected `api_key_env` to name an environment variable");
+        problems
+            .push(wrong.hint("the key itself has no place in a file; write the variable's name, like `MY_API_KEY`"));
+    }
+    let is_foreign = provider.is_some_and(|provider| provider.key_variable() != Some(&name));
+    if owner == Owner::Project && is_foreign {
+        trust::refuse("api_key_env", place, "could send another secret of yours to the provider", problems);
+    }
+    Some(name)
+}
+
+/// A path that does not depend on where fledge is started.
+fn file_of(table: &mut Table<'_>, key: &str, problems: &mut Problems) -> Option<PathBuf> {
+    let path = table.text(key, problems)?;
+    if !path.starts_with('/') && !path.starts_with("~/") {
+        let place = table.take(key)?.place;
+        let message = format!("expected `{key}` to be a whole path, found `{}`", excerpt(path));
+        problems.push(Problem::at(place, message).hint("begin it with `/`, or with `~/` for your home folder"));
+    }
+    Some(path.into())
+}
+
+/// What tokens cost. Where nothing is said of the cache, reading from it costs what reading costs, and writing to it a quarter more, as
+/// with those who charge the most for it: a budget is never charged less than the bill.
+fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
+    let mut table = Table::open(node, "`price`", problems)?;
+    let mut part = |key, problems: &mut Problems| table.dollars(key, problems);
+    let (input, output) = (part("input", problems), part("output", problems));
+    let (cached, written) = (part("cached_input", problems), part("cache_write", problems));
+    for key in ["input", "output"] {
+        if table.place_of(key).is_none() {
+            let lacking = Problem::at(table.place, format!("`price` has no `{key}`"));
+            problems.push(lacking.hint("write US dollars per million tokens: `price: { input: 3, output: 15 }`"));
+        }
+    }
+    table.finish(problems);
+    let (input, output) = (input?, output?);
+    let cache_write = written.unwrap_or_else(|| input.saturating_add(input.div_ceil(4)));
+    Some(Price { input, output, cached_input: cached.unwrap_or(input), cache_write })
+}
+
+fn headers(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Secret> {
+    let headers = table.map_of_text("headers", problems).unwrap_or_default();
+    if let Some((header, _)) = headers.iter().find(|(name, value)| !is_header(name, value)) {
+        let message = format!("`{}` is not a header that can be sent", excerpt(header));
+        let place = table.take("headers").map_or(table.place, |node| node.place);
+        problems.push(Problem::at(place, message).hint("names are letters, digits and `-`; values one line"));
+    }
+    headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect()
+}
+
+fn proxy(table: &mut Table<'_>, problems: &mut Problems) -> Option<Secret> {
+    let url = table.text("proxy", problems)?;
+    if let Some(why) = proxy_fault(url) {
+        let place = table.take("proxy")?.place;
+        problems.push(Problem::at(place, why).hint("write `http://host:port`"));
+    }
+    Some(Secret::new(url))
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+pub(super) fn is_header(name: &str, value: &str) -> bool {
+    let word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    word && value.chars().all(|c| c == '\t' || (' '..='~').contains(&c))
+}

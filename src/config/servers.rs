@@ -1,0 +1,180 @@
+//! Programs beside the agent, read: the project's own hooks, and the MCP servers that tasks may name.
+
+use super::model_keys::is_header;
+use super::url::url_fault;
+use crate::provider::Secret;
+use crate::task::Tier;
+use crate::yaml::{Key, Node, Problem, Problems, Table, Value, excerpt};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A command that follows every turn in which something may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The command, for `/bin/sh`.
+    pub run: String,
+    /// How long it may take; `None`: what such commands have by default.
+    pub timeout: Option<Duration>,
+    /// Whether the model is told of its failure.
+    pub tell: bool,
+}
+
+/// An MCP server, as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// Where it is.
+    pub at: McpAt,
+    /// The lowest tier whose tasks may have its tools.
+    pub tier: Tier,
+    /// Whether it stands inside the agent's wall.
+    pub walled: bool,
+    /// Whether it reaches the network from there.
+    pub network: bool,
+    /// How long one call may take; `None`: what calls have by default.
+    pub timeout: Option<Duration>,
+    /// Whether no run may begin without it.
+    pub required: bool,
+}
+
+/// Where an MCP server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpAt {
+    /// A program that is started, and talked to by its standard streams.
+    Command {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Its environment, beside what every program needs.
+        env: BTreeMap<String, Secret>,
+    },
+    /// An address that is there already.
+    Url {
+        /// The address.
+        url: String,
+        /// Headers sent with each request.
+        headers: BTreeMap<String, Secret>,
+    },
+}
+
+/// Reads `hooks`.
+pub(super) fn hooks(node: &Node, problems: &mut Problems) -> Vec<Hook> {
+    let Some(mut table) = Table::open(node, "`hooks`", problems) else { return Vec::new() };
+    let list = match table.take("post_tools") {
+        Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(|item| hook(item, problems)).collect(),
+        Some(other) => {
+            let message = format!("expected `post_tools` to be a list of commands, found {}", other.describe());
+            problems.push(Problem::at(other.place, message).hint("write `post_tools: [cargo fmt]`"));
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    table.finish(problems);
+    list
+}
+
+fn hook(node: &Node, problems: &mut Problems) -> Option<Hook> {
+    if let Some(run) = node.as_text().filter(|run| !run.trim().is_empty()) {
+        return Some(Hook { run: run.into(), timeout: None, tell: false });
+    }
+    let mut table = Table::open(node, "a hook", problems)?;
+    if table.place_of("run").is_none() {
+        problems.push(Problem::at(node.place, "the hook has no `run`").hint("add the command"));
+    }
+    let run = table.text("run", problems).map(str::to_owned);
+    let (timeout, tell) = (table.duration("timeout", problems), table.flag("tell", problems).unwrap_or(false));
+    table.finish(problems);
+    Some(Hook { run: run?, timeout, tell })
+}
+
+/// Reads `mcp`.
+pub(super) fn servers(node: &Node, problems: &mut Problems) -> BTreeMap<String, McpServer> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("expected `mcp` to be a map from names to servers, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write `name: { command: [program, argument] }`"));
+        return BTreeMap::new();
+    };
+    let entry = |(key, node): &(Key, Node)| Some((key.text.clone(), server(key, node, problems)?));
+    entries.iter().filter_map(entry).collect()
+}
+
+fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> {
+    let name = &key.text;
+    if name.is_empty() || name.len() > 32 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) {
+        let message = format!("`{}` can't be a server's name", excerpt(name));
+        problems.push(Problem::at(key.place, message).hint("use at most 32 letters, digits, `_` and `-`"));
+    }
+    let mut table = Table::open(node, &format!("the server `{name}`"), problems)?;
+    let secret = |(name, value): (String, String)| (name, Secret::new(value));
+    let command = table.text_or_texts("command", problems).map(|words| {
+        let is_text = table.take("command").is_some_and(|node| node.as_text().is_some());
+        if is_text { ["/bin/sh", "-c", &words[0]].map(str::to_owned).to_vec() } else { words }
+    });
+    let url = table.text("url", problems).map(str::to_owned);
+    let place = |table: &mut Table<'_>, key: &str| table.take(key).map_or(node.place, |node| node.place);
+    if let Some(why) = url.as_deref().and_then(url_fault) {
+        let why = why.replace("base_url", "url");
+        problems.push(Problem::at(place(&mut table, "url"), why).hint("write `https://host/path`"));
+    }
+    let env = table.map_of_text("env", problems).unwrap_or_default();
+    let headers = table.map_of_text("headers", problems).unwrap_or_default();
+    if let Some((header, _)) = headers.iter().find(|(name, value)| !is_header(name, value)) {
+        let message = format!("`{}` is not a header that can be sent", excerpt(header));
+        problems.push(Problem::at(place(&mut table, "headers"), message).hint("names are letters, digits and `-`"));
+    }
+    let misplaced = match (&command, &url) {
+        (Some(_), None) => !headers.is_empty(),
+        (None, Some(_)) => !env.is_empty(),
+        (None, None) | (Some(_), Some(_)) => {
+            let both = format!("the server `{name}` needs `command` or `url`, one of the two");
+            problems
+                .push(Problem::at(key.place, both).hint("write `command: [program, argument]`, or `url: https://…`"));
+            false
+        }
+    };
+    if misplaced {
+        let stray = format!("in the server `{name}`, `env` goes with `command` and `headers` with `url`");
+        problems.push(Problem::at(key.place, stray).hint("remove the other one"));
+    }
+    let walled = table.one_of("sandbox", &[("auto", true), ("off", false)], problems).unwrap_or(true);
+    let network = table.one_of("network", &[("deny", false), ("allow", true)], problems).unwrap_or(false);
+    let tier = table.one_of("tier", &Tier::WORDS, problems).unwrap_or(Tier::Tool);
+    let timeout = table.duration("timeout", problems);
+    let required = table.flag("required", problems).unwrap_or(false);
+    table.finish(problems);
+    let at = match (command, url) {
+        (Some(command), _) => McpAt::Command { command, env: env.into_iter().map(secret).collect() },
+        (None, url) => McpAt::Url { url: url?, headers: headers.into_iter().map(secret).collect() },
+    };
+    Some(McpServer { at, tier, walled, network, timeout, required })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file::parse;
+    use crate::config::trust::Owner;
+
+    #[test]
+    fn hooks_and_servers_are_read_with_all_that_is_said_of_them() {
+        let text = "hooks: { post_tools: [cargo fmt, { run: make gen, timeout: 30s, tell: true }] }\n\
+            mcp:\n  docs: { command: [docs-server, --stdio], env: { A: b }, tier: read, sandbox: off, timeout: 5s }\n  \
+            web: { url: 'https://mcp.example/x', headers: { x-key: k }, required: true, network: allow }\n  sh: { command: ./serve --all }\n";
+        let layer = parse(text, "f", Owner::User).unwrap();
+        let second = Duration::from_secs(1);
+        let hook = |run: &str| Hook { run: run.into(), timeout: None, tell: false };
+        assert_eq!(
+            layer.hooks,
+            [hook("cargo fmt"), Hook { timeout: Some(30 * second), tell: true, ..hook("make gen") }]
+        );
+        let secrets = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Secret::new(value))]);
+        let server =
+            |at| McpServer { at, tier: Tier::Tool, walled: true, network: false, timeout: None, required: false };
+        let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let docs = McpAt::Command { command: command(&["docs-server", "--stdio"]), env: secrets("A", "b") };
+        let web = McpAt::Url { url: "https://mcp.example/x".into(), headers: secrets("x-key", "k") };
+        let shell = McpAt::Command { command: command(&["/bin/sh", "-c", "./serve --all"]), env: BTreeMap::new() };
+        let docs = McpServer { tier: Tier::Read, walled: false, timeout: Some(5 * second), ..server(docs) };
+        let web = McpServer { network: true, required: true, ..server(web) };
+        let all = [("docs", docs), ("sh", server(shell)), ("web", web)].map(|(name, server)| (name.to_owned(), server));
+        assert_eq!(layer.mcp, BTreeMap::from(all));
+    }
+}

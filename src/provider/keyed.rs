@@ -1,0 +1,273 @@
+//! Keys that a program gives: run when a key is needed, again when it has grown old, and once more when it was refused. What the program
+//! prints is shown to nobody.
+
+use super::{Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret, connect};
+use crate::chat::{ModelError, ModelFault};
+use crate::limits::GRACE;
+use crate::process::{End, Ended, Invocation, Stopwatch, Variables, run};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// How long the program may take.
+const KEY_TIME: Duration = Duration::from_secs(30);
+/// Bytes of the longest key.
+const LONGEST_KEY: usize = 16 * 1024;
+
+/// A program that prints a key, and nothing else, to its standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyCommand {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Its whole environment: the operator's.
+    pub env: Variables,
+    /// How long a key is good; `None`: until it is refused.
+    pub ttl: Option<Duration>,
+}
+
+/// Why there is no key. What the program printed is in none of these.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    /// It could not be started.
+    #[error("the key command cannot be started: {0}")]
+    NotStarted(String),
+    /// It took too long.
+    #[error("the key command did not end within {} s; it is given no terminal to ask on", KEY_TIME.as_secs())]
+    Late,
+    /// It failed.
+    #[error("the key command failed with {0}; run it by hand to see why")]
+    Failed(String),
+    /// What it printed is no key.
+    #[error("the key command printed {0} instead of a key")]
+    NoKey(&'static str),
+}
+
+impl KeyCommand {
+    /// Runs the program; its standard error is not looked at, since it may hold the key too.
+    ///
+    /// # Errors
+    /// When it does not print exactly one line in time.
+    pub async fn run(&self) -> Result<Secret, KeyFault> {
+        let script = r#"exec "$@" 2>/dev/null"#;
+        let args = ["-c", script, "sh"].into_iter().map(str::to_owned).chain(self.command.iter().cloned());
+        let invocation = Invocation {
+            program: "/bin/sh".into(),
+            args: args.collect(),
+            dir: PathBuf::from("/"),
+            env: self.env.clone(),
+            timeout: Some(KEY_TIME),
+            grace: GRACE,
+            linger: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        };
+        let Ended { end, output, .. } = run(invocation, &CancellationToken::new(), &|_| {}).await;
+        match end {
+            End::Exited(0) => {}
+            End::Exited(127) => return Err(KeyFault::NotStarted("there is no such program".into())),
+            End::Exited(126) => return Err(KeyFault::NotStarted("it may not be run".into())),
+            End::Exited(code) => return Err(KeyFault::Failed(format!("exit code {code}"))),
+            End::Signalled(signal) => return Err(KeyFault::Failed(format!("signal {signal}"))),
+            End::TimedOut | End::Stopped => return Err(KeyFault::Late),
+            End::NotStarted(why) => return Err(KeyFault::NotStarted(why)),
+        }
+        if output.total > LONGEST_KEY as u64 {
+            return Err(KeyFault::NoKey("far too much"));
+        }
+        let text = std::str::from_utf8(&output.head).map_err(|_| KeyFault::NoKey("what is no text"))?.trim();
+        match text {
+            "" => Err(KeyFault::NoKey("nothing")),
+            text if text.chars().any(char::is_control) => Err(KeyFault::NoKey("more than one line")),
+            text => Ok(Secret::new(text)),
+        }
+    }
+}
+
+/// The same as [`connect`] for an endpoint whose key comes from a program, and has come once.
+///
+/// # Errors
+/// As those of [`connect`].
+pub fn connect_keyed(endpoint: Endpoint, source: KeyCommand) -> Result<Arc<dyn Provider>, ProviderError> {
+    let (key, provider) = (endpoint.key.clone(), connect(endpoint.clone())?);
+    let held = Mutex::new(Held { provider, key, since: Stopwatch::start() });
+    Ok(Arc::new(Keyed { endpoint, source, held }))
+}
+
+/// A provider whose key changes.
+struct Keyed {
+    endpoint: Endpoint,
+    source: KeyCommand,
+    held: Mutex<Held>,
+}
+
+/// What is good for now.
+struct Held {
+    provider: Arc<dyn Provider>,
+    key: Option<Secret>,
+    since: Stopwatch,
+}
+
+impl Keyed {
+    /// The provider with a key that is not too old, and is not the one that was refused.
+    async fn provider(&self, refused: Option<&Secret>) -> Result<(Arc<dyn Provider>, Option<Secret>), ModelError> {
+        let mut held = self.held.lock().await;
+        let is_old = self.source.ttl.is_some_and(|ttl| held.since.read() >= ttl);
+        let is_refused = refused.is_some() && refused == held.key.as_ref();
+        if is_old || is_refused || held.key.is_none() {
+            let wrong = |why: &dyn fmt::Display| ModelError::new(ModelFault::Auth, format!("{}: {why}", self.name()));
+            let key = Some(self.source.run().await.map_err(|fault| wrong(&fault))?);
+            if key != held.key {
+                let endpoint = Endpoint { key: key.clone(), ..self.endpoint.clone() };
+                held.provider = connect(endpoint).map_err(|fault| wrong(&fault))?;
+                held.key = key;
+            }
+            held.since = Stopwatch::start();
+        }
+        Ok((held.provider.clone(), held.key.clone()))
+    }
+}
+
+impl Provider for Keyed {
+    fn name(&self) -> String {
+        format!("{}/{}", self.endpoint.kind.name(), self.endpoint.model)
+    }
+
+    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+        Box::pin(async move {
+            let (provider, key) = self.provider(None).await?;
+            let heard = AtomicBool::new(false);
+            let listen = |delta| {
+                heard.store(true, Ordering::Relaxed);
+                deltas(delta);
+            };
+            let refused = match provider.complete(request, &listen).await {
+                Err(error) if error.fault == ModelFault::Auth && !heard.load(Ordering::Relaxed) => error,
+                done => return done,
+            };
+            let (again, other) = self.provider(key.as_ref()).await?;
+            if other == key {
+                return Err(refused);
+            }
+            again.complete(request, deltas).await
+        })
+    }
+}
+
+impl fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyed")
+            .field("endpoint", &self.endpoint)
+            .field("source", &self.source.command)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::Kind;
+    use crate::provider::scripted::{Act, Scripted};
+    use std::path::Path;
+
+    fn command(script: &str, ttl: Option<Duration>) -> KeyCommand {
+        let env =
+            Variables::new([("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("OWN".into(), "of-the-operator".into())]);
+        KeyCommand { command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(), env, ttl }
+    }
+
+    /// Prints another key each time, and counts how often.
+    fn counting(folder: &Path) -> String {
+        let count = folder.join("count");
+        format!("echo x >> {0}; echo key-$(wc -l < {0} | tr -d ' ')", count.display())
+    }
+
+    fn answer(status: &str, body: &str) -> Vec<Act> {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\nconnection: close\r\n"
+        );
+        vec![Act::Send(format!("{head}\r\n{body}"))]
+    }
+
+    fn said() -> Vec<Act> {
+        let chunk = r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
+        answer("200 OK", &format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+    }
+
+    fn denied() -> Vec<Act> {
+        answer("401 Unauthorized", r#"{"error":{"message":"expired"}}"#)
+    }
+
+    async fn keys(
+        scripts: Vec<Vec<Act>>,
+        source: KeyCommand,
+        asks: usize,
+    ) -> (Vec<String>, Vec<Result<String, String>>) {
+        let mut server = Scripted::start(scripts);
+        let key = source.run().await.unwrap();
+        let endpoint = Endpoint { base_url: Some(server.url()), key: Some(key), ..Endpoint::new(Kind::OpenAi, "m") };
+        let provider = connect_keyed(endpoint, source).unwrap();
+        let request = Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1 };
+        let mut ends = Vec::new();
+        for _ in 0..asks {
+            let done = provider.complete(&request, &|_| {}).await;
+            ends.push(done.map(|reply| reply.text()).map_err(|error| error.message));
+        }
+        let key = |request: String| {
+            let line = request
+                .lines()
+                .find_map(|line| line.to_lowercase().strip_prefix("authorization: bearer ").map(str::to_owned));
+            line.unwrap_or_default()
+        };
+        (server.requests().into_iter().map(key).collect(), ends)
+    }
+
+    #[tokio::test]
+    async fn a_key_is_what_the_program_prints_without_the_line_end_and_with_the_operators_environment() {
+        assert_eq!(
+            command("echo noise >&2; printf \" $OWN\\n\"", None).run().await,
+            Ok(Secret::new("of-the-operator"))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_program_that_gives_no_key_is_told_of_without_a_word_of_what_it_printed() {
+        let fault = async |script: &str| command(script, None).run().await.unwrap_err().to_string();
+        assert_eq!(
+            fault("echo hush; exit 3").await,
+            "the key command failed with exit code 3; run it by hand to see why"
+        );
+        assert_eq!(fault("exit 0").await, "the key command printed nothing instead of a key");
+        assert_eq!(fault("echo hush; echo hush").await, "the key command printed more than one line instead of a key");
+        assert_eq!(fault("head -c 100000 /dev/zero").await, "the key command printed far too much instead of a key");
+        let missing = KeyCommand { command: vec!["no-such-program".into()], ..command("", None) };
+        let fault = missing.run().await.unwrap_err().to_string();
+        assert_eq!(fault, "the key command cannot be started: there is no such program");
+    }
+
+    #[tokio::test]
+    async fn a_refused_key_is_asked_for_again_once_and_a_good_one_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keys, ends) = keys(vec![denied(), said(), said()], command(&counting(folder.path()), None), 2).await;
+        assert_eq!((keys, ends), (["key-1", "key-2", "key-2"].map(str::to_owned).to_vec(), vec![Ok("hi".into()); 2]));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_stays_the_same_is_not_tried_twice() {
+        let (keys, ends) = keys(vec![denied(), said()], command("echo key-same", None), 1).await;
+        assert_eq!(keys, ["key-same"]);
+        assert_eq!(ends, [Err("openai/m: 401 expired (check the key)".into())]);
+    }
+
+    #[tokio::test]
+    async fn an_old_key_is_asked_for_again_before_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = command(&counting(folder.path()), Some(Duration::ZERO));
+        let (keys, _) = keys(vec![said(), said()], source, 2).await;
+        assert_eq!(keys, ["key-2", "key-3"]);
+    }
+}

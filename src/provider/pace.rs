@@ -1,0 +1,167 @@
+//! How fast models are asked: requests per minute, requests at a time, and a provider's wish to be left alone, shared by all that ask.
+//!
+//! What is counted belongs to an address and a model, the wish to be left alone to the address; the bounds belong to whoever asks. Who
+//! comes first is served first. One that is dropped while it waits leaves no trace.
+#![expect(clippy::disallowed_methods, reason = "the clock by which requests are counted is read here")]
+
+use super::{Completion, DeltaSink, Provider, Request};
+use crate::chat::{ModelError, ModelFault};
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Mutex as Turnstile, Notify, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// The time in which requests are counted.
+const MINUTE: Duration = Duration::from_secs(60);
+/// The longest that a provider is left alone, whatever it asks for: until then its limits have changed.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How fast one model may be asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// The most requests that begin within any minute; `None`: any number.
+    pub per_minute: Option<NonZeroU32>,
+    /// The most requests at a time; `None`: any number.
+    pub at_once: Option<NonZeroU32>,
+    /// The longest that a request waits because its provider wants to be left alone; where that is longer, it is refused at once.
+    pub max_wait: Duration,
+}
+
+/// What is known of all addresses: cheap to clone, and one for all runs that share a provider's limits.
+#[derive(Debug, Clone, Default)]
+pub struct Pacer {
+    places: Arc<Mutex<BTreeMap<String, Place>>>,
+}
+
+/// An address.
+#[derive(Debug, Default)]
+struct Place {
+    quiet: watch::Sender<Option<Instant>>,
+    models: BTreeMap<String, Arc<Traffic>>,
+}
+
+/// The requests to one model at one address.
+#[derive(Debug, Default)]
+struct Traffic {
+    /// When those of the last minute began. Whoever is next holds it until their request begins.
+    begun: Turnstile<VecDeque<Instant>>,
+    under_way: AtomicU32,
+    /// Told when one is over.
+    over: Notify,
+}
+
+impl Pacer {
+    /// The same provider, asked at this rate. `address` is what it shares with others, its base URL or the provider's name.
+    pub fn pace(&self, provider: Arc<dyn Provider>, address: &str, rate: Rate) -> Arc<dyn Provider> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = places.entry(address.trim_end_matches('/').to_owned()).or_default();
+        let traffic = place.models.entry(provider.name()).or_default().clone();
+        Arc::new(Paced { provider, rate, quiet: place.quiet.clone(), traffic })
+    }
+}
+
+/// A provider that is asked no faster than it may be.
+#[derive(Debug)]
+struct Paced {
+    provider: Arc<dyn Provider>,
+    rate: Rate,
+    /// Until when the address wants to be left alone.
+    quiet: watch::Sender<Option<Instant>>,
+    traffic: Arc<Traffic>,
+}
+
+/// A request under way.
+struct Passage<'t>(&'t Traffic);
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.0.over.notify_one();
+    }
+}
+
+impl Paced {
+    /// Waits for its turn.
+    async fn enter(&self) -> Result<Passage<'_>, ModelError> {
+        let mut quiet = self.quiet.subscribe();
+        let refused = async {
+            let too_long = |until: &Option<Instant>| self.left_of(*until).is_some_and(|left| left > self.rate.max_wait);
+            // The sender lives as long as this does.
+            let until = quiet.wait_for(too_long).await.ok().and_then(|until| *until);
+            self.left_of(until).unwrap_or_default()
+        };
+        tokio::select! {
+            biased;
+            left = refused => Err(busy(self.provider.name(), left)),
+            passage = self.pass() => Ok(passage),
+        }
+    }
+
+    async fn pass(&self) -> Passage<'_> {
+        let mut begun = self.traffic.begun.lock().await;
+        loop {
+            let over = self.traffic.over.notified(); // before the look, so that no end between the two is missed
+            let now = Instant::now();
+            while begun.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
+                begun.pop_front();
+            }
+            let quiet = self.quiet.borrow().filter(|until| *until > now);
+            let counted = self.rate.per_minute.and_then(|most| begun.len().checked_sub(most.get() as usize));
+            let full = counted.and_then(|surplus| begun.get(surplus)).map(|oldest| *oldest + MINUTE);
+            if let Some(until) = quiet.max(full) {
+                sleep_until(until).await;
+            } else if self.rate.at_once.is_some_and(|most| self.traffic.under_way.load(Ordering::Acquire) >= most.get())
+            {
+                over.await;
+            } else {
+                begun.push_back(now);
+                self.traffic.under_way.fetch_add(1, Ordering::AcqRel);
+                return Passage(&self.traffic);
+            }
+        }
+    }
+
+    /// Heeds what a provider says that was asked too much.
+    fn heed(&self, error: &ModelError) {
+        let wish = error.retry_after_ms.filter(|_| error.fault == ModelFault::Busy).map(Duration::from_millis);
+        let Some(until) = wish.map(|wish| Instant::now() + wish.min(LONGEST)) else { return };
+        self.quiet.send_if_modified(|quiet| {
+            let is_longer = quiet.is_none_or(|known| known < until);
+            if is_longer {
+                *quiet = Some(until);
+            }
+            is_longer
+        });
+    }
+
+    fn left_of(&self, until: Option<Instant>) -> Option<Duration> {
+        until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl Provider for Paced {
+    fn name(&self) -> String {
+        self.provider.name()
+    }
+
+    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+        Box::pin(async move {
+            let _under_way = self.enter().await?;
+            let done = self.provider.complete(request, deltas).await;
+            done.inspect_err(|error| self.heed(error))
+        })
+    }
+}
+
+fn busy(name: String, left: Duration) -> ModelError {
+    let retry_after_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
+    let message = format!("{name}: the provider wants to be left alone for {} s more", left.as_secs_f64().ceil());
+    ModelError { fault: ModelFault::Busy, message, retry_after_ms }
+}
+
+#[cfg(test)]
+#[path = "pace_tests.rs"]
+mod tests;

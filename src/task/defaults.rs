@@ -1,0 +1,196 @@
+//! What holds for tasks that do not say it themselves: what a layer of configuration says, and how layers come together.
+
+use super::{Budget, Commit, Conduct, GateChoice, OnTamper, Task, Tier};
+
+/// What a layer says; what it does not say is left to the one below.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The lanes that are the gate.
+    pub lanes: Option<Vec<String>>,
+    /// Further attempts after the first one when the gate says no.
+    pub max_retries: Option<u32>,
+    /// Equal failures in a row that end the run early.
+    pub stuck_after: Option<u32>,
+    /// What happens when a protected path was changed.
+    pub on_tamper: Option<OnTamper>,
+    /// Which tools there are.
+    pub tier: Option<Tier>,
+    /// What becomes a commit.
+    pub commit: Option<Commit>,
+    /// What may be spent.
+    pub budget: Budget,
+    /// Calls that a person must agree to, beside those of the task.
+    pub approve: Vec<String>,
+    /// Whether neighbouring read-only calls may overlap in time.
+    pub parallel_reads: Option<bool>,
+    /// Alike calls among recent ones that make a loop.
+    pub loop_threshold: Option<u32>,
+    /// Percents of its model's window at which a conversation is made shorter.
+    pub compact_at_percent: Option<u32>,
+    /// How long a person has to agree to a call, in milliseconds.
+    pub confirm_within_ms: Option<u64>,
+}
+
+impl Defaults {
+    /// This layer over the one below it.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            lanes: self.lanes.or(below.lanes),
+            max_retries: self.max_retries.or(below.max_retries),
+            stuck_after: self.stuck_after.or(below.stuck_after),
+            on_tamper: self.on_tamper.or(below.on_tamper),
+            tier: self.tier.or(below.tier),
+            commit: self.commit.or(below.commit),
+            budget: self.budget.over(&below.budget),
+            approve: [below.approve, self.approve].concat(),
+            parallel_reads: self.parallel_reads.or(below.parallel_reads),
+            loop_threshold: self.loop_threshold.or(below.loop_threshold),
+            compact_at_percent: self.compact_at_percent.or(below.compact_at_percent),
+            confirm_within_ms: self.confirm_within_ms.or(below.confirm_within_ms),
+        }
+    }
+
+    /// The same of a layer that may not widen what the one below it allows: the lower tier, the smaller budget, the stricter answer to
+    /// tampering and the shorter time hold.
+    #[must_use]
+    pub fn within(self, below: Self) -> Self {
+        let (tier, budget) = (lower(self.tier, below.tier), self.budget.within(&below.budget));
+        let strict = [self.on_tamper, below.on_tamper].contains(&Some(OnTamper::Fail)).then_some(OnTamper::Fail);
+        let confirm_within_ms = lower(self.confirm_within_ms, below.confirm_within_ms);
+        let over = self.over(below);
+        Self { tier, budget, confirm_within_ms, on_tamper: strict.or(over.on_tamper), ..over }
+    }
+
+    /// A task with what this says.
+    #[must_use]
+    pub fn of(&self, task: Task) -> Task {
+        let mut approve = self.approve.clone();
+        approve.extend(task.approve);
+        Task {
+            gate: self.lanes.clone().map_or(task.gate, GateChoice::Lanes),
+            max_retries: self.max_retries.unwrap_or(task.max_retries),
+            stuck_after: self.stuck_after.or(task.stuck_after),
+            on_tamper: self.on_tamper.unwrap_or(task.on_tamper),
+            tier: self.tier.unwrap_or(task.tier),
+            commit: self.commit.unwrap_or(task.commit),
+            budget: self.budget.over(&task.budget),
+            approve,
+            conduct: Conduct {
+                parallel_reads: self.parallel_reads.unwrap_or(task.conduct.parallel_reads),
+                loop_threshold: self.loop_threshold.or(task.conduct.loop_threshold),
+                compact_at_percent: self.compact_at_percent.or(task.conduct.compact_at_percent),
+                confirm_within_ms: self.confirm_within_ms.or(task.conduct.confirm_within_ms),
+            },
+            ..task
+        }
+    }
+}
+
+impl Budget {
+    /// This one, and what it does not say from the one below.
+    #[must_use]
+    pub fn over(&self, below: &Self) -> Self {
+        Self {
+            turns: self.turns.or(below.turns),
+            tokens: self.tokens.or(below.tokens),
+            usd_micros: self.usd_micros.or(below.usd_micros),
+            time_ms: self.time_ms.or(below.time_ms),
+        }
+    }
+
+    /// The smaller one of both in everything.
+    #[must_use]
+    pub fn within(&self, below: &Self) -> Self {
+        Self {
+            turns: lower(self.turns, below.turns),
+            tokens: lower(self.tokens, below.tokens),
+            usd_micros: lower(self.usd_micros, below.usd_micros),
+            time_ms: lower(self.time_ms, below.time_ms),
+        }
+    }
+}
+
+fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{ParamValues, parse_with};
+
+    fn said() -> Defaults {
+        Defaults {
+            lanes: Some(vec!["check".into()]),
+            max_retries: Some(7),
+            stuck_after: Some(3),
+            on_tamper: Some(OnTamper::Fail),
+            tier: Some(Tier::Tool),
+            commit: Some(Commit::OnSuccess),
+            budget: Budget { turns: Some(10), tokens: Some(1000), usd_micros: Some(5), time_ms: None },
+            approve: vec!["shell-exec:git push*".into()],
+            parallel_reads: Some(true),
+            loop_threshold: Some(12),
+            compact_at_percent: Some(60),
+            confirm_within_ms: Some(1000),
+        }
+    }
+
+    #[test]
+    fn a_task_has_what_the_configuration_says_and_its_own_words_win() {
+        let silent = parse_with("do it", "t.md", &ParamValues::new(), &said()).unwrap();
+        let expected = Task {
+            source: "t.md".into(),
+            title: "t".into(),
+            gate: GateChoice::Lanes(vec!["check".into()]),
+            max_retries: 7,
+            stuck_after: Some(3),
+            on_tamper: OnTamper::Fail,
+            tier: Tier::Tool,
+            commit: Commit::OnSuccess,
+            budget: said().budget,
+            approve: said().approve,
+            conduct: Conduct {
+                parallel_reads: true,
+                loop_threshold: Some(12),
+                compact_at_percent: Some(60),
+                confirm_within_ms: Some(1000),
+            },
+            ..Task::from_prompt("do it")
+        };
+        assert_eq!(silent, expected);
+        let own = "---\nlane: false\nmax_retries: 0\nstuck_after: 2\non_tamper: restore\ntier: code\ncommit: none\n\
+            budget: { turns: 99, time: 1m }\napprove: { ask: [files-delete] }\nmcp: [docs]\n---\ndo it";
+        let told = parse_with(own, "t.md", &ParamValues::new(), &said()).unwrap();
+        let own = Task {
+            gate: GateChoice::Skip,
+            max_retries: 0,
+            stuck_after: Some(2),
+            on_tamper: OnTamper::Restore,
+            tier: Tier::Code,
+            commit: Commit::None,
+            budget: Budget { turns: Some(99), time_ms: Some(60_000), ..said().budget },
+            approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
+            mcp: vec!["docs".into()],
+            ..expected
+        };
+        assert_eq!(told, own);
+    }
+
+    #[test]
+    fn a_layer_that_is_not_trusted_narrows_and_never_widens() {
+        let budget = Budget { turns: Some(50), tokens: Some(10), usd_micros: None, time_ms: Some(9) };
+        let project =
+            Defaults { tier: Some(Tier::Code), on_tamper: Some(OnTamper::Restore), budget, ..Defaults::default() };
+        let smaller = Budget { turns: Some(10), tokens: Some(10), usd_micros: Some(5), time_ms: Some(9) };
+        assert_eq!(project.clone().within(said()), Defaults { budget: smaller, ..said() });
+        let free = project.clone().within(Defaults::default());
+        assert_eq!((free.tier, free.on_tamper), (Some(Tier::Code), Some(OnTamper::Restore)));
+        let trusted = project.clone().over(said());
+        assert_eq!((trusted.tier, trusted.budget.turns), (Some(Tier::Code), Some(50)));
+    }
+}

@@ -1,0 +1,80 @@
+//! Money as people write it, US dollars with decimals, read into millionths without ever being rounded.
+
+use super::{Problem, Problems, Table, Value};
+
+/// Decimals that a millionth has.
+const DECIMALS: usize = 6;
+
+impl Table<'_> {
+    /// An amount of US dollars like `2.50`, in millionths of a dollar.
+    pub fn dollars(&mut self, key: &str, problems: &mut Problems) -> Option<u64> {
+        let node = self.take(key)?;
+        let written = match &node.value {
+            Value::Int(number) => number.to_string(),
+            Value::Float(number) => number.to_string(), // the shortest text that means it: the decimals as they were written
+            Value::Text(text) if micros(text).is_some() => {
+                let message = format!("expected `{key}` to be an amount of US dollars, found {}", node.describe());
+                problems.push(Problem::at(node.place, message).hint("write it without quotes"));
+                return None;
+            }
+            _ => String::new(),
+        };
+        let amount = micros(&written);
+        if amount.is_none() {
+            let message =
+                format!("expected `{key}` to be an amount of US dollars like `2.50`, found {}", node.describe());
+            problems.push(Problem::at(node.place, message).hint("at least 0, with at most six decimals"));
+        }
+        amount
+    }
+}
+
+/// A decimal number in millionths; nothing where it is negative, finer than that, or too large.
+fn micros(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > DECIMALS || !is_number(whole) || !is_number(part) {
+        return None;
+    }
+    let part: u64 = format!("{part:0<DECIMALS$}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::parse;
+
+    fn read(text: &str) -> Result<u64, String> {
+        let (node, mut problems) = (parse(&format!("usd: {text}"), 1).unwrap(), Problems::default());
+        let mut table = Table::open(&node, "the budget", &mut problems).unwrap();
+        let amount = table.dollars("usd", &mut problems);
+        table.finish(&mut problems);
+        amount.filter(|_| problems.is_empty()).ok_or_else(|| problems.within("f"))
+    }
+
+    #[test]
+    fn dollars_become_millionths_exactly() {
+        let cases = [
+            ("2.50", 2_500_000),
+            ("0", 0),
+            ("3", 3_000_000),
+            ("0.1", 100_000),
+            ("0.000001", 1),
+            ("1e-6", 1),
+            ("0.29", 290_000),
+            ("1234567.654321", 1_234_567_654_321),
+            (".5", 500_000),
+        ];
+        assert_eq!(cases.map(|(text, _)| read(text)), cases.map(|(_, wanted)| Ok(wanted)));
+    }
+
+    #[test]
+    fn what_is_no_amount_of_dollars_is_refused_with_its_place() {
+        for wrong in ["-1", "0.0000001", "many", "[1]", "1e300", "99999999999999", "true"] {
+            let message = read(wrong).unwrap_err();
+            assert!(message.starts_with("f:1:6: expected `usd` to be an amount of US dollars"), "{wrong}: {message}");
+        }
+        assert!(read("'2.50'").unwrap_err().ends_with("(write it without quotes)"));
+    }
+}
