@@ -111,7 +111,9 @@ const NEEDED: [&str; 5] = [
 impl Holes {
     /// Those of a program that works in a folder: it writes there, but not what git keeps, nor what this program looks for there.
     pub fn of_workspace(root: &Path) -> Self {
-        let mut read_only = vec![root.join(".git"), root.join(".fledge")];
+        let own = [root.join(".git"), root.join(".fledge")].into_iter();
+        // A mount cannot keep a link, and what it leads to may be anything: it opens nothing.
+        let mut read_only: Vec<PathBuf> = own.filter(|path| !path.is_symlink()).collect();
         read_only.extend(git_elsewhere(root));
         Self { writable: vec![root.into()], read_only, ..Self::default() }
     }
@@ -167,8 +169,8 @@ impl Holes {
 
 /// What git keeps of a folder that is a linked worktree, and the repository around one that is not its top.
 fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
     let own = root.join(".git");
+    let mut found: Vec<PathBuf> = own.canonicalize().ok().filter(|_| own.is_symlink()).into_iter().collect();
     let line = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
     if own.is_file()
         && let Some(text) = line(&own)
@@ -178,6 +180,7 @@ fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
         found.extend(line(&folder.join("commondir")).map(|common| folder.join(common)));
         found.push(folder);
     }
+    found.retain(|path| path.join("HEAD").is_file()); // else it is none of git's
     if !own.exists() {
         found.extend(root.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned));
     }
@@ -248,8 +251,28 @@ mod tests {
         std::fs::create_dir_all(&kept).unwrap();
         std::fs::write(own.join(".git"), format!("gitdir: {}\n", kept.display())).unwrap();
         std::fs::write(kept.join("commondir"), "../..\n").unwrap();
+        for folder in [&kept, &kept.join("../..")] {
+            std::fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
         let holes = Holes::of_workspace(&own);
         let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
         assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_what_is_kept_opens_nothing_but_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, state, kept] = ["tree", "state", "kept.git"].map(|name| folder.path().join(name));
+        [&own, &state, &kept].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::fs::write(kept.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let read_only = |git: &Path| {
+            let _not_yet = std::fs::remove_file(own.join(".git"));
+            std::os::unix::fs::symlink(git, own.join(".git")).unwrap();
+            Holes::of_workspace(&own).read_only
+        };
+        assert_eq!(read_only(&state), [own.join(".fledge")]);
+        assert_eq!(read_only(&kept), [own.join(".fledge"), kept.canonicalize().unwrap()]);
+        std::os::unix::fs::symlink(&state, own.join(".fledge")).unwrap();
+        assert_eq!(read_only(&state), [""; 0].map(PathBuf::from));
     }
 }
