@@ -10,7 +10,7 @@ use super::{Tool, bound};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
 use crate::limits::CANCEL_GRACE;
-use crate::process::wall::{Holes, Wall, WallKind};
+use crate::process::wall::{Holes, Placeholders, Wall};
 use crate::process::{Dialogue, Invocation};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -57,10 +57,6 @@ struct Session {
     lost: Mutex<Option<String>>,
     _placeholders: Placeholders,
 }
-
-/// Empty folders that stand where none may be made, as long as the wall needs them.
-#[derive(Debug)]
-struct Placeholders(Vec<PathBuf>);
 
 #[derive(Debug)]
 enum Answer {
@@ -150,10 +146,7 @@ impl Behind {
             log: None,
             log_limit: 0,
         };
-        let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
-        let has_mounts = self.wall.kind() == WallKind::Bubblewrap;
-        let missing = self.holes.read_only.iter().filter(is_missing).filter(|_| has_mounts).cloned();
-        let _placeholders = Placeholders(missing.collect());
+        let _placeholders = self.wall.placeholders(&self.holes);
         let dialogue = Dialogue::start(&self.wall.around(&self.holes, invocation))?;
         let session = Session { dialogue, calls: Mutex::default(), lost: Mutex::default(), _placeholders };
         let opening = {
@@ -291,14 +284,6 @@ impl Session {
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, UnboundedSender<Answer>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Placeholders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
-        }
     }
 }
 

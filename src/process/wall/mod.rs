@@ -96,6 +96,18 @@ struct Scratch {
     count: AtomicU64,
 }
 
+/// Empty folders that stand where none may be made, as long as the wall needs them.
+#[derive(Debug)]
+pub struct Placeholders(Vec<PathBuf>);
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
+        }
+    }
+}
+
 impl Wall {
     /// No wall.
     pub fn off() -> Self {
@@ -152,6 +164,14 @@ impl Wall {
             }
             Build::Off => inner,
         }
+    }
+
+    /// Removes, when it is dropped, the empty folders that stand where [`Holes::read_only`] lets none be made. To be asked for before the first
+    /// program is started with these holes, and dropped after the last.
+    pub fn placeholders(&self, holes: &Holes) -> Placeholders {
+        let has_mounts = self.kind() == WallKind::Bubblewrap;
+        let missing = holes.read_only.iter().filter(|path| has_mounts && path.symlink_metadata().is_err());
+        Placeholders(missing.cloned().collect())
     }
 
     /// Tells what stopped at the wall from what ended behind it: a program that was never started is [`End::NotStarted`].
