@@ -151,6 +151,12 @@ async fn run(invocation: Invocation) -> Ended {
     process::run(invocation, &CancellationToken::new(), &|_| {}).await
 }
 
+/// How it ends behind the wall.
+async fn told(wall: &Wall, holes: &Holes, inner: Invocation) -> Ended {
+    let ended = run(wall.around(holes, inner.clone())).await;
+    wall.told(ended, holes, inner, &CancellationToken::new()).await
+}
+
 /// The same as another user.
 fn as_user(user: u32, inner: Invocation) -> Invocation {
     let mut args: Vec<String> =
@@ -176,9 +182,10 @@ async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
         if let Some(user) = user {
             scene = scene.of(user);
         }
-        let invocation = wall.around(&scene.holes(), scene.shell(&format!("{{ {script}; }} 2>/dev/null")));
-        let ended = wall.told(run(user.map_or(invocation.clone(), |user| as_user(user, invocation))).await);
-        assert!(matches!(ended.end, End::Exited(_)), "{name}: {ended:?} {}", ended.output.text(400));
+        let invocation = wall.around(&scene.holes(), scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null")));
+        let ended = run(user.map_or(invocation.clone(), |user| as_user(user, invocation))).await;
+        let has_run = matches!(ended.end, End::Exited(_)) && ended.output.text(4000).starts_with("RAN");
+        assert!(has_run, "{name}: {ended:?} {}", ended.output.text(400));
         if ended.output.text(4000).contains("PWNED") {
             through.push(*name);
         }
@@ -250,17 +257,21 @@ async fn how_a_program_ends_or_does_not_start_is_told_apart() {
     for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
         let Some(wall) = wall(kind).await else { continue };
         let scene = Scene::new();
-        let told = async |script: &str| wall.told(run(wall.around(&scene.holes(), scene.shell(script))).await).end;
-        assert_eq!(
-            [told("exit 7").await, told("nosuch 2>/dev/null").await],
-            [End::Exited(7), End::Exited(127)],
-            "{kind:?}"
-        );
+        let ended = async |script: &str| told(&wall, &scene.holes(), scene.shell(script)).await.end;
+        for (script, code) in [
+            ("exit 7", 7),
+            ("nosuch 2>/dev/null", 127),
+            ("echo 'bwrap: out of luck'; exit 1", 1),
+            ("echo 'fledge inside: there is no program `nosuch`'; exit 127", 127),
+            ("echo 'fledge inside: cannot limit files'; exit 126", 126),
+        ] {
+            assert_eq!(ended(script).await, End::Exited(code), "{kind:?}: {script}");
+        }
         let missing = Invocation { program: "nosuch".into(), args: Vec::new(), ..scene.shell("") };
-        let ended = wall.told(run(wall.around(&scene.holes(), missing)).await);
+        let ended = told(&wall, &scene.holes(), missing).await;
         assert_eq!(ended.end, End::NotStarted("there is no program `nosuch`".into()), "{kind:?}");
         let late = Invocation { timeout: Some(Duration::from_millis(300)), ..scene.shell("sleep 60") };
-        assert_eq!(wall.told(run(wall.around(&scene.holes(), late)).await).end, End::TimedOut, "{kind:?}");
+        assert_eq!(told(&wall, &scene.holes(), late).await.end, End::TimedOut, "{kind:?}");
     }
 }
 
@@ -274,7 +285,7 @@ async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
         at: scene.path("workspace"),
         writable: true,
     });
-    let ended = wall.told(run(wall.around(&holes, scene.shell("echo ran"))).await);
+    let ended = told(&wall, &holes, scene.shell("echo ran")).await;
     assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The longest that a trial may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Where bubblewrap is looked for before the search path.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
@@ -99,7 +99,10 @@ async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
         log_limit: 0,
     };
     let ended = process::run(wall.around(&Holes::default(), trial), &CancellationToken::new(), &|_| {}).await;
-    let Ended { end, output, .. } = wall.told(ended);
+    if let Some(why) = wall.claimed(&ended) {
+        return Err(why);
+    }
+    let Ended { end, output, .. } = ended;
     let said = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
     match end {
         End::Exited(42) => Ok(()),
