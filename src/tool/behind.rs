@@ -82,6 +82,15 @@ impl Behind {
         self.past().changes.extend(changes);
     }
 
+    /// Starts the host, if it is not there.
+    pub(super) async fn ready(&self, stop: &CancellationToken) -> Result<(), String> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(()),
+            session = self.session() => session.map(drop),
+        }
+    }
+
     /// Runs one call. A host that dies is an error of the calls under way, and is started again for the next one.
     pub(super) async fn call(
         &self,

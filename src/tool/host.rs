@@ -70,6 +70,9 @@ pub enum HostError {
         /// The program.
         path: PathBuf,
     },
+    /// The wall cannot be built around the tools of this run.
+    #[error("the tools cannot be started in the sandbox: {0}")]
+    Wall(String),
     /// A glob among the protected, allowed or listed paths is none.
     #[error("the paths that may be changed")]
     Rules(#[source] ToolError),
@@ -127,6 +130,17 @@ impl ToolHost {
             return Err(HostError::HelperInside { path: helper });
         }
         Ok(Self { behind: Some(Behind::new(wall, holes, helper, settings)), ..host })
+    }
+
+    /// Starts the process in which tools run, where there is to be one, instead of with the first call. A stop ends the wait, and is no error.
+    ///
+    /// # Errors
+    /// [`HostError::Wall`] when it does not begin.
+    pub async fn ready(&self, stop: &CancellationToken) -> Result<(), HostError> {
+        match &self.behind {
+            Some(behind) => behind.ready(stop).await.map_err(HostError::Wall),
+            None => Ok(()),
+        }
     }
 
     /// Ends the process in which tools run, if there is one. When this returns, nothing that it started is alive; the next call starts it
