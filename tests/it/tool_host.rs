@@ -96,6 +96,19 @@ async fn a_host_that_is_killed_is_an_error_of_its_call_and_the_next_one_starts_a
 }
 
 #[tokio::test]
+async fn a_host_that_its_own_shell_has_stopped_is_waited_for_no_longer_than_its_command() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.shell("true").await;
+    let begun = Instant::now();
+    let stopped = scene.call("shell-exec", json!({ "command": "kill -STOP $PPID; sleep 60", "timeout": 1 })).await;
+    assert!(stopped.is_error && stopped.content.contains("it does not answer"), "{}", stopped.content);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    let next = scene.shell("echo well").await;
+    assert!(!next.is_error && next.content.contains("well"), "{}", next.content);
+    scene.host.close().await;
+}
+
+#[tokio::test]
 async fn a_wall_that_cannot_be_built_around_the_tools_is_known_before_the_first_call() {
     let mount = |at: &str| Mount { from: "/nowhere".into(), at: at.into(), writable: true };
     let Some(scene) = Scene::with(|holes| holes.mounts.push(mount("/opt"))).await else { return };
