@@ -22,6 +22,8 @@ pub struct Fence {
     pub(super) sockets: bool,
     /// Whether the network can be reached, so that sockets without a path can, too.
     pub(super) network: bool,
+    /// Whether sockets with a path cannot be made, since nothing else keeps it from those of the machine.
+    pub(super) alone: bool,
     pub(super) limits: WallLimits,
     /// The paths, where there are no mounts.
     pub(super) ground: Option<Vec<Rule>>,
@@ -56,8 +58,8 @@ pub enum InsideFault {
 
 impl Fence {
     /// What is left to do inside of namespaces.
-    pub(super) fn of_namespaces(holes: &Holes) -> Self {
-        Self { sockets: true, network: holes.network, limits: holes.limits, ground: None }
+    pub(super) fn of_namespaces(holes: &Holes, alone: bool) -> Self {
+        Self { sockets: true, network: holes.network, alone, limits: holes.limits, ground: None }
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -118,7 +120,7 @@ impl Fence {
             // Sockets without a path are those of the whole machine then. Where the kernel is too old for that, it is a known hole.
             super::landlock::scope().map_err(InsideFault::Refused)?;
         }
-        super::seccomp::forbid(self.sockets, self.ground.is_some()).map_err(InsideFault::Refused)
+        super::seccomp::forbid(self.sockets, self.alone).map_err(InsideFault::Refused)
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -31,7 +31,8 @@ pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invoca
     add(scratch, Sight::Writable);
     add(Path::new("/dev"), Sight::Masked);
     DEVICES.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
-    let fence = Fence { sockets: holes.network, network: holes.network, limits: holes.limits, ground: Some(ground) };
+    let network = holes.network;
+    let fence = Fence { sockets: network, network, alone: true, limits: holes.limits, ground: Some(ground) };
     let [home, temp] = folders.map(|folder| text(&folder));
     let mut changed = vec![("HOME".to_owned(), home), ("TMPDIR".to_owned(), temp)];
     for (variable, at) in homes::LED_TO {
