@@ -134,8 +134,13 @@ impl Holes {
             }
             add(&folder, Sight::ReadOnly);
         }
-        let led_to = homes::LED_TO.iter().filter_map(|(variable, _)| env.get(variable));
-        led_to.for_each(|folder| add(Path::new(folder), Sight::ReadOnly));
+        for (variable, place) in homes::LED_TO {
+            for folder in env.get(variable).into_iter().flat_map(std::env::split_paths) {
+                add(&folder, Sight::ReadOnly);
+                let secret = homes::CREDENTIALS.iter().filter_map(|at| Path::new(at).strip_prefix(place).ok());
+                secret.for_each(|at| add(&folder.join(at), Sight::Masked));
+            }
+        }
         if let Some(home) = &self.home {
             add(home, Sight::Empty);
             homes::TOOLCHAINS.iter().for_each(|at| add(&home.join(at), Sight::ReadOnly));
@@ -214,6 +219,23 @@ mod tests {
         assert_eq!(sight("/home/b/.rustup/toolchains/x/lib/a.so"), Some(Sight::ReadOnly));
         assert_eq!(sight("/home/b/.cargo/credentials.toml"), Some(Sight::Masked));
         assert_eq!(sight("/home/b/.ssh/id"), Some(Sight::Empty));
+    }
+
+    #[test]
+    fn a_toolchain_that_a_variable_leads_to_is_seen_without_its_credentials() {
+        let env = [("CARGO_HOME", "/opt/cargo"), ("GOPATH", "/home/u/one:/home/u/two")];
+        let env = Variables::new(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let rules = Holes::default().rules(&env, Path::new("/usr/bin/fledge"));
+        let sight = |path: &str| over(&rules, Path::new(path)).map(|rule| rule.sight);
+        for (path, expected) in [
+            ("/opt/cargo/registry", Some(Sight::ReadOnly)),
+            ("/opt/cargo/credentials.toml", Some(Sight::Masked)),
+            ("/opt/cargo/credentials", Some(Sight::Masked)),
+            ("/home/u/one/pkg", Some(Sight::ReadOnly)),
+            ("/home/u/two/pkg", Some(Sight::ReadOnly)),
+        ] {
+            assert_eq!(sight(path), expected, "{path}");
+        }
     }
 
     #[test]
