@@ -263,6 +263,22 @@ async fn no_socket_in_sight_can_be_reached_however_many_there_are() {
 }
 
 #[tokio::test]
+async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_landlock() {
+    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let user = if is_root() { Some(NOBODY).filter(|_| has_other_users()) } else { None };
+    let (scene, mut holes) = (Scene::new(), Holes::default());
+    let as_it = |inner: Invocation| user.map_or(inner.clone(), |user| as_user(user, inner));
+    let others = as_it(Invocation { program: "/bin/sleep".into(), args: vec!["600".into()], ..scene.shell("") });
+    let mut others: Vec<_> =
+        (0..30).map(|_| std::process::Command::new(&others.program).args(&others.args).spawn().unwrap()).collect();
+    holes.limits.processes = Some(20);
+    let inner = Invocation { dir: "/".into(), ..scene.shell("echo a | cat | cat") };
+    let ended = run(as_it(wall.around(&holes, inner))).await;
+    others.iter_mut().for_each(|other| other.kill().and_then(|()| other.wait()).map(drop).unwrap());
+    assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "a"), "{ended:?}");
+}
+
+#[tokio::test]
 async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
     for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
         let Some(wall) = wall(kind).await else { continue };

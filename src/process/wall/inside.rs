@@ -98,7 +98,9 @@ pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> InsideFault {
 impl Fence {
     fn put_up(&self) -> Result<(), InsideFault> {
         limit("core files", Resource::Core, Some(0))?;
-        limit("processes", Resource::Nproc, self.limits.processes)?;
+        // Without a namespace of users the kernel counts all that the user has.
+        let others = if self.ground.is_some() { threads_of_user() } else { 0 };
+        limit("processes", Resource::Nproc, self.limits.processes.map(|own| own + others))?;
         limit("memory", Resource::As, self.limits.memory)?;
         limit("files", Resource::Fsize, self.limits.file_size)?;
         self.forbid()
@@ -127,6 +129,17 @@ impl Fence {
     fn forbid(&self) -> Result<(), InsideFault> {
         Err(InsideFault::Refused("there is no wall on this system".into()))
     }
+}
+
+/// The threads of this process's user, as far as they can be seen.
+fn threads_of_user() -> u64 {
+    let own = rustix::process::getuid().as_raw().to_string();
+    let threads = |process: std::fs::DirEntry| -> Option<u64> {
+        let status = std::fs::read_to_string(process.path().join("status")).ok()?;
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        value("Threads:")?.parse().ok().filter(|_| value("Uid:") == Some(&own))
+    };
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(threads).sum()
 }
 
 /// Lowers a bound; one that is lower already stays.
