@@ -165,6 +165,20 @@ async fn when_it_is_closed_nothing_is_left_of_it_neither_processes_nor_folders()
 }
 
 #[tokio::test]
+async fn the_empty_folders_that_a_killed_process_has_left_are_gone_with_the_next_host() {
+    let Some(scene) = Scene::new().await else { return };
+    let at = |path: &str| scene.folder.path().join("workspace").join(path);
+    [".git", ".fledge"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+    scene.shell("true").await;
+    scene.host.close().await;
+    assert_eq!((at(".git").exists(), at(".fledge").exists()), (false, false));
+    fs::create_dir_all(at(".git/objects")).unwrap();
+    scene.shell("true").await;
+    scene.host.close().await;
+    assert!(at(".git/objects").exists());
+}
+
+#[tokio::test]
 async fn a_program_that_the_agent_could_change_is_no_helper() {
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -186,8 +186,10 @@ fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
         found.push(folder);
     }
     found.retain(|path| path.join("HEAD").is_file()); // else it is none of git's
-    if !own.exists() {
-        found.extend(root.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned));
+    // One that is empty is no repository to git either: it looks further up.
+    let is_git = |folder: &&Path| folder.join(".git").is_file() || folder.join(".git/HEAD").symlink_metadata().is_ok();
+    if !is_git(&root) {
+        found.extend(root.ancestors().skip(1).find(is_git).map(Path::to_owned));
     }
     found.retain(|path| path.parent().is_some() && path.exists());
     found
@@ -279,6 +281,15 @@ mod tests {
         let holes = Holes::of_workspace(&own);
         let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
         assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+    }
+
+    #[test]
+    fn the_repository_around_a_workspace_stays_as_it_is_also_where_an_empty_folder_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let [above, own] = ["a", "a/b"].map(|name| folder.path().join(name));
+        [above.join(".git"), own.join(".git")].iter().for_each(|git| std::fs::create_dir_all(git).unwrap());
+        std::fs::write(above.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(Holes::of_workspace(&own).read_only, [own.join(".git"), own.join(".fledge"), above]);
     }
 
     #[test]

@@ -173,11 +173,13 @@ impl Wall {
         }
     }
 
-    /// Removes, when it is dropped, the empty folders that stand where [`Holes::read_only`] lets none be made. To be asked for before the first
-    /// program is started with these holes, and dropped after the last.
+    /// Removes, when it is dropped, the empty folders that stand where [`Holes::read_only`] lets none be made, also those of a process that
+    /// was killed before it could. To be asked for before the first program is started with these holes, and dropped after the last.
     pub fn placeholders(&self, holes: &Holes) -> Placeholders {
         let has_mounts = self.kind() == WallKind::Bubblewrap;
-        let missing = holes.read_only.iter().filter(|path| has_mounts && path.symlink_metadata().is_err());
+        let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        let is_missing = |path: &Path| path.symlink_metadata().is_err() || !path.is_symlink() && is_empty(path);
+        let missing = holes.read_only.iter().filter(|path| has_mounts && is_missing(path));
         Placeholders(missing.cloned().collect())
     }
 
