@@ -62,7 +62,7 @@ pub enum HostError {
         path: PathBuf,
     },
     /// The agent could write the program that its wall rests on.
-    #[error("{0}: {}", .0.mend)]
+    #[error("{}: {}", .0, .0.mend)]
     HelperInside(NoWall),
     /// The wall cannot be built around the tools of this run.
     #[error("the tools cannot be started in the sandbox: {0}")]
