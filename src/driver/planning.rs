@@ -83,6 +83,7 @@ impl Hands {
         let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, ground.wall.clone());
         let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
         host.recall(changes);
+        host.ready(stop).await.map_err(|error| Unready::NotNow(chain(&error)))?;
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });
         Ok(())
@@ -103,7 +104,7 @@ impl Planner {
                 |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
             enclosure::note(&settings, &wall, &mut plan);
             let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
-                HostError::HelperInside { .. } => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
+                HostError::HelperInside(_) => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
                 error => failed(&error),
             })?;
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
@@ -116,6 +117,9 @@ impl Planner {
         let panicked = |_| PlanFault { reason: Reason::Internal, message: "planning panicked".into() };
         let (mut plan, gate, host) = tokio::task::spawn_blocking(work).await.map_err(panicked)??;
         (plan.base, plan.head) = (Some(begun), head);
+        // Whether the wall can be built around just this workspace is known before anything is spent.
+        let unwalled = |error| PlanFault { reason: Reason::NoSandbox, message: chain(&error) };
+        host.ready(&self.stop).await.map_err(unwalled)?;
         if self.task.gate != GateChoice::Skip {
             self.ask_base(&gate, &ground, &mut plan).await?;
         }

@@ -255,7 +255,7 @@ async fn judge_lane(
     };
     let here = |logs: PathBuf| match &room {
         Some(room) => room.room(site, logs),
-        None => site.in_place(logs),
+        None => site.in_place(lane, logs),
     };
     set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
     // Everything is asked, so that as much as can be is known of the base.

@@ -155,7 +155,7 @@ impl Sitting<'_> {
     ) -> Result<(LaneOutcome, Option<TreeId>), Early> {
         let logs = self.logs(name);
         if lane.room == RoomKind::InPlace {
-            return Ok((self.site.run(lane, self.site.in_place(logs), self.stop, on_step).await, None));
+            return Ok((self.site.run(lane, self.site.in_place(lane, logs), self.stop, on_step).await, None));
         }
         let caches = self.caches(lane).await?;
         // A lane that only the gate knows may put its own tests among the others.

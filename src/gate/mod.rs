@@ -30,13 +30,14 @@ pub use seal::{Difference, Seal};
 
 use crate::id::TreeId;
 use crate::lane::{Facts, Lane, Selection};
-use crate::lane_runner::{LaneOutcome, Room, recall, remember, run_lane};
+use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
-use crate::process::wall::Wall;
+use crate::process::wall::{Holes, Wall};
 use crate::task::OnTamper;
 use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::trees::Trees;
 use base::Base;
+use freeze::HOLDOUT;
 use judge::Sitting;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,9 +97,18 @@ pub struct Site {
 }
 
 impl Site {
-    /// The workspace itself as a room.
-    fn in_place(&self, logs: PathBuf) -> Room {
-        Room::new(self.root.clone(), self.env.clone(), logs, self.jobs)
+    /// The workspace itself as a room for a lane, behind the same wall as the agent: what runs there may be what it wrote.
+    fn in_place(&self, lane: &Lane, logs: PathBuf) -> Room {
+        let mut holes = Holes::of_workspace(&self.root);
+        let held_out = lane.env.get(HOLDOUT).map(PathBuf::from);
+        holes.hidden = self.hidden.iter().filter(|path| Some(*path) != held_out.as_ref()).cloned().collect();
+        holes.read_only.extend(held_out);
+        let home = self.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
+        holes.home = home.filter(|home| home.is_absolute());
+        holes.network = lane.network;
+        let mut room = Room::new(self.root.clone(), self.env.clone(), logs, self.jobs);
+        room.behind = Some(Behind { wall: self.wall.clone(), holes, at: self.root.clone() });
+        room
     }
 
     /// Runs a lane in a room. Not by what has changed: what git says of that is the agent's to decide, so every step that asks for it runs.
@@ -112,6 +122,7 @@ impl Site {
         let variables = self.env.iter().cloned().collect();
         room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
         room.expected = recall(lane, &self.project);
+        let _placeholders = room.behind.as_ref().map(|behind| behind.wall.placeholders(&behind.holes));
         let outcome = run_lane(lane, &room, stop, on_step).await;
         remember(lane, &outcome, &self.project);
         outcome

@@ -6,11 +6,11 @@ use super::contract::{Effect, ToolRequest};
 use super::host::HostSettings;
 use super::ledger::LedgerCopy;
 use super::wire::{LONGEST, LONGEST_LEDGER, Opening, Order, Word};
-use super::{Tool, bound};
+use super::{Tool, bound, shell_exec};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
-use crate::limits::CANCEL_GRACE;
-use crate::process::wall::{Holes, Wall, WallKind};
+use crate::limits::{CANCEL_GRACE, GRACE};
+use crate::process::wall::{Holes, Placeholders, Wall};
 use crate::process::{Dialogue, Invocation};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,6 +27,10 @@ const BEGINNING: Duration = Duration::from_secs(20);
 const PARTING: Duration = Duration::from_secs(1);
 /// Looks, two milliseconds apart, whether all calls have left a host that ends.
 const LEAVING: usize = 250;
+/// The longest that a call may take which runs no command.
+const LOOKING: Duration = Duration::from_secs(120);
+/// The longest that a command may take to be over behind its own time: it is asked to end, killed, and its output drained.
+const ENDING: Duration = GRACE.saturating_add(Duration::from_secs(6));
 /// The longest that is waited for a call that was told to stop.
 const STOPPING: Duration = CANCEL_GRACE.saturating_add(Duration::from_millis(200));
 
@@ -58,10 +62,6 @@ struct Session {
     _placeholders: Placeholders,
 }
 
-/// Empty folders that stand where none may be made, as long as the wall needs them.
-#[derive(Debug)]
-struct Placeholders(Vec<PathBuf>);
-
 #[derive(Debug)]
 enum Answer {
     Progress(String),
@@ -86,6 +86,15 @@ impl Behind {
         self.past().changes.extend(changes);
     }
 
+    /// Starts the host, if it is not there.
+    pub(super) async fn ready(&self, stop: &CancellationToken) -> Result<(), String> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(()),
+            session = self.session() => session.map(drop),
+        }
+    }
+
     /// Runs one call. A host that dies is an error of the calls under way, and is started again for the next one.
     pub(super) async fn call(
         &self,
@@ -99,8 +108,9 @@ impl Behind {
             () = stop.cancelled() => return ToolOutcome::error("stopped: the run was cancelled"),
             session = self.session() => session,
         };
+        let patience = self.patience(&request);
         let outcome = match session {
-            Ok(session) => session.call(request, stop, progress).await,
+            Ok(session) => session.call(request, patience, stop, progress).await,
             Err(why) => return ToolOutcome::error(format!("the tools could not be started: {why}")),
         };
         let change = outcome.change.filter(|_| tool.flags.effect == Effect::Mutating);
@@ -150,10 +160,7 @@ impl Behind {
             log: None,
             log_limit: 0,
         };
-        let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
-        let has_mounts = self.wall.kind() == WallKind::Bubblewrap;
-        let missing = self.holes.read_only.iter().filter(is_missing).filter(|_| has_mounts).cloned();
-        let _placeholders = Placeholders(missing.collect());
+        let _placeholders = self.wall.placeholders(&self.holes);
         let dialogue = Dialogue::start(&self.wall.around(&self.holes, invocation))?;
         let session = Session { dialogue, calls: Mutex::default(), lost: Mutex::default(), _placeholders };
         let opening = {
@@ -168,30 +175,54 @@ impl Behind {
         }
     }
 
+    /// How long a call is waited for: a host that its own shell has stopped says nothing, and does not end.
+    fn patience(&self, request: &ToolRequest) -> Duration {
+        if request.name != shell_exec::TOOL.name {
+            return LOOKING;
+        }
+        let asked = request.input["timeout"].as_u64().map(Duration::from_secs);
+        asked.unwrap_or(self.settings.shell_timeout).min(self.settings.shell_timeout) + ENDING
+    }
+
     fn past(&self) -> MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
-    async fn call(&self, request: ToolRequest, stop: &CancellationToken, progress: Progress<'_>) -> ToolOutcome {
+    async fn call(
+        &self,
+        request: ToolRequest,
+        patience: Duration,
+        stop: &CancellationToken,
+        progress: Progress<'_>,
+    ) -> ToolOutcome {
         let mut waiting = self.wait_for(request.call);
         let call = request.call;
-        if let Err(why) = self.say(&Order::Call(request)).await {
-            self.lose(&why);
-        }
-        let mut is_told = false;
+        let order = Order::Call(request);
+        let (saying, late) = (self.say(&order), tokio::time::sleep(patience));
+        tokio::pin!(saying, late);
+        let (mut is_said, mut is_told) = (false, false);
         loop {
             let limit =
                 async { if is_told { tokio::time::sleep(STOPPING).await } else { std::future::pending().await } };
             let answer = tokio::select! {
                 biased;
                 answer = waiting.answers.recv() => answer.unwrap_or_else(|| Answer::Lost("it was ended".into())),
+                said = &mut saying, if !is_said => {
+                    is_said = true;
+                    said.unwrap_or_else(|why| self.lose(&why));
+                    continue;
+                }
                 () = stop.cancelled(), if !is_told => {
                     is_told = true;
-                    if let Err(why) = self.say(&Order::Cancel(call)).await {
-                        self.lose(&why);
-                    }
+                    let cancel = Order::Cancel(call);
+                    let told = tokio::time::timeout(STOPPING, self.say(&cancel)).await;
+                    told.unwrap_or_else(|_| Err("it does not listen".into())).unwrap_or_else(|why| self.lose(&why));
+                    continue;
+                }
+                () = &mut late => {
+                    self.lose("it does not answer");
                     continue;
                 }
                 () = limit => {
@@ -291,14 +322,6 @@ impl Session {
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, UnboundedSender<Answer>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Placeholders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
-use crate::process::wall::{Holes, Wall};
+use crate::process::wall::{Holes, NoWall, Wall};
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
 use futures_util::FutureExt;
@@ -62,14 +62,11 @@ pub enum HostError {
         path: PathBuf,
     },
     /// The agent could write the program that its wall rests on.
-    #[error(
-        "fledge itself, `{}`, is inside the workspace, where an agent could change it: run a copy of it that is elsewhere",
-        path.display()
-    )]
-    HelperInside {
-        /// The program.
-        path: PathBuf,
-    },
+    #[error("{}: {}", .0, .0.mend)]
+    HelperInside(NoWall),
+    /// The wall cannot be built around the tools of this run.
+    #[error("the tools cannot be started in the sandbox: {0}")]
+    Wall(String),
     /// A glob among the protected, allowed or listed paths is none.
     #[error("the paths that may be changed")]
     Rules(#[source] ToolError),
@@ -123,10 +120,19 @@ impl ToolHost {
     pub fn behind(settings: HostSettings, shelf: Option<Shelf>, wall: Wall, holes: Holes) -> Result<Self, HostError> {
         let host = Self::with_memory(settings.clone(), shelf)?;
         let Some(helper) = wall.helper().map(PathBuf::from) else { return Ok(host) };
-        if holes.writable.iter().any(|folder| helper.starts_with(folder)) {
-            return Err(HostError::HelperInside { path: helper });
-        }
+        holes.writable.iter().try_for_each(|folder| wall.stands_outside(folder)).map_err(HostError::HelperInside)?;
         Ok(Self { behind: Some(Behind::new(wall, holes, helper, settings)), ..host })
+    }
+
+    /// Starts the process in which tools run, where there is to be one, instead of with the first call. A stop ends the wait, and is no error.
+    ///
+    /// # Errors
+    /// [`HostError::Wall`] when it does not begin.
+    pub async fn ready(&self, stop: &CancellationToken) -> Result<(), HostError> {
+        match &self.behind {
+            Some(behind) => behind.ready(stop).await.map_err(HostError::Wall),
+            None => Ok(()),
+        }
     }
 
     /// Ends the process in which tools run, if there is one. When this returns, nothing that it started is alive; the next call starts it

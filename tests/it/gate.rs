@@ -115,11 +115,29 @@ fn what_a_step_leaves_behind_is_killed_and_said() {
     let number = crate::support::unique();
     let model = Model::new([say("Done.")]);
     let lane = format!("room: in-place\nsteps: [{{ name: daemon, run: setsid sleep {number} & }}]");
-    let run = Fledge::simple(&model).lane("verify", &lane).run();
+    let run = Fledge::simple(&model).lane("verify", &lane).arg("--sandbox=off").run();
     let report = run.must_be(0, "verified");
     let note = report["attempts"][0]["verdict"]["steps"][0]["note"].as_str().unwrap();
     assert_eq!(note, "left processes behind, which were killed");
     assert_eq!(crate::support::running_with(&number), Vec::<String>::new());
+}
+
+#[test]
+fn a_lane_in_the_workspace_itself_runs_behind_the_wall_that_the_report_names() {
+    let spy = "cat $HOME/.ssh/id; ls $STATE; (echo x > ../outside); (echo x > .git/config); (mkdir -p .fledge/lanes)";
+    let model = Model::new([write("lib.sh", spy), say("Done.")]);
+    let lane = "room: in-place\nsteps: [{ name: use, run: 'STATE=../state; . ./lib.sh; echo used > got; true' }]";
+    let fledge = Fledge::simple(&model).file("../home/.ssh/id", "CANARY").lane("verify", lane);
+    let run = fledge.run();
+    let report = run.must_be(0, "verified");
+    let verdict = &report["attempts"][0]["verdict"];
+    assert_eq!((&verdict["proof"]["sandbox"], run.file("got").as_deref()), (&report["sandbox"], Some("used\n")));
+    let said = std::fs::read_to_string(verdict["steps"][0]["log"].as_str().unwrap()).unwrap();
+    assert_ne!(report["sandbox"], "off", "{}", run.story());
+    assert!(!said.contains("CANARY") && !said.contains("projects") && run.file("../outside").is_none(), "{said}");
+    if report["sandbox"] == "bubblewrap" {
+        assert_eq!((run.file(".git/config"), run.file(".fledge/lanes")), (None, None), "{said}");
+    }
 }
 
 #[test]

@@ -36,3 +36,33 @@ fn without_a_sandbox_and_with_the_network_it_is_said() {
     assert_eq!(ended.must_be(0, "verified")["network"], true);
     assert!(ended.stderr.contains(", with the network"), "{}", ended.story());
 }
+
+/// Where bubblewrap cannot be found, in a namespace of mounts; `None` where there is none to be had.
+fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    ["workspace/lanes", "home", "tmp"].iter().for_each(|path| std::fs::create_dir_all(at(path)).unwrap());
+    std::fs::write(at("workspace/lanes/verify.yaml"), lane).unwrap();
+    let covered =
+        "for b in /usr/bin/bwrap /usr/local/bin/bwrap; do test ! -e $b || mount --bind /dev/null $b || exit 99; done";
+    let script = format!("{covered}; {script}\nexec {} lanes run verify --clean -v", env!("CARGO_BIN_EXE_fledge"));
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]).current_dir(at("workspace")).env_clear();
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", at("home")).env("TMPDIR", at("tmp"));
+    let ended = command.env("FLEDGE_STATE_DIR", at("state")).output().ok()?;
+    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+    if !said.contains("sandbox landlock") {
+        eprintln!("not tried: {said}");
+        return None;
+    }
+    assert!(ended.status.success(), "{said}");
+    Some((folder, said))
+}
+
+#[test]
+fn nothing_of_what_homes_and_temporary_folders_held_is_left_behind_landlock() {
+    let lane = "steps: [{ name: leave, run: 'echo x > $HOME/left; echo x > $TMPDIR/left' }]";
+    let Some((folder, said)) = behind_landlock("", lane) else { return };
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("tmp")).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}: {said}");
+}

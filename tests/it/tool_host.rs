@@ -3,7 +3,7 @@
 use super::wall::wall;
 use fledge::chat::{Detail, ToolOutcome};
 use fledge::id::CallId;
-use fledge::process::wall::{Holes, WallKind};
+use fledge::process::wall::{Holes, Mount, WallKind};
 use fledge::tool::{HostError, HostSettings, ToolHost, ToolRequest};
 use serde_json::{Value, json};
 use std::fs;
@@ -21,6 +21,11 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Option<Self> {
+        Self::with(|_| {}).await
+    }
+
+    /// With holes that are not quite the usual ones.
+    async fn with(change: impl FnOnce(&mut Holes)) -> Option<Self> {
         let wall = wall(WallKind::Bubblewrap).await?;
         let folder = tempfile::tempdir().unwrap();
         for name in ["workspace", "outside", "home"] {
@@ -43,6 +48,7 @@ impl Scene {
         let mut holes = Holes::of_workspace(&root);
         holes.writable.extend([settings.outputs_dir.clone(), folder.path().join("outside")]);
         holes.home = Some(folder.path().join("home"));
+        change(&mut holes);
         let host = ToolHost::behind(settings, None, wall, holes).unwrap();
         Some(Self { folder, host, count: AtomicU64::new(1) })
     }
@@ -86,6 +92,30 @@ async fn a_host_that_is_killed_is_an_error_of_its_call_and_the_next_one_starts_a
         let next = scene.shell("echo well").await;
         assert!(!next.is_error && next.content.contains("well"), "{command}: {}", next.content);
     }
+    scene.host.close().await;
+}
+
+#[tokio::test]
+async fn a_host_that_its_own_shell_has_stopped_is_waited_for_no_longer_than_its_command() {
+    let Some(scene) = Scene::new().await else { return };
+    scene.shell("true").await;
+    let begun = Instant::now();
+    let stopped = scene.call("shell-exec", json!({ "command": "kill -STOP $PPID; sleep 60", "timeout": 1 })).await;
+    assert!(stopped.is_error && stopped.content.contains("it does not answer"), "{}", stopped.content);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    let next = scene.shell("echo well").await;
+    assert!(!next.is_error && next.content.contains("well"), "{}", next.content);
+    scene.host.close().await;
+}
+
+#[tokio::test]
+async fn a_wall_that_cannot_be_built_around_the_tools_is_known_before_the_first_call() {
+    let mount = |at: &str| Mount { from: "/nowhere".into(), at: at.into(), writable: true };
+    let Some(scene) = Scene::with(|holes| holes.mounts.push(mount("/opt"))).await else { return };
+    let refused = scene.host.ready(&CancellationToken::new()).await;
+    assert!(matches!(&refused, Err(HostError::Wall(why)) if why.contains("/nowhere")), "{refused:?}");
+    let Some(scene) = Scene::new().await else { return };
+    scene.host.ready(&CancellationToken::new()).await.unwrap();
     scene.host.close().await;
 }
 
@@ -135,6 +165,20 @@ async fn when_it_is_closed_nothing_is_left_of_it_neither_processes_nor_folders()
 }
 
 #[tokio::test]
+async fn the_empty_folders_that_a_killed_process_has_left_are_gone_with_the_next_host() {
+    let Some(scene) = Scene::new().await else { return };
+    let at = |path: &str| scene.folder.path().join("workspace").join(path);
+    [".git", ".fledge"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+    scene.shell("true").await;
+    scene.host.close().await;
+    assert_eq!((at(".git").exists(), at(".fledge").exists()), (false, false));
+    fs::create_dir_all(at(".git/objects")).unwrap();
+    scene.shell("true").await;
+    scene.host.close().await;
+    assert!(at(".git/objects").exists());
+}
+
+#[tokio::test]
 async fn a_program_that_the_agent_could_change_is_no_helper() {
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +196,7 @@ async fn a_program_that_the_agent_could_change_is_no_helper() {
     let outputs = settings.outputs_dir.clone();
     let refused = ToolHost::behind(settings, None, wall, holes);
     fs::remove_dir(outputs).unwrap();
-    assert!(matches!(refused, Err(HostError::HelperInside { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HostError::HelperInside(_))), "{refused:?}");
 }
 
 #[tokio::test]

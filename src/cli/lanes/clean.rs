@@ -45,6 +45,7 @@ impl Court {
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let wall =
             Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;
+        let wall = wall.and_then(|wall| wall.stands_outside(root).map(|()| wall));
         let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;

@@ -100,17 +100,20 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
 /// MCP servers are sent beside them, and these keys, which come from elsewhere.
 pub(super) fn secrets(environment: &Environment, set: &config::Settings, keys: &[Secret]) -> Mask {
     let variable = |model: &ModelSettings| match &model.key {
-        Some(KeyPlace::Variable(name)) => environment.get(name).map(str::to_owned),
+        Some(KeyPlace::Variable(name)) => Some((name.clone(), environment.get(name)?.to_owned())),
         Some(KeyPlace::Command { .. } | KeyPlace::File(_)) | None => None,
     };
-    let models = set.models.values().flat_map(|model| model.headers.values().chain(&model.proxy));
+    let said = |(name, secret): (&String, &Secret)| (name.clone(), secret.reveal().to_owned());
+    let unnamed = |secret: &Secret| (String::new(), secret.reveal().to_owned());
+    let models = set.models.values();
     let servers = set.mcp.values().flat_map(|server| match &server.at {
-        McpAt::Command { env, .. } => env.values(),
-        McpAt::Url { headers, .. } => headers.values(),
+        McpAt::Command { env, .. } => env.iter(),
+        McpAt::Url { headers, .. } => headers.iter(),
     });
-    let said = models.chain(servers).chain(keys).map(|secret| secret.reveal().to_owned());
-    let own = environment.secrets().map(str::to_owned);
-    Mask::new(own.chain(set.models.values().filter_map(variable)).chain(said))
+    let sent = models.clone().flat_map(|model| &model.headers).chain(servers).map(said);
+    let own = environment.secrets().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let more = models.clone().filter_map(|model| model.proxy.as_ref()).chain(keys).map(unnamed);
+    Mask::of(own.chain(models.filter_map(variable)).chain(sent).chain(more))
 }
 
 /// Where memories are looked for, when, and how they are given out.

@@ -6,9 +6,14 @@ use super::inside::Fence;
 use crate::process::Invocation;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
-/// Sockets that are covered one by one.
+/// Sockets that are covered one by one. Where there are more, none can be made inside that reaches any.
 const MOST_SOCKETS: usize = 256;
+/// Where daemons put their sockets that are not hidden anyway, how deep they are looked for there, and among how many files.
+const DAEMONS: [&str; 3] = ["/var", "/opt", "/srv"];
+const DEPTH: usize = 5;
+const MOST_FILES: usize = 200_000;
 
 /// What unshares users, from the best to the least: which one works is tried, not told from a version.
 pub(super) const USERS: [&[&str]; 3] = [
@@ -75,13 +80,14 @@ impl Bubblewrap {
         }
         let rules = holes.rules(&inner.env, helper);
         rules.iter().for_each(|rule| arguments.place(rule, holes));
-        for socket in sockets().iter().filter(|socket| is_in_sight(socket, &rules)) {
+        let sockets = sockets(&rules);
+        for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
         }
         for closed in std::mem::take(&mut arguments.closed) {
             arguments.add(&["--remount-ro", &closed]);
         }
-        let fence = Fence::of_namespaces(holes).to_json();
+        let fence = Fence::of_namespaces(holes, sockets.is_none()).to_json();
         arguments.add(&["--chdir", &text(&inner.dir), "--", &text(helper), INSIDE, &fence, &inner.program]);
         arguments.all.extend(inner.args);
         let temp = [("TMPDIR".to_owned(), "/tmp".to_owned())];
@@ -119,16 +125,48 @@ impl Arguments {
     }
 }
 
-/// The sockets of this machine that have a place in the file system: no namespace keeps anybody from them.
-fn sockets() -> Vec<PathBuf> {
-    let list = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let paths = list.lines().skip(1).filter_map(|line| Some(PathBuf::from(format!("/{}", line.split_once(" /")?.1))));
+/// The sockets of this machine that have a place in the file system, as far as they are in sight: no namespace keeps anybody from them. `None`
+/// where they are too many to be covered, or cannot be found out. Those that other networks of this machine have are not listed anywhere.
+fn sockets(rules: &[Rule]) -> Option<Vec<PathBuf>> {
+    let (mut paths, has_relative) = listed(&std::fs::read_to_string("/proc/net/unix").ok()?);
+    if has_relative {
+        for place in DAEMONS {
+            paths.extend(below(Path::new(place), rules)?);
+        }
+    }
     let is_socket = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
-    let mut sockets: Vec<PathBuf> = paths.filter(is_socket).filter_map(|path| path.canonicalize().ok()).collect();
+    let real = paths.into_iter().filter(is_socket).filter_map(|path| path.canonicalize().ok());
+    let mut sockets: Vec<PathBuf> = real.filter(|path| is_in_sight(path, rules)).collect();
     sockets.sort();
     sockets.dedup();
-    sockets.truncate(MOST_SOCKETS);
-    sockets
+    (sockets.len() <= MOST_SOCKETS).then_some(sockets)
+}
+
+/// The paths that the kernel lists (proc(5), `/proc/net/unix`), and whether some are relative to a folder that nobody knows.
+fn listed(list: &str) -> (Vec<PathBuf>, bool) {
+    let names = list.lines().skip(1).filter_map(|line| {
+        let mut rest = line;
+        for _ in 0..7 {
+            rest = rest.trim_start();
+            rest = &rest[rest.find(' ')?..];
+        }
+        rest.get(1..).filter(|name| !name.is_empty() && !name.starts_with('@'))
+    });
+    let (paths, relative): (Vec<&str>, Vec<&str>) = names.partition(|name| name.starts_with('/'));
+    (paths.into_iter().map(PathBuf::from).collect(), !relative.is_empty())
+}
+
+/// The sockets in a folder; `None` where there is too much in it.
+fn below(place: &Path, rules: &[Rule]) -> Option<Vec<PathBuf>> {
+    let walk = WalkDir::new(place).max_depth(DEPTH).follow_links(false).into_iter();
+    let mut found = Vec::new();
+    for (count, entry) in walk.filter_entry(|entry| is_in_sight(entry.path(), rules)).flatten().enumerate() {
+        if count == MOST_FILES {
+            return None;
+        }
+        found.extend(entry.file_type().is_socket().then(|| entry.into_path()));
+    }
+    Some(found)
 }
 
 /// Whether a path is found inside as it is outside.
@@ -141,4 +179,30 @@ fn is_in_sight(path: &Path, rules: &[Rule]) -> bool {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_known_by_their_paths_and_those_without_one_are_looked_for() {
+        let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 12345 /var/lib/a b.sock\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03   678\n\
+            0000000000000000: 00000002 00000000 00010000 0005 01 91011 @/abstract\n";
+        assert_eq!(listed(list), (vec![PathBuf::from("/var/lib/a b.sock")], false));
+        let relative = "0000000000000000: 00000002 00000000 00010000 0001 01  1213 mysql.sock\n";
+        assert_eq!(listed(&format!("{list}{relative}")), (vec![PathBuf::from("/var/lib/a b.sock")], true));
+
+        let folder = tempfile::tempdir().unwrap();
+        let [socket, hidden] = ["a/b/socket", "hidden/socket"].map(|name| folder.path().join(name));
+        let bound = [&socket, &hidden].map(|path| {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::net::UnixListener::bind(path).unwrap()
+        });
+        let rule = Rule { at: folder.path().join("hidden"), sight: Sight::Masked, from: None };
+        assert_eq!(below(folder.path(), &[rule]), Some(vec![socket]));
+        drop(bound);
+    }
 }

@@ -111,7 +111,9 @@ const NEEDED: [&str; 5] = [
 impl Holes {
     /// Those of a program that works in a folder: it writes there, but not what git keeps, nor what this program looks for there.
     pub fn of_workspace(root: &Path) -> Self {
-        let mut read_only = vec![root.join(".git"), root.join(".fledge")];
+        let own = [root.join(".git"), root.join(".fledge")].into_iter();
+        // A mount cannot keep a link, and what it leads to may be anything: it opens nothing.
+        let mut read_only: Vec<PathBuf> = own.filter(|path| !path.is_symlink()).collect();
         read_only.extend(git_elsewhere(root));
         Self { writable: vec![root.into()], read_only, ..Self::default() }
     }
@@ -132,8 +134,13 @@ impl Holes {
             }
             add(&folder, Sight::ReadOnly);
         }
-        let led_to = homes::LED_TO.iter().filter_map(|(variable, _)| env.get(variable));
-        led_to.for_each(|folder| add(Path::new(folder), Sight::ReadOnly));
+        for (variable, place) in homes::LED_TO {
+            for folder in env.get(variable).into_iter().flat_map(std::env::split_paths) {
+                add(&folder, Sight::ReadOnly);
+                let secret = homes::CREDENTIALS.iter().filter_map(|at| Path::new(at).strip_prefix(place).ok());
+                secret.for_each(|at| add(&folder.join(at), Sight::Masked));
+            }
+        }
         if let Some(home) = &self.home {
             add(home, Sight::Empty);
             homes::TOOLCHAINS.iter().for_each(|at| add(&home.join(at), Sight::ReadOnly));
@@ -167,8 +174,8 @@ impl Holes {
 
 /// What git keeps of a folder that is a linked worktree, and the repository around one that is not its top.
 fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
     let own = root.join(".git");
+    let mut found: Vec<PathBuf> = own.canonicalize().ok().filter(|_| own.is_symlink()).into_iter().collect();
     let line = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
     if own.is_file()
         && let Some(text) = line(&own)
@@ -178,8 +185,11 @@ fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
         found.extend(line(&folder.join("commondir")).map(|common| folder.join(common)));
         found.push(folder);
     }
-    if !own.exists() {
-        found.extend(root.ancestors().skip(1).find(|above| above.join(".git").exists()).map(Path::to_owned));
+    found.retain(|path| path.join("HEAD").is_file()); // else it is none of git's
+    // One that is empty is no repository to git either: it looks further up.
+    let is_git = |folder: &&Path| folder.join(".git").is_file() || folder.join(".git/HEAD").symlink_metadata().is_ok();
+    if !is_git(&root) {
+        found.extend(root.ancestors().skip(1).find(is_git).map(Path::to_owned));
     }
     found.retain(|path| path.parent().is_some() && path.exists());
     found
@@ -211,6 +221,23 @@ mod tests {
         assert_eq!(sight("/home/b/.rustup/toolchains/x/lib/a.so"), Some(Sight::ReadOnly));
         assert_eq!(sight("/home/b/.cargo/credentials.toml"), Some(Sight::Masked));
         assert_eq!(sight("/home/b/.ssh/id"), Some(Sight::Empty));
+    }
+
+    #[test]
+    fn a_toolchain_that_a_variable_leads_to_is_seen_without_its_credentials() {
+        let env = [("CARGO_HOME", "/opt/cargo"), ("GOPATH", "/home/u/one:/home/u/two")];
+        let env = Variables::new(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let rules = Holes::default().rules(&env, Path::new("/usr/bin/fledge"));
+        let sight = |path: &str| over(&rules, Path::new(path)).map(|rule| rule.sight);
+        for (path, expected) in [
+            ("/opt/cargo/registry", Some(Sight::ReadOnly)),
+            ("/opt/cargo/credentials.toml", Some(Sight::Masked)),
+            ("/opt/cargo/credentials", Some(Sight::Masked)),
+            ("/home/u/one/pkg", Some(Sight::ReadOnly)),
+            ("/home/u/two/pkg", Some(Sight::ReadOnly)),
+        ] {
+            assert_eq!(sight(path), expected, "{path}");
+        }
     }
 
     #[test]
@@ -248,8 +275,37 @@ mod tests {
         std::fs::create_dir_all(&kept).unwrap();
         std::fs::write(own.join(".git"), format!("gitdir: {}\n", kept.display())).unwrap();
         std::fs::write(kept.join("commondir"), "../..\n").unwrap();
+        for folder in [&kept, &kept.join("../..")] {
+            std::fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
         let holes = Holes::of_workspace(&own);
         let expected = vec![own.join(".git"), own.join(".fledge"), kept.join("../.."), kept];
         assert_eq!((holes.read_only, holes.writable), (expected, vec![own]));
+    }
+
+    #[test]
+    fn the_repository_around_a_workspace_stays_as_it_is_also_where_an_empty_folder_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let [above, own] = ["a", "a/b"].map(|name| folder.path().join(name));
+        [above.join(".git"), own.join(".git")].iter().for_each(|git| std::fs::create_dir_all(git).unwrap());
+        std::fs::write(above.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(Holes::of_workspace(&own).read_only, [own.join(".git"), own.join(".fledge"), above]);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_what_is_kept_opens_nothing_but_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, state, kept] = ["tree", "state", "kept.git"].map(|name| folder.path().join(name));
+        [&own, &state, &kept].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::fs::write(kept.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let read_only = |git: &Path| {
+            let _not_yet = std::fs::remove_file(own.join(".git"));
+            std::os::unix::fs::symlink(git, own.join(".git")).unwrap();
+            Holes::of_workspace(&own).read_only
+        };
+        assert_eq!(read_only(&state), [own.join(".fledge")]);
+        assert_eq!(read_only(&kept), [own.join(".fledge"), kept.canonicalize().unwrap()]);
+        std::os::unix::fs::symlink(&state, own.join(".fledge")).unwrap();
+        assert_eq!(read_only(&state), [""; 0].map(PathBuf::from));
     }
 }

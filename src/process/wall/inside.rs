@@ -22,6 +22,8 @@ pub struct Fence {
     pub(super) sockets: bool,
     /// Whether the network can be reached, so that sockets without a path can, too.
     pub(super) network: bool,
+    /// Whether sockets with a path cannot be made, since nothing else keeps it from those of the machine.
+    pub(super) alone: bool,
     pub(super) limits: WallLimits,
     /// The paths, where there are no mounts.
     pub(super) ground: Option<Vec<Rule>>,
@@ -56,8 +58,8 @@ pub enum InsideFault {
 
 impl Fence {
     /// What is left to do inside of namespaces.
-    pub(super) fn of_namespaces(holes: &Holes) -> Self {
-        Self { sockets: true, network: holes.network, limits: holes.limits, ground: None }
+    pub(super) fn of_namespaces(holes: &Holes, alone: bool) -> Self {
+        Self { sockets: true, network: holes.network, alone, limits: holes.limits, ground: None }
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -96,7 +98,9 @@ pub fn enter(fence: &str, program: &OsStr, args: &[OsString]) -> InsideFault {
 impl Fence {
     fn put_up(&self) -> Result<(), InsideFault> {
         limit("core files", Resource::Core, Some(0))?;
-        limit("processes", Resource::Nproc, self.limits.processes)?;
+        // Without a namespace of users the kernel counts all that the user has.
+        let others = if self.ground.is_some() { threads_of_user() } else { 0 };
+        limit("processes", Resource::Nproc, self.limits.processes.map(|own| own + others))?;
         limit("memory", Resource::As, self.limits.memory)?;
         limit("files", Resource::Fsize, self.limits.file_size)?;
         self.forbid()
@@ -118,13 +122,24 @@ impl Fence {
             // Sockets without a path are those of the whole machine then. Where the kernel is too old for that, it is a known hole.
             super::landlock::scope().map_err(InsideFault::Refused)?;
         }
-        super::seccomp::forbid(self.sockets, self.ground.is_some()).map_err(InsideFault::Refused)
+        super::seccomp::forbid(self.sockets, self.alone).map_err(InsideFault::Refused)
     }
 
     #[cfg(not(target_os = "linux"))]
     fn forbid(&self) -> Result<(), InsideFault> {
         Err(InsideFault::Refused("there is no wall on this system".into()))
     }
+}
+
+/// The threads of this process's user, as far as they can be seen.
+fn threads_of_user() -> u64 {
+    let own = rustix::process::getuid().as_raw().to_string();
+    let threads = |process: std::fs::DirEntry| -> Option<u64> {
+        let status = std::fs::read_to_string(process.path().join("status")).ok()?;
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        value("Threads:")?.parse().ok().filter(|_| value("Uid:") == Some(&own))
+    };
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(threads).sum()
 }
 
 /// Lowers a bound; one that is lower already stays.

@@ -31,7 +31,8 @@ pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invoca
     add(scratch, Sight::Writable);
     add(Path::new("/dev"), Sight::Masked);
     DEVICES.iter().for_each(|at| add(Path::new(at), Sight::ReadOnly));
-    let fence = Fence { sockets: holes.network, network: holes.network, limits: holes.limits, ground: Some(ground) };
+    let network = holes.network;
+    let fence = Fence { sockets: network, network, alone: true, limits: holes.limits, ground: Some(ground) };
     let [home, temp] = folders.map(|folder| text(&folder));
     let mut changed = vec![("HOME".to_owned(), home), ("TMPDIR".to_owned(), temp)];
     for (variable, at) in homes::LED_TO {
@@ -86,7 +87,8 @@ fn judge(enforced: Result<landlock::RestrictionStatus, RulesetError>) -> Result<
     }
 }
 
-/// What can be read: the machine, but for what is hidden, taken apart on the way there; and what is granted inside of that.
+/// What can be read: the machine, but for what is hidden, taken apart on the way there; and what is granted inside of that. A link in a folder
+/// that is taken apart is none of it, since opening one opens what it leads to: that is reached by its own path, where it may be.
 fn seen(rules: &[Rule]) -> Vec<PathBuf> {
     let (mut seen, mut apart) = (Vec::new(), vec![PathBuf::from("/")]);
     let is_shown = |rule: &Rule| matches!(rule.sight, Sight::ReadOnly | Sight::Writable);
@@ -97,7 +99,9 @@ fn seen(rules: &[Rule]) -> Vec<PathBuf> {
         if !rules.iter().filter(inside).any(|rule| is_shown(rule) != is_open) {
             seen.extend(is_open.then_some(folder));
         } else if is_open {
-            apart.extend(std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()));
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+            apart.extend(real.map(|entry| entry.path()));
         } else {
             // Only the ways to what is granted there.
             let granted = rules.iter().filter(inside).filter(|rule| is_shown(rule)).map(|rule| rule.at.clone());
@@ -109,4 +113,24 @@ fn seen(rules: &[Rule]) -> Vec<PathBuf> {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Variables;
+
+    #[test]
+    fn a_link_beside_what_is_hidden_opens_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let [open, beside, state, link] =
+            ["open", "open/beside", "open/state", "open/link"].map(|name| root.join(name));
+        [&beside, &state].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+        std::os::unix::fs::symlink(&state, &link).unwrap();
+        let holes = Holes { writable: vec![open], hidden: vec![state], ..Holes::default() };
+        let seen = seen(&holes.rules(&Variables::new([]), Path::new("/usr/bin/fledge")));
+        let links: Vec<&PathBuf> = seen.iter().filter(|path| path.is_symlink()).collect();
+        assert_eq!((links, seen.contains(&beside)), (Vec::new(), true), "{seen:?}");
+    }
 }

@@ -17,15 +17,22 @@ pub use inside::{Fence, enter};
 pub use probe::NoWall;
 
 use super::{End, Ended, Invocation};
+use crate::process;
 use bubblewrap::Bubblewrap;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 /// The word that the program behind the wall is started with first: `fledge inside FENCE PROGRAM ARGUMENTS`.
 pub const INSIDE: &str = "inside";
+
+/// Looks for the program `$0` as a start would find it.
+const LOOK: &str = "case $0 in */*) test -x \"$0\";; *) command -v -- \"$0\";; esac >/dev/null || exit 86";
+/// What that ends with where it is not there.
+const NOWHERE: i32 = 86;
 
 /// What a wall is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -96,6 +103,18 @@ struct Scratch {
     count: AtomicU64,
 }
 
+/// Empty folders that stand where none may be made, as long as the wall needs them.
+#[derive(Debug)]
+pub struct Placeholders(Vec<PathBuf>);
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
+        }
+    }
+}
+
 impl Wall {
     /// No wall.
     pub fn off() -> Self {
@@ -141,6 +160,24 @@ impl Wall {
         }
     }
 
+    /// Whether the program that does its part from within stays as it is, when a folder can be written behind the wall or is hidden there.
+    ///
+    /// # Errors
+    /// [`NoWall`] where it does not.
+    pub fn stands_outside(&self, folder: &Path) -> Result<(), NoWall> {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        match self.helper().filter(|helper| helper.starts_with(folder)) {
+            None => Ok(()),
+            Some(helper) => Err(NoWall {
+                tried: vec![format!(
+                    "fledge itself, `{}`, is inside the workspace, where an agent could change it",
+                    helper.display()
+                )],
+                mend: "run a copy of it that is elsewhere".into(),
+            }),
+        }
+    }
+
     /// The same program behind the wall. Its variables are all that anything behind the wall can read, but for those that say where its
     /// home and its temporary files are.
     pub fn around(&self, holes: &Holes, inner: Invocation) -> Invocation {
@@ -154,20 +191,41 @@ impl Wall {
         }
     }
 
-    /// Tells what stopped at the wall from what ended behind it: a program that was never started is [`End::NotStarted`].
-    pub fn told(&self, ended: Ended) -> Ended {
+    /// Removes, when it is dropped, the empty folders that stand where [`Holes::read_only`] lets none be made, also those of a process that
+    /// was killed before it could. To be asked for before the first program is started with these holes, and dropped after the last.
+    pub fn placeholders(&self, holes: &Holes) -> Placeholders {
+        let has_mounts = self.kind() == WallKind::Bubblewrap;
+        let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        let is_missing = |path: &Path| path.symlink_metadata().is_err() || !path.is_symlink() && is_empty(path);
+        let missing = holes.read_only.iter().filter(|path| has_mounts && is_missing(path));
+        Placeholders(missing.cloned().collect())
+    }
+
+    /// Tells what stopped at the wall from what ended behind it: a program that was never started is [`End::NotStarted`]. Whatever ran can
+    /// print what the wall would: it is believed where that is all that was said, and a second start with the same `holes`, of no more than a
+    /// look for the program of `inner`, comes to the same.
+    pub async fn told(&self, ended: Ended, holes: &Holes, inner: Invocation, stop: &CancellationToken) -> Ended {
+        let Some(why) = self.claimed(&ended) else { return ended };
+        let args = ["-c", LOOK, &inner.program].map(str::to_owned).into();
+        let look = Invocation { program: "/bin/sh".into(), args, timeout: Some(probe::PATIENCE), log: None, ..inner };
+        let second = process::run(self.around(holes, look), stop, &|_| {}).await;
+        let is_nowhere = ended.end != End::Exited(1) && second.end == End::Exited(NOWHERE);
+        if is_nowhere || self.claimed(&second).as_ref() == Some(&why) {
+            return Ended { end: End::NotStarted(why), ..ended };
+        }
+        ended
+    }
+
+    /// Why a program was not started, by the one line that is its whole output.
+    fn claimed(&self, ended: &Ended) -> Option<String> {
         let said: &[u8] = match (self.kind(), &ended.end) {
             (WallKind::Bubblewrap, End::Exited(1)) => b"bwrap: ",
             (WallKind::Bubblewrap | WallKind::Landlock, End::Exited(126 | 127)) => inside::SAYS,
-            _ => return ended,
+            _ => return None,
         };
-        match ended.output.head.strip_prefix(said) {
-            Some(why) => {
-                let why = String::from_utf8_lossy(why);
-                Ended { end: End::NotStarted(why.lines().next().unwrap_or_default().into()), ..ended }
-            }
-            None => ended,
-        }
+        let line = ended.output.head.strip_prefix(said)?.strip_suffix(b"\n")?;
+        let is_all = ended.output.total == ended.output.head.len() as u64 && !line.contains(&b'\n');
+        is_all.then(|| String::from_utf8_lossy(line).into_owned())
     }
 }
 

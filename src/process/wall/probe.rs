@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The longest that a trial may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Where bubblewrap is looked for before the search path.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
@@ -19,8 +19,15 @@ const TRIAL: &str =
     "echo >/dev/null && grep -q '^Seccomp:.2' /proc/self/status && ! (: >>/etc/passwd) 2>/dev/null && exit 42";
 
 /// What was found so far, and what it was found for.
-static KNOWN: Mutex<Vec<(Wanted, Result<Wall, NoWall>)>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<(Wanted, Result<Stands, NoWall>)>> = Mutex::new(Vec::new());
 type Wanted = (WallChoice, PathBuf, String);
+
+/// What stood when it was tried. No wall itself, whose folders would stay as long as this is known.
+#[derive(Debug, Clone)]
+enum Stands {
+    Bubblewrap(Bubblewrap),
+    Landlock,
+}
 
 /// Why there is no wall: what was tried, why each failed, and what mends it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,15 +47,25 @@ pub(super) async fn raise(choice: WallChoice, helper: Option<&Path>, path: &str)
     };
     let wanted = (choice, helper, path.to_owned());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, found)) = known().iter().find(|(asked, _)| *asked == wanted) {
-        return found.clone();
+    let before = known().iter().find(|(asked, _)| *asked == wanted).map(|(_, found)| found.clone());
+    let found = match before {
+        Some(found) => found,
+        None => {
+            let found = find(choice, &wanted.1, path).await;
+            known().push((wanted.clone(), found.clone()));
+            found
+        }
+    };
+    match found? {
+        Stands::Bubblewrap(bwrap) => Ok(Wall(Build::Bubblewrap { bwrap, helper: wanted.1 })),
+        Stands::Landlock => untried(&wanted.1).map_err(|why| NoWall {
+            tried: vec![format!("landlock has no folder for temporary files ({why})")],
+            mend: "make room in the folder for temporary files (TMPDIR)".into(),
+        }),
     }
-    let found = find(choice, &wanted.1, path).await;
-    known().push((wanted, found.clone()));
-    found
 }
 
-async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Wall, NoWall> {
+async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Stands, NoWall> {
     if !cfg!(target_os = "linux") {
         let mend = "run fledge in a Linux container or machine, or choose `--sandbox off`".into();
         return Err(NoWall { tried: vec!["there is no sandbox for this system yet".into()], mend });
@@ -60,9 +77,9 @@ async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Wall, NoW
             let mut why = String::new();
             for users in USERS {
                 let bwrap = Bubblewrap { program: program.clone(), users };
-                let wall = Wall(Build::Bubblewrap { bwrap, helper: helper.into() });
+                let wall = Wall(Build::Bubblewrap { bwrap: bwrap.clone(), helper: helper.into() });
                 match stands(&wall, path).await {
-                    Ok(()) => return Ok(wall),
+                    Ok(()) => return Ok(Stands::Bubblewrap(bwrap)),
                     Err(fault) => why = fault,
                 }
             }
@@ -71,7 +88,7 @@ async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Wall, NoW
     }
     if choice == WallChoice::Auto {
         match landlock(helper, path).await {
-            Ok(wall) => return Ok(wall),
+            Ok(_) => return Ok(Stands::Landlock),
             Err(why) => tried.push(format!("landlock does not work here ({why})")),
         }
     }
@@ -79,10 +96,15 @@ async fn find(choice: WallChoice, helper: &Path, path: &str) -> Result<Wall, NoW
 }
 
 pub(super) async fn landlock(helper: &Path, path: &str) -> Result<Wall, String> {
+    let wall = untried(helper)?;
+    stands(&wall, path).await.map(|()| wall)
+}
+
+/// A wall by Landlock, with folders of its own.
+fn untried(helper: &Path) -> Result<Wall, String> {
     let folder = tempfile::Builder::new().prefix("fledge-").tempdir().map_err(|error| error.to_string())?;
     let scratch = Arc::new(Scratch { folder, count: AtomicU64::new(0) });
-    let wall = Wall(Build::Landlock { helper: helper.into(), scratch });
-    stands(&wall, path).await.map(|()| wall)
+    Ok(Wall(Build::Landlock { helper: helper.into(), scratch }))
 }
 
 /// Starts a program behind the wall.
@@ -99,7 +121,10 @@ async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
         log_limit: 0,
     };
     let ended = process::run(wall.around(&Holes::default(), trial), &CancellationToken::new(), &|_| {}).await;
-    let Ended { end, output, .. } = wall.told(ended);
+    if let Some(why) = wall.claimed(&ended) {
+        return Err(why);
+    }
+    let Ended { end, output, .. } = ended;
     let said = output.text(400).trim().lines().next().unwrap_or_default().to_owned();
     match end {
         End::Exited(42) => Ok(()),
