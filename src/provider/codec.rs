@@ -1,7 +1,7 @@
 //! What every wire format over HTTP must say of itself, and the few rules they share. A dialect knows bytes and words; it
 //! never waits.
 
-use super::{DeltaSink, Request, Secret, framing::Event};
+use super::{DeltaSink, Endpoint, Request, Secret, framing::Form};
 use crate::chat::{ModelError, ModelFault, Reply, ToolInput};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -14,26 +14,40 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
     /// The provider's own address.
     fn own_base(&self) -> &'static str;
 
+    /// Whether the provider's own address demands a key.
+    fn wants_key(&self) -> bool {
+        true
+    }
+
     /// The path to ask, when the base URL has this path (without a slash at its end).
     fn path(&self, base: &str) -> String;
 
     /// The headers that every request has.
-    fn headers(&self) -> Vec<(&'static str, &'static str)>;
+    fn headers(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
 
     /// The header that carries the key.
-    fn key_header(&self, key: &Secret) -> (&'static str, String);
+    fn key_header(&self, key: &Secret) -> (&'static str, String) {
+        ("authorization", format!("Bearer {}", key.reveal()))
+    }
 
     /// The request's body. The same conversation gives the same bytes, so that a provider's cache knows it again.
-    fn body(&self, model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value;
+    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value;
 
-    /// A decoder for one answer.
-    fn decoder(&self, request: &Request) -> Box<dyn Decoder>;
+    /// How the answer is divided into events.
+    fn form(&self) -> Form {
+        Form::Events
+    }
+
+    /// A decoder for the answer of a turn, whose number keeps made ids apart from those of other turns.
+    fn decoder(&self, turn: u64) -> Box<dyn Decoder>;
 }
 
 /// Turns the events of one answer into a reply. Strict: what does not follow the protocol is an error, never skipped.
-pub(super) trait Decoder: Send {
-    /// Takes the next event.
-    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
+pub(super) trait Decoder: fmt::Debug + Send {
+    /// Takes the data of the next event.
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
 }
 
 /// What an event did for the answer.
@@ -53,9 +67,9 @@ pub(super) fn protocol(message: impl Into<String>) -> ModelError {
 }
 
 /// The JSON of an event.
-pub(super) fn json_of(event: &Event) -> Result<Value, ModelError> {
+pub(super) fn json_of(event: &str) -> Result<Value, ModelError> {
     let value: Value =
-        serde_json::from_str(&event.data).map_err(|error| protocol(format!("an event is not JSON: {error}")))?;
+        serde_json::from_str(event).map_err(|error| protocol(format!("an event is not JSON: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(protocol("an event is not a JSON object")) }
 }
 
@@ -107,7 +121,7 @@ pub(super) mod tests {
         let sink = |delta| streamed.lock().unwrap().push(delta);
         let mut end = Ok(None);
         for data in events {
-            match decoder.feed(&Event { name: String::new(), data: data.as_ref().to_owned() }, &sink) {
+            match decoder.feed(data.as_ref(), &sink) {
                 Ok(Pulse::Idle | Pulse::Progress) => continue,
                 Ok(Pulse::Done(reply)) => end = Ok(Some(*reply)),
                 Err(error) => end = Err(error),

@@ -15,8 +15,16 @@ pub struct Endpoint {
     pub key: Option<Secret>,
     /// Further headers; one that is also the provider's takes its place.
     pub headers: Vec<(String, Secret)>,
+    /// A proxy for this endpoint alone, as an `http` or `https` address that may hold a user and password; `None` for the system's.
+    pub proxy: Option<Secret>,
+    /// Certificates (PEM, one or more) that are trusted beside the system's.
+    pub ca_file: Option<Vec<u8>>,
     /// The most tokens that one answer may have; `None` for the provider's default.
     pub max_output_tokens: Option<u64>,
+    /// The most tokens that question and answer may have together, where the server has to be told (Ollama).
+    pub context_window: Option<u64>,
+    /// How much it shall reason; `None` for the provider's default.
+    pub reasoning: Option<Effort>,
     /// How long things may take.
     pub clocks: Clocks,
     /// The most bytes that one answer may have on the wire.
@@ -32,7 +40,11 @@ impl Endpoint {
             base_url: None,
             key: None,
             headers: Vec::new(),
+            proxy: None,
+            ca_file: None,
             max_output_tokens: None,
+            context_window: None,
+            reasoning: None,
             clocks: Clocks::default(),
             max_response: 64 * 1024 * 1024,
         }
@@ -46,6 +58,10 @@ pub enum Kind {
     Anthropic,
     /// OpenAI Chat Completions, which many other servers speak too.
     OpenAi,
+    /// OpenAI Responses.
+    OpenAiResponses,
+    /// Ollama's own API.
+    Ollama,
     /// Written or recorded turns.
     Cassette {
         /// The cassette's text.
@@ -59,7 +75,31 @@ impl Kind {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Ollama => "ollama",
             Self::Cassette { .. } => "cassette",
+        }
+    }
+}
+
+/// How much a model shall reason before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+impl Effort {
+    /// Its name, which is the same in every wire format.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
         }
     }
 }
@@ -112,6 +152,7 @@ mod tests {
         let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
         endpoint.key = Some(Secret::new("sk-canary"));
         endpoint.headers = vec![("x-token".into(), Secret::new("hdr-canary"))];
+        endpoint.proxy = Some(Secret::new("http://user:canary@proxy"));
         let shown = format!("{endpoint:?}");
         assert!(shown.contains("***") && !shown.contains("canary"), "{shown}");
     }
