@@ -108,7 +108,10 @@ pub(super) fn wire_input(input: &ToolInput) -> Value {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::chat::Delta;
+    use crate::{
+        chat::{Block, Delta, Image, Message, Role, ToolCall, ToolResult, ToolSpec},
+        provider::{Effort, Kind},
+    };
     use serde_json::json;
     use std::sync::Mutex;
 
@@ -141,5 +144,55 @@ pub(super) mod tests {
     #[test]
     fn a_name_that_providers_would_refuse_is_mended() {
         assert_eq!(["files-read", "", "rm -rf é"].map(wire_name), ["files-read", "_", "rm_-rf__"]);
+    }
+
+    /// A run of some turns, with everything that a conversation can have.
+    fn conversation(turns: usize) -> Request {
+        let call = |id: String| {
+            Block::ToolUse(ToolCall { id, name: "read".into(), input: ToolInput::parse("{\"b\":1,\"a\":2}") })
+        };
+        let thought = |opaque| Block::Thinking { text: "hm".into(), opaque: Some(opaque) };
+        let mut messages = vec![Message::user("go")];
+        for turn in 0..turns {
+            messages.push(Message::assistant(vec![
+                thought(json!({"signature": "s"})),
+                thought(json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"})),
+                thought(json!({"field": "reasoning_content"})),
+                thought(json!({"field": "thinking"})),
+                Block::Text { text: format!("turn {turn}") },
+                call(format!("c{turn}")),
+            ]));
+            let images = vec![Image::new("image/png", b"png")];
+            let result = ToolResult { images, ..ToolResult::text(format!("c{turn}"), "ok", turn % 2 == 1) };
+            messages.push(Message { role: Role::User, content: vec![Block::ToolResult(result)] });
+        }
+        let tool =
+            |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
+        Request { system: "be good".into(), messages: messages.into(), tools: [tool("a"), tool("b")].into(), turn: 1 }
+    }
+
+    #[test]
+    fn what_is_sent_of_a_turn_is_the_beginning_of_what_is_sent_of_the_next() {
+        let dialects: [(Kind, &dyn Dialect, &str); 4] = [
+            (Kind::Anthropic, &crate::provider::anthropic::Messages, "messages"),
+            (Kind::OpenAi, &crate::provider::openai_chat::ChatCompletions, "messages"),
+            (Kind::OpenAiResponses, &crate::provider::openai_responses::Responses, "input"),
+            (Kind::Ollama, &crate::provider::ollama::Chat, "messages"),
+        ];
+        for (kind, dialect, member) in dialects {
+            let base_url = Some("http://127.0.0.1".into());
+            let endpoint = Endpoint { base_url, reasoning: Some(Effort::High), ..Endpoint::new(kind, "m") };
+            // The marks for Anthropic's cache wander; they are no part of what is cached.
+            let parts = |turns| {
+                let mut body = dialect.body(&endpoint, &conversation(turns));
+                let messages = body[member].take().to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");
+                (messages.trim_end_matches(']').to_owned(), body.to_string())
+            };
+            for turns in 0..4 {
+                let ((short, rest), (long, same)) = (parts(turns), parts(turns + 1));
+                assert!(long.starts_with(&short) && long.len() > short.len(), "{short}\n{long}");
+                assert_eq!(rest, same);
+            }
+        }
     }
 }

@@ -16,11 +16,13 @@ mod openai_responses;
 #[cfg(test)]
 mod scripted;
 mod settings;
+mod text_tools;
 mod transport;
 
 pub use cassette::Cassette;
 pub use framing::{Form, Framing, FramingError, MAX_EVENT};
 pub use settings::{Clocks, Effort, Endpoint, Kind, Secret};
+pub use text_tools::TextTools;
 
 use crate::chat::{Delta, Message, ModelError, ModelFault, Reply, ToolSpec};
 use answer::Answer;

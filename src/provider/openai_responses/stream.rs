@@ -11,6 +11,8 @@ use crate::{
 };
 use serde_json::Value;
 
+/// The items that say something.
+const KNOWN: [&str; 3] = ["message", "reasoning", "function_call"];
 /// What stands between two parts of a summary.
 const PART: &str = "\n\n";
 
@@ -154,8 +156,10 @@ impl Stream {
                 }
                 Some(call(id, name, all, deltas))
             }
-            (Item::Other | Item::Done(_), _) => None,
-            (Item::Message(_) | Item::Reasoning(_) | Item::Call { .. }, _) => return Err(lost()),
+            (Item::Other, kind) if !KNOWN.contains(&kind) => None,
+            (Item::Message(_) | Item::Reasoning(_) | Item::Call { .. } | Item::Other | Item::Done(_), _) => {
+                return Err(lost());
+            }
         };
         self.items[place] = Item::Done(block);
         Ok(Pulse::Progress)

@@ -8,6 +8,8 @@ mod scrub;
 #[cfg(test)]
 mod tests;
 mod watch;
+#[cfg(test)]
+mod ways_tests;
 
 use super::{
     Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret,

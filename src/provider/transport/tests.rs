@@ -156,7 +156,11 @@ async fn a_clean_end_before_the_protocols_end_is_no_success() {
         for cut in
             [String::new(), answer[..answer.len() - 9].to_owned(), answer.to_owned(), [answer, &end[..9]].concat()]
         {
-            assert_eq!(failure(kind.clone(), vec![send(&[&head(&kind), &cut])]).await.fault, ModelFault::Network, "{cut}");
+            assert_eq!(
+                failure(kind.clone(), vec![send(&[&head(&kind), &cut])]).await.fault,
+                ModelFault::Network,
+                "{cut}"
+            );
         }
     }
 }
