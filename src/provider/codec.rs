@@ -2,7 +2,7 @@
 //! never waits.
 
 use super::{DeltaSink, Endpoint, Request, Secret, framing::Form};
-use crate::chat::{ModelError, ModelFault, Reply, ToolInput};
+use crate::chat::{Block, Message, ModelError, ModelFault, Reply, ToolInput, ToolResult};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -105,11 +105,30 @@ pub(super) fn wire_input(input: &ToolInput) -> Value {
     }
 }
 
+/// The request for a model that takes no pictures: a word stands where one would be shown.
+pub(super) fn without_images(request: &Request) -> Request {
+    const UNSEEN: &str = "[a picture, which you cannot see]";
+    let block = |block: &Block| match block {
+        Block::Image(_) => Block::Text { text: UNSEEN.into() },
+        Block::ToolResult(result) if !result.images.is_empty() => {
+            Block::ToolResult(ToolResult::text(&result.id, format!("{}\n{UNSEEN}", result.content), result.is_error))
+        }
+        Block::Text { .. }
+        | Block::Thinking { .. }
+        | Block::ToolUse(_)
+        | Block::ToolResult(_)
+        | Block::Opaque { .. } => block.clone(),
+    };
+    let message =
+        |message: &Message| Message { role: message.role, content: message.content.iter().map(block).collect() };
+    Request { messages: request.messages.iter().map(message).collect(), ..request.clone() }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use crate::{
-        chat::{Block, Delta, Image, Message, Role, ToolCall, ToolResult, ToolSpec},
+        chat::{Delta, Image, Role, ToolCall, ToolSpec},
         provider::{Effort, Kind},
     };
     use serde_json::json;
@@ -169,6 +188,18 @@ pub(super) mod tests {
         let tool =
             |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
         Request { system: "be good".into(), messages: messages.into(), tools: [tool("a"), tool("b")].into(), turn: 1 }
+    }
+
+    #[test]
+    fn a_model_without_eyes_is_told_that_there_is_a_picture() {
+        let shown = Image::new("image/png", b"png");
+        let result = ToolResult { images: vec![shown.clone()], ..ToolResult::text("c", "a.png", false) };
+        let message = |content| Message { role: Role::User, content };
+        let mut request = conversation(0);
+        request.messages = [message(vec![Block::ToolResult(result), Block::Image(shown)])].into();
+        let unseen = "[a picture, which you cannot see]";
+        let told = Block::ToolResult(ToolResult::text("c", format!("a.png\n{unseen}"), false));
+        assert_eq!(*without_images(&request).messages, [message(vec![told, Block::Text { text: unseen.into() }])]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Endpoint {
     pub max_output_tokens: Option<u64>,
     /// The most tokens that question and answer may have together, where the server has to be told (Ollama).
     pub context_window: Option<u64>,
+    /// Whether it takes pictures; one that does not is told that there is one.
+    pub images: bool,
     /// How much it shall reason; `None` for the provider's default.
     pub reasoning: Option<Effort>,
     /// How long things may take.
@@ -44,6 +46,7 @@ impl Endpoint {
             ca_file: None,
             max_output_tokens: None,
             context_window: None,
+            images: true,
             reasoning: None,
             clocks: Clocks::default(),
             max_response: 64 * 1024 * 1024,

@@ -113,6 +113,10 @@ impl Stream {
             }
             (Open::Thinking { signature, .. }, "signature_delta") => append(signature, text(delta, "signature")),
             (Open::Tool { json, .. }, "input_json_delta") => append(json, text(delta, "partial_json")),
+            // No block but the known ones has such pieces: one that does is a known one whose type was damaged.
+            (Open::Other(_), "text_delta" | "thinking_delta" | "signature_delta") => {
+                return Err(protocol(format!("`{kind}` does not belong to the block it is for")));
+            }
             (Open::Other(whole), _) => {
                 *whole = None;
                 Pulse::Progress

@@ -14,7 +14,7 @@ mod ways_tests;
 use super::{
     Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret,
     answer::Answer,
-    codec::{Dialect, Pulse, protocol},
+    codec::{Dialect, Pulse, protocol, without_images},
     complaint::Complaint,
     framing::Form,
 };
@@ -55,7 +55,10 @@ impl Connection {
 
     async fn turn(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         let mut watch = Watch::start(self.endpoint.clocks);
-        let body = self.dialect.body(&self.endpoint, request);
+        let body = match self.endpoint.images {
+            true => self.dialect.body(&self.endpoint, request),
+            false => self.dialect.body(&self.endpoint, &without_images(request)),
+        };
         let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
         let mut response = watch.wait(sending).await?.map_err(|error| self.unreachable(&error))?;
         watch.progress();
