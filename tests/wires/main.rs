@@ -3,6 +3,8 @@
 //! `FLEDGE_FUZZ_SECONDS=30 cargo test --release --test wires` takes so long for each; every failure names its seed.
 
 #![expect(clippy::disallowed_methods, reason = "tests read a clock and how long they may take")]
+#![expect(clippy::print_stdout, reason = "how many cases there were is worth a line")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod damage;
 mod judge;

@@ -27,7 +27,8 @@ struct Way {
 pub(super) fn shared(url: &Url, endpoint: &Endpoint, provider: &'static str) -> Result<Client, ProviderError> {
     static CLIENTS: Mutex<Vec<(Way, Client)>> = Mutex::new(Vec::new());
     let way = Way {
-        plain: url.scheme() == "http" && endpoint.proxy.is_none(),
+        plain: url.scheme() == "http"
+            && !endpoint.proxy.as_ref().is_some_and(|proxy| proxy.reveal().starts_with("https:")),
         local: is_local(url),
         proxy: endpoint.proxy.clone(),
         ca_file: endpoint.ca_file.clone(),
