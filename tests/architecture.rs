@@ -25,9 +25,11 @@ const FLOORS: &[(&str, &[&str])] = &[
 
 /// Modules and files that decide and never wait.
 const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict/ yaml/ config/file.rs \
-    config/model.rs config/model_keys.rs config/prices.rs config/servers.rs config/trust.rs config/url.rs gate/feedback.rs gate/policy/ lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
-    process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
-    provider/openai_chat/ store/words.rs tool/arguments.rs tool/bound.rs tool/contract.rs tool/mask.rs tool/nearest.rs tool/notes.rs \
+    config/model.rs config/model_keys.rs config/prices.rs config/servers.rs config/trust.rs config/url.rs gate/feedback.rs gate/policy/ \
+    lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
+    process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \
+    provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs store/words.rs \
+    tool/arguments.rs tool/bound.rs tool/contract.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
     tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.

@@ -50,6 +50,11 @@ impl ModelError {
     pub fn new(fault: ModelFault, message: impl Into<String>) -> Self {
         Self { fault, message: message.into(), retry_after_ms: None }
     }
+
+    /// A connection that failed.
+    pub fn network(message: impl Into<String>) -> Self {
+        Self::new(ModelFault::Network, message)
+    }
 }
 
 impl std::fmt::Display for ModelError {

@@ -4,11 +4,13 @@
 //! reasoning) is kept as opaque data.
 
 mod fault;
+mod image;
 mod outcome;
 mod price;
 mod usage;
 
 pub use fault::{ModelError, ModelFault};
+pub use image::Image;
 pub use outcome::{ChangeKind, Detail, FileChange, ToolOutcome};
 pub use price::Price;
 pub use usage::{ModelUsage, Usage};
@@ -63,6 +65,8 @@ pub enum Block {
         /// The provider's own data (Anthropic's signature), sent back as it came.
         opaque: Option<Value>,
     },
+    /// A picture that the user shows.
+    Image(Image),
     /// A tool call that the model asks for.
     ToolUse(ToolCall),
     /// The result of one tool call.
@@ -165,6 +169,16 @@ pub struct ToolResult {
     pub content: String,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Pictures beside the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+}
+
+impl ToolResult {
+    /// A result of text alone.
+    pub fn text(id: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
+        Self { id: id.into(), content: content.into(), is_error, images: Vec::new() }
+    }
 }
 
 /// What the model is told of one tool.
@@ -212,7 +226,11 @@ impl Reply {
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
             Block::ToolUse(call) => Some(call),
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque { .. } => None,
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::Image(_)
+            | Block::ToolResult(_)
+            | Block::Opaque { .. } => None,
         })
     }
 

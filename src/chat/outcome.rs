@@ -1,5 +1,6 @@
 //! What came of a tool call: plain data that crosses from the tool host to the machine and the report.
 
+use super::Image;
 use serde::{Deserialize, Serialize};
 
 /// The end of one tool call.
@@ -15,17 +16,21 @@ pub struct ToolOutcome {
     pub change: Option<FileChange>,
     /// What people may want to see beside the text.
     pub detail: Detail,
+    /// Pictures that the model is shown beside the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 impl ToolOutcome {
     /// A success without a change.
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: false, transient: false, change: None, detail: Detail::None }
+        let images = Vec::new();
+        Self { content: content.into(), is_error: false, transient: false, change: None, detail: Detail::None, images }
     }
 
     /// A failure that the model hears of.
     pub fn error(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: true, transient: false, change: None, detail: Detail::None }
+        Self { is_error: true, ..Self::ok(content) }
     }
 }
 

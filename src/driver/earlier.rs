@@ -34,12 +34,14 @@ pub fn earlier(store: &Store, run: &RunId) -> Result<(RunRow, Terms, Earlier), R
 fn answered(run: &Run) -> Vec<Message> {
     let mut messages = run.conversation().to_vec();
     let unanswered = |block: &Block| match block {
-        Block::ToolUse(call) => Some(Block::ToolResult(ToolResult {
-            id: call.id.clone(),
-            content: "the run ended before this call did; whether it had an effect is unknown".into(),
-            is_error: true,
-        })),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque { .. } => None,
+        Block::ToolUse(call) => Some(Block::ToolResult(ToolResult::text(
+            &call.id,
+            "the run ended before this call did; whether it had an effect is unknown",
+            true,
+        ))),
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {
+            None
+        }
     };
     let last = messages.last().filter(|last| last.role == Role::Assistant);
     let results: Vec<Block> = last.into_iter().flat_map(|last| &last.content).filter_map(unanswered).collect();

@@ -21,6 +21,7 @@ const STOP_WITHIN: Duration = Duration::from_millis(1500);
 
 /// What a wait came to.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and nearly all of them are events")]
 pub(super) enum Happened {
     Event(Event),
     Deadline,

@@ -1,6 +1,6 @@
 //! Known secrets are hidden in every event before it is written down, decided on or shown; also where one comes in two pieces.
 
-use crate::chat::Delta;
+use crate::chat::{Delta, Image};
 use crate::id::CallId;
 use crate::run::Event;
 use crate::tool::Mask;
@@ -78,15 +78,32 @@ impl Veil {
     }
 
     /// An event that is no piece. One that could not be read back is not passed on: the run ends there.
-    fn whole(&self, event: Event) -> Event {
+    fn whole(&self, mut event: Event) -> Event {
+        let pictures = self.clean_pictures(&mut event);
         let Ok(mut value) = serde_json::to_value(&event) else { return event }; // so no journal can have it either
-        if !self.hide(&mut value) {
-            return event;
+        if self.hide(&mut value) {
+            event = serde_json::from_value(value).unwrap_or_else(|error| {
+                tracing::error!(%error, event = event.name(), "an event with a secret in it cannot be masked");
+                Event::LimitReached { reason: Reason::Internal }
+            });
         }
-        serde_json::from_value(value).unwrap_or_else(|error| {
-            tracing::error!(%error, event = event.name(), "an event with a secret in it cannot be masked");
-            Event::LimitReached { reason: Reason::Internal }
-        })
+        if let Event::ToolFinished { outcome, .. } = &mut event {
+            outcome.images = pictures;
+        }
+        event
+    }
+
+    /// Takes the pictures of an event out of it. One with a hole in it would be none that a provider takes, so one with a secret in it is
+    /// left out whole.
+    fn clean_pictures(&self, event: &mut Event) -> Vec<Image> {
+        let Event::ToolFinished { outcome, .. } = event else { return Vec::new() };
+        let mut pictures = std::mem::take(&mut outcome.images);
+        let all = pictures.len();
+        pictures.retain(|picture| self.mask.hidden(&picture.data).is_none());
+        if pictures.len() < all {
+            outcome.content.push_str("\n[a picture was left out: there is a secret in it]");
+        }
+        pictures
     }
 
     /// Whether there was something to hide.
@@ -178,5 +195,18 @@ mod tests {
     fn an_event_has_no_known_secret_anywhere() {
         let finished = |text: &str| Event::ToolFinished { call: CallId(1), outcome: ToolOutcome::error(text) };
         assert_eq!(seen([finished("key sk-canary-1, 736b2d63616e6172792d31")]), [finished("key ***, ***")]);
+    }
+
+    #[test]
+    fn a_picture_stays_as_it_is_or_goes_whole() {
+        let finished = |content: &str, pictures: &[&[u8]]| {
+            let images = pictures.iter().map(|bytes| Image::new("image/png", bytes)).collect();
+            Event::ToolFinished { call: CallId(1), outcome: ToolOutcome { images, ..ToolOutcome::ok(content) } }
+        };
+        let large = vec![0x89; 1_000_000];
+        assert_eq!(
+            seen([finished("sk-canary-1", &[&large, b"PNG tEXt sk-canary-1 IEND"])]),
+            [finished("***\n[a picture was left out: there is a secret in it]", &[&large])]
+        );
     }
 }

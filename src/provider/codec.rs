@@ -1,8 +1,8 @@
 //! What every wire format over HTTP must say of itself, and the few rules they share. A dialect knows bytes and words; it
 //! never waits.
 
-use super::{DeltaSink, Request, Secret, framing::Event};
-use crate::chat::{ModelError, ModelFault, Reply, ToolInput};
+use super::{DeltaSink, Endpoint, Request, Secret, framing::Form};
+use crate::chat::{Block, Message, ModelError, ModelFault, Reply, ToolInput, ToolResult};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -14,26 +14,40 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
     /// The provider's own address.
     fn own_base(&self) -> &'static str;
 
+    /// Whether the provider's own address demands a key.
+    fn wants_key(&self) -> bool {
+        true
+    }
+
     /// The path to ask, when the base URL has this path (without a slash at its end).
     fn path(&self, base: &str) -> String;
 
     /// The headers that every request has.
-    fn headers(&self) -> Vec<(&'static str, &'static str)>;
+    fn headers(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
 
     /// The header that carries the key.
-    fn key_header(&self, key: &Secret) -> (&'static str, String);
+    fn key_header(&self, key: &Secret) -> (&'static str, String) {
+        ("authorization", format!("Bearer {}", key.reveal()))
+    }
 
     /// The request's body. The same conversation gives the same bytes, so that a provider's cache knows it again.
-    fn body(&self, model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value;
+    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value;
 
-    /// A decoder for one answer.
-    fn decoder(&self, request: &Request) -> Box<dyn Decoder>;
+    /// How the answer is divided into events.
+    fn form(&self) -> Form {
+        Form::Events
+    }
+
+    /// A decoder for the answer of a turn, whose number keeps made ids apart from those of other turns.
+    fn decoder(&self, turn: u64) -> Box<dyn Decoder>;
 }
 
 /// Turns the events of one answer into a reply. Strict: what does not follow the protocol is an error, never skipped.
-pub(super) trait Decoder: Send {
-    /// Takes the next event.
-    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
+pub(super) trait Decoder: fmt::Debug + Send {
+    /// Takes the data of the next event.
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
 }
 
 /// What an event did for the answer.
@@ -53,9 +67,9 @@ pub(super) fn protocol(message: impl Into<String>) -> ModelError {
 }
 
 /// The JSON of an event.
-pub(super) fn json_of(event: &Event) -> Result<Value, ModelError> {
+pub(super) fn json_of(event: &str) -> Result<Value, ModelError> {
     let value: Value =
-        serde_json::from_str(&event.data).map_err(|error| protocol(format!("an event is not JSON: {error}")))?;
+        serde_json::from_str(event).map_err(|error| protocol(format!("an event is not JSON: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(protocol("an event is not a JSON object")) }
 }
 
@@ -91,10 +105,32 @@ pub(super) fn wire_input(input: &ToolInput) -> Value {
     }
 }
 
+/// The request for a model that takes no pictures: a word stands where one would be shown.
+pub(super) fn without_images(request: &Request) -> Request {
+    const UNSEEN: &str = "[a picture, which you cannot see]";
+    let block = |block: &Block| match block {
+        Block::Image(_) => Block::Text { text: UNSEEN.into() },
+        Block::ToolResult(result) if !result.images.is_empty() => {
+            Block::ToolResult(ToolResult::text(&result.id, format!("{}\n{UNSEEN}", result.content), result.is_error))
+        }
+        Block::Text { .. }
+        | Block::Thinking { .. }
+        | Block::ToolUse(_)
+        | Block::ToolResult(_)
+        | Block::Opaque { .. } => block.clone(),
+    };
+    let message =
+        |message: &Message| Message { role: message.role, content: message.content.iter().map(block).collect() };
+    Request { messages: request.messages.iter().map(message).collect(), ..request.clone() }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::chat::Delta;
+    use crate::{
+        chat::{Delta, Image, Role, ToolCall, ToolSpec},
+        provider::{Effort, Kind},
+    };
     use serde_json::json;
     use std::sync::Mutex;
 
@@ -107,7 +143,7 @@ pub(super) mod tests {
         let sink = |delta| streamed.lock().unwrap().push(delta);
         let mut end = Ok(None);
         for data in events {
-            match decoder.feed(&Event { name: String::new(), data: data.as_ref().to_owned() }, &sink) {
+            match decoder.feed(data.as_ref(), &sink) {
                 Ok(Pulse::Idle | Pulse::Progress) => continue,
                 Ok(Pulse::Done(reply)) => end = Ok(Some(*reply)),
                 Err(error) => end = Err(error),
@@ -127,5 +163,67 @@ pub(super) mod tests {
     #[test]
     fn a_name_that_providers_would_refuse_is_mended() {
         assert_eq!(["files-read", "", "rm -rf é"].map(wire_name), ["files-read", "_", "rm_-rf__"]);
+    }
+
+    /// A run of some turns, with everything that a conversation can have.
+    fn conversation(turns: usize) -> Request {
+        let call = |id: String| {
+            Block::ToolUse(ToolCall { id, name: "read".into(), input: ToolInput::parse("{\"b\":1,\"a\":2}") })
+        };
+        let thought = |opaque| Block::Thinking { text: "hm".into(), opaque: Some(opaque) };
+        let mut messages = vec![Message::user("go")];
+        for turn in 0..turns {
+            messages.push(Message::assistant(vec![
+                thought(json!({"signature": "s"})),
+                thought(json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"})),
+                thought(json!({"field": "reasoning_content"})),
+                thought(json!({"field": "thinking"})),
+                Block::Text { text: format!("turn {turn}") },
+                call(format!("c{turn}")),
+            ]));
+            let images = vec![Image::new("image/png", b"png")];
+            let result = ToolResult { images, ..ToolResult::text(format!("c{turn}"), "ok", turn % 2 == 1) };
+            messages.push(Message { role: Role::User, content: vec![Block::ToolResult(result)] });
+        }
+        let tool =
+            |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
+        Request { system: "be good".into(), messages: messages.into(), tools: [tool("a"), tool("b")].into(), turn: 1 }
+    }
+
+    #[test]
+    fn a_model_without_eyes_is_told_that_there_is_a_picture() {
+        let shown = Image::new("image/png", b"png");
+        let result = ToolResult { images: vec![shown.clone()], ..ToolResult::text("c", "a.png", false) };
+        let message = |content| Message { role: Role::User, content };
+        let mut request = conversation(0);
+        request.messages = [message(vec![Block::ToolResult(result), Block::Image(shown)])].into();
+        let unseen = "[a picture, which you cannot see]";
+        let told = Block::ToolResult(ToolResult::text("c", format!("a.png\n{unseen}"), false));
+        assert_eq!(*without_images(&request).messages, [message(vec![told, Block::Text { text: unseen.into() }])]);
+    }
+
+    #[test]
+    fn what_is_sent_of_a_turn_is_the_beginning_of_what_is_sent_of_the_next() {
+        let dialects: [(Kind, &dyn Dialect, &str); 4] = [
+            (Kind::Anthropic, &crate::provider::anthropic::Messages, "messages"),
+            (Kind::OpenAi, &crate::provider::openai_chat::ChatCompletions, "messages"),
+            (Kind::OpenAiResponses, &crate::provider::openai_responses::Responses, "input"),
+            (Kind::Ollama, &crate::provider::ollama::Chat, "messages"),
+        ];
+        for (kind, dialect, member) in dialects {
+            let base_url = Some("http://127.0.0.1".into());
+            let endpoint = Endpoint { base_url, reasoning: Some(Effort::High), ..Endpoint::new(kind, "m") };
+            // The marks for Anthropic's cache wander; they are no part of what is cached.
+            let parts = |turns| {
+                let mut body = dialect.body(&endpoint, &conversation(turns));
+                let messages = body[member].take().to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "");
+                (messages.trim_end_matches(']').to_owned(), body.to_string())
+            };
+            for turns in 0..4 {
+                let ((short, rest), (long, same)) = (parts(turns), parts(turns + 1));
+                assert!(long.starts_with(&short) && long.len() > short.len(), "{short}\n{long}");
+                assert_eq!(rest, same);
+            }
+        }
     }
 }

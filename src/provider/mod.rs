@@ -4,25 +4,33 @@
 //! end was seen; everything else is a [`ModelError`], and whether to try again is decided by whoever asked. To cancel a turn,
 //! drop its future: the connection closes with it.
 
+mod answer;
 mod anthropic;
 mod cassette;
 mod codec;
 mod complaint;
 mod framing;
 mod keyed;
+mod ollama;
 mod openai_chat;
+mod openai_responses;
 mod pace;
 #[cfg(test)]
 mod scripted;
 mod settings;
+mod text_tools;
 mod transport;
 
 pub use cassette::Cassette;
+pub use framing::{Form, Framing, FramingError, MAX_EVENT};
 pub use keyed::{KeyCommand, KeyFault, connect_keyed};
 pub use pace::{Pacer, Rate};
 pub use settings::{Clocks, Effort, Endpoint, Kind, Secret};
+pub use text_tools::TextTools;
 
-use crate::chat::{Delta, Message, ModelError, Reply, ToolSpec};
+use crate::chat::{Delta, Message, ModelError, ModelFault, Reply, ToolSpec};
+use answer::Answer;
+use codec::{Dialect, Pulse};
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 /// A model that can be asked.
@@ -62,10 +70,41 @@ pub struct Request {
 /// # Errors
 /// When the endpoint cannot work as it is written.
 pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
-    Ok(match &endpoint.kind {
-        Kind::Anthropic => Arc::new(transport::Connection::open(Box::new(anthropic::Messages), endpoint)?),
-        Kind::OpenAi => Arc::new(transport::Connection::open(Box::new(openai_chat::ChatCompletions), endpoint)?),
-        Kind::Cassette { text } => Arc::new(Cassette::parse(text, &endpoint.model)?),
+    Ok(match dialect(&endpoint.kind) {
+        Ok(dialect) => Arc::new(transport::Connection::open(dialect, endpoint)?),
+        Err(cassette) => Arc::new(Cassette::parse(cassette, &endpoint.model)?),
+    })
+}
+
+/// The answer that bytes from elsewhere are, by the same rules as those from a connection and however they are cut.
+///
+/// # Errors
+/// As [`Provider::complete`] has them; and of a cassette, which has no wire format.
+pub fn decode<'b>(
+    kind: &Kind,
+    chunks: impl IntoIterator<Item = &'b [u8]>,
+    deltas: DeltaSink<'_>,
+) -> Result<Reply, ModelError> {
+    let dialect =
+        dialect(kind).map_err(|_| ModelError::new(ModelFault::BadRequest, "a cassette has no wire format"))?;
+    let mut answer = Answer::new(dialect.as_ref(), 1);
+    for chunk in chunks {
+        match answer.take(chunk, deltas)? {
+            Pulse::Idle | Pulse::Progress => {}
+            Pulse::Done(reply) => return Ok(*reply),
+        }
+    }
+    answer.finish(deltas)
+}
+
+/// The wire format of a kind, or the text of a cassette.
+fn dialect(kind: &Kind) -> Result<Box<dyn Dialect>, &str> {
+    Ok(match kind {
+        Kind::Anthropic => Box::new(anthropic::Messages),
+        Kind::OpenAi => Box::new(openai_chat::ChatCompletions),
+        Kind::OpenAiResponses => Box::new(openai_responses::Responses),
+        Kind::Ollama => Box::new(ollama::Chat),
+        Kind::Cassette { text } => return Err(text),
     })
 }
 
@@ -99,6 +138,18 @@ pub enum ProviderError {
         provider: &'static str,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The proxy cannot be used.
+    #[error("{provider}: the proxy is not an http or https address")]
+    BadProxy {
+        /// The provider's name.
+        provider: &'static str,
+    },
+    /// The further certificates cannot be read.
+    #[error("{provider}: the CA file holds no certificates in PEM form")]
+    BadCertificates {
+        /// The provider's name.
+        provider: &'static str,
     },
     /// The HTTP client cannot be made: usually there are no root certificates.
     #[error("cannot set up the HTTP client")]

@@ -23,6 +23,8 @@ pub struct Endpoint {
     pub max_output_tokens: Option<u64>,
     /// The most tokens that question and answer may have together, where the server has to be told (Ollama).
     pub context_window: Option<u64>,
+    /// Whether it takes pictures; one that does not is told that there is one.
+    pub images: bool,
     /// How much it shall reason; `None` for the provider's default.
     pub reasoning: Option<Effort>,
     /// How long things may take.
@@ -44,6 +46,7 @@ impl Endpoint {
             ca_file: None,
             max_output_tokens: None,
             context_window: None,
+            images: true,
             reasoning: None,
             clocks: Clocks::default(),
             max_response: 64 * 1024 * 1024,
@@ -58,6 +61,10 @@ pub enum Kind {
     Anthropic,
     /// OpenAI Chat Completions, which many other servers speak too.
     OpenAi,
+    /// OpenAI Responses.
+    OpenAiResponses,
+    /// Ollama's own API.
+    Ollama,
     /// Written or recorded turns.
     Cassette {
         /// The cassette's text.
@@ -71,6 +78,8 @@ impl Kind {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Ollama => "ollama",
             Self::Cassette { .. } => "cassette",
         }
     }
@@ -146,6 +155,7 @@ mod tests {
         let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
         endpoint.key = Some(Secret::new("sk-canary"));
         endpoint.headers = vec![("x-token".into(), Secret::new("hdr-canary"))];
+        endpoint.proxy = Some(Secret::new("http://user:canary@proxy"));
         let shown = format!("{endpoint:?}");
         assert!(shown.contains("***") && !shown.contains("canary"), "{shown}");
     }

@@ -27,7 +27,7 @@ mod tests {
     fn turn(n: usize) -> [Message; 2] {
         let id = format!("c{n}");
         let call = ToolCall { id: id.clone(), name: "t".into(), input: ToolInput::Object(json!({})) };
-        let result = ToolResult { id, content: "ok".into(), is_error: false };
+        let result = ToolResult::text(id, "ok", false);
         [
             Message::assistant(vec![Block::ToolUse(call)]),
             Message { role: Role::User, content: vec![Block::ToolResult(result)] },

@@ -1,7 +1,7 @@
 //! The conversation of a run, kept valid at every moment: every tool use has exactly one result, in order, before the next
 //! model call. Providers reject a conversation that breaks this.
 
-use crate::chat::{Block, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
+use crate::chat::{Block, Image, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -93,7 +93,8 @@ pub(super) fn bytes_of(content: &[Block]) -> usize {
     let size = |block: &Block| match block {
         Block::Text { text } | Block::Thinking { text, .. } => text.len(),
         Block::ToolUse(call) => call.name.len() + input_bytes(&call.input),
-        Block::ToolResult(result) => result.content.len(),
+        Block::Image(_) => Image::BYTES,
+        Block::ToolResult(result) => result.content.len() + result.images.len() * Image::BYTES,
         Block::Opaque { value } => value_bytes(value),
     };
     content.iter().map(size).sum()

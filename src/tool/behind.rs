@@ -6,7 +6,7 @@ use super::contract::{Effect, ToolRequest};
 use super::host::HostSettings;
 use super::ledger::LedgerCopy;
 use super::wire::{LONGEST, LONGEST_LEDGER, Opening, Order, Word};
-use super::{Tool, bound, shell_exec};
+use super::{Tool, bound, picture, shell_exec};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
 use crate::limits::{CANCEL_GRACE, GRACE};
@@ -116,7 +116,10 @@ impl Behind {
         let change = outcome.change.filter(|_| tool.flags.effect == Effect::Mutating);
         self.past().changes.extend(change.clone());
         let limit = self.settings.max_result.max(super::host::MIN_RESULT);
-        ToolOutcome { content: bound::head(&outcome.content, limit).to_owned(), change, ..outcome }
+        // One call shows one picture, and only the one tool does.
+        let shows = tool.name == super::files_read::TOOL.name;
+        let images = outcome.images.into_iter().take(usize::from(shows)).filter(picture::may_be_shown).collect();
+        ToolOutcome { content: bound::head(&outcome.content, limit).to_owned(), change, images, ..outcome }
     }
 
     /// Ends the host, once it has said what it remembers. When this returns, nothing that it started is alive.

@@ -1,7 +1,7 @@
-//! `files-read`: a page of a text file, its lines numbered.
+//! `files-read`: a page of a text file, its lines numbered; or a picture.
 
 use super::bench::{Bench, MAX_FILE, OUTPUT};
-use super::{Call, LOOKS, Run, Tool, ToolError, bound, text};
+use super::{Call, LOOKS, Run, Tool, ToolError, bound, picture, text};
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ const MAX_LINE: usize = 2000;
 
 pub(super) const TOOL: Tool = Tool {
     name: "files-read",
-    description: "Read a text file, or a cut result (@output/N). Lines come numbered.",
+    description: "Read a text file, or a cut result (@output/N). Lines come numbered. A PNG, JPEG, GIF or WebP is shown.",
     flags: LOOKS,
     schema,
     run: Run::Files(run),
@@ -45,6 +45,10 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
             let place = bench.readable(&arguments.path)?;
             let bytes = place.read(MAX_FILE)?;
             if let Some(kind) = text::binary_kind(&bytes) {
+                if let Some(shown) = picture::shown(place.real().as_str(), &bytes) {
+                    bench.ledger().saw(place.real(), &bytes);
+                    return Ok(shown);
+                }
                 return Err(ToolError::NotText { path: place.real().to_string(), kind, bytes: bytes.len() });
             }
             bench.ledger().saw(place.real(), &bytes);

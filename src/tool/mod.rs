@@ -20,6 +20,7 @@ mod memory_recall;
 mod memory_store;
 mod nearest;
 mod notes;
+mod picture;
 mod rules;
 mod search_grep;
 mod serve;

@@ -8,8 +8,8 @@ use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
 use serde::{Deserialize, Serialize};
 
-/// The longest line of a host but the last one, in bytes: a bounded result and a bounded diff, escaped.
-pub(super) const LONGEST: usize = 1024 * 1024;
+/// The longest line of a host but the last one, in bytes: a bounded result and a bounded diff, escaped, or a picture.
+pub(super) const LONGEST: usize = 8 * 1024 * 1024;
 /// The longest last line, with what it remembers.
 pub(super) const LONGEST_LEDGER: usize = 64 * 1024 * 1024;
 /// The longest line to a host.

@@ -72,7 +72,7 @@ fn an_id_made_by_the_machine_is_never_one_that_the_provider_gave() {
 
 #[test]
 fn a_result_in_a_reply_is_not_kept() {
-    let stray = fledge::chat::ToolResult { id: "x".into(), content: "?".into(), is_error: false };
+    let stray = fledge::chat::ToolResult::text("x", "?", false);
     let content = vec![Block::ToolResult(stray), Block::Text { text: "and so".into() }];
     let walk = Walk::calling(charter()).answer(replies(StopReason::OutputLimit, content));
     assert_eq!(walk.run.conversation()[1].content, crate::walk::text("and so"));

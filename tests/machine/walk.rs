@@ -202,7 +202,7 @@ pub(crate) fn heard(run: &Run) -> Vec<String> {
     let said = |block: &Block| match block {
         Block::Text { text } => Some(text.clone()),
         Block::ToolResult(result) => Some(result.content.clone()),
-        Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => None,
+        Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::Opaque { .. } => None,
     };
     newest.into_iter().flat_map(|message| &message.content).filter_map(said).collect()
 }

@@ -94,7 +94,9 @@ fn pending(story: &Story) -> Vec<ToolCall> {
     let is_active = story.run.state() == StateName::Executing;
     let call = |block: &'_ Block| match block {
         Block::ToolUse(call) => Some(call.clone()),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque { .. } => None,
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {
+            None
+        }
     };
     last.filter(|_| is_active).map(|last| last.content.iter().filter_map(call).collect()).unwrap_or_default()
 }

@@ -4,10 +4,11 @@
 //! prompt, and the last two user messages. The older of these was the newest a turn ago, so its entry is found however many
 //! blocks the last turn brought (by itself the API looks back only 20).
 
+use super::thinking;
 use crate::{
-    chat::{Block, Message, Role, ToolResult},
+    chat::{Block, Image, Message, Role, ToolResult},
     provider::{
-        Request,
+        Endpoint, Request,
         codec::{wire_input, wire_name},
     },
 };
@@ -17,14 +18,14 @@ use serde_json::{Value, json};
 const MAX_TOKENS: u64 = 16_384;
 
 /// The whole body.
-pub(super) fn body(model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value {
+pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().filter_map(message).collect();
     for message in messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2) {
         mark(message["content"].as_array_mut());
     }
     let mut body = json!({
-        "model": model,
-        "max_tokens": max_output_tokens.unwrap_or(MAX_TOKENS),
+        "model": endpoint.model,
+        "max_tokens": endpoint.max_output_tokens.unwrap_or(MAX_TOKENS),
         "stream": true,
         "messages": messages,
     });
@@ -38,6 +39,10 @@ pub(super) fn body(model: &str, max_output_tokens: Option<u64>, request: &Reques
         let mut tools = request.tools.iter().map(tool).collect();
         mark(Some(&mut tools));
         body["tools"] = Value::Array(tools);
+    }
+    if let Some(effort) = endpoint.reasoning {
+        let stretch = endpoint.max_output_tokens.is_none();
+        thinking::ask(&mut body, effort, stretch, &endpoint.model, &request.messages);
     }
     body
 }
@@ -70,20 +75,34 @@ fn block(block: &Block) -> Option<Value> {
             let signature = opaque.as_ref()?.get("signature")?.as_str()?;
             Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
         }
+        Block::Image(shown) => Some(image(shown)),
         Block::ToolUse(call) => Some(json!({
             "type": "tool_use", "id": call.id, "name": wire_name(&call.name), "input": wire_input(&call.input),
         })),
-        Block::ToolResult(ToolResult { id, content, is_error }) => Some(json!({
-            "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
-        })),
-        Block::Opaque { value } => Some(value.clone()),
+        Block::ToolResult(ToolResult { id, content, is_error, images }) => {
+            let content = match images.as_slice() {
+                [] => json!(content),
+                images => {
+                    let text = (!content.trim().is_empty()).then(|| json!({"type": "text", "text": content}));
+                    text.into_iter().chain(images.iter().map(image)).collect()
+                }
+            };
+            Some(json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error}))
+        }
+        Block::Opaque { value } => value["type"].is_string().then(|| value.clone()),
     }
+}
+
+fn image(image: &Image) -> Value {
+    let source = json!({"type": "base64", "media_type": image.media_type, "data": image.data});
+    json!({"type": "image", "source": source})
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chat::{ToolCall, ToolInput, ToolSpec};
+    use crate::provider::{Effort, Kind};
 
     fn conversation() -> Vec<Message> {
         vec![
@@ -104,8 +123,8 @@ mod tests {
                 role: Role::User,
                 content: vec![
                     Block::Text { text: "note".into() },
-                    Block::ToolResult(ToolResult { id: "t1".into(), content: "ok".into(), is_error: false }),
-                    Block::ToolResult(ToolResult { id: "t2".into(), content: "no".into(), is_error: true }),
+                    Block::ToolResult(ToolResult::text("t1", "ok", false)),
+                    Block::ToolResult(ToolResult::text("t2", "no", true)),
                 ],
             },
         ]
@@ -121,7 +140,7 @@ mod tests {
     fn a_conversation_is_translated_whole_and_marked_for_the_cache() {
         let cached = json!({"type": "ephemeral"});
         assert_eq!(
-            body("m", None, &request(conversation())),
+            body(&Endpoint::new(Kind::Anthropic, "m"), &request(conversation())),
             json!({
                 "model": "m", "max_tokens": 16384, "stream": true,
                 "system": [{"type": "text", "text": "be good", "cache_control": cached}],
@@ -150,7 +169,7 @@ mod tests {
     #[test]
     fn a_longer_conversation_begins_with_the_same_bytes_but_for_the_marks() {
         let bytes = |messages: Vec<Message>| {
-            let body = body("m", Some(5), &request(messages));
+            let body = body(&Endpoint::new(Kind::Anthropic, "m"), &request(messages));
             body["messages"].to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "")
         };
         let (short, long) = (bytes(conversation()), {
@@ -159,6 +178,35 @@ mod tests {
             bytes(messages)
         });
         assert!(long.starts_with(short.trim_end_matches(']')), "{short}\n{long}");
+    }
+
+    #[test]
+    fn pictures_are_blocks_also_in_results() {
+        let shown = Image::new("image/png", b"png");
+        let result = ToolResult { images: vec![shown.clone()], ..ToolResult::text("t1", "a.png", false) };
+        let content = vec![Block::Image(shown), Block::ToolResult(result)];
+        let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}});
+        assert_eq!(
+            message(&Message { role: Role::User, content }),
+            Some(json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "is_error": false, "content": [{"type": "text", "text": "a.png"}, picture]},
+                picture,
+            ]}))
+        );
+    }
+
+    #[test]
+    fn a_model_is_asked_to_think_when_that_is_wanted() {
+        let endpoint = Endpoint { reasoning: Some(Effort::Low), ..Endpoint::new(Kind::Anthropic, "claude-sonnet-4-5") };
+        let body = body(&endpoint, &request(vec![Message::user("go")]));
+        assert_eq!((&body["max_tokens"], &body["thinking"]["budget_tokens"]), (&json!(18_432), &json!(2048)));
+    }
+
+    #[test]
+    fn blocks_of_another_provider_are_left_out() {
+        assert_eq!(block(&Block::Opaque { value: json!({"item": {"type": "x"}}) }), None);
+        let reasoning = json!({"type": "reasoning", "encrypted_content": "x"});
+        assert_eq!(block(&Block::Thinking { text: "hm".into(), opaque: Some(reasoning) }), None);
     }
 
     #[test]

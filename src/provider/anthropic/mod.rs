@@ -4,9 +4,10 @@ mod body;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thinking;
 
 use super::{
-    Request, Secret,
+    Endpoint, Request, Secret,
     codec::{Decoder, Dialect},
 };
 use serde_json::Value;
@@ -36,11 +37,11 @@ impl Dialect for Messages {
         ("x-api-key", key.reveal().to_owned())
     }
 
-    fn body(&self, model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value {
-        body::body(model, max_output_tokens, request)
+    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
+        body::body(endpoint, request)
     }
 
-    fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {
+    fn decoder(&self, _turn: u64) -> Box<dyn Decoder> {
         Box::new(stream::Stream::default())
     }
 }

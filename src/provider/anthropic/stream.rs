@@ -6,7 +6,6 @@ use crate::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
         complaint::Complaint,
-        framing::Event,
     },
 };
 use serde_json::{Map, Value, json};
@@ -45,7 +44,7 @@ enum Open {
 }
 
 impl Decoder for Stream {
-    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         let value = json_of(event)?;
         let kind = value["type"].as_str().ok_or_else(|| protocol("an event has no type"))?;
         match kind {
@@ -114,6 +113,10 @@ impl Stream {
             }
             (Open::Thinking { signature, .. }, "signature_delta") => append(signature, text(delta, "signature")),
             (Open::Tool { json, .. }, "input_json_delta") => append(json, text(delta, "partial_json")),
+            // No block but the known ones has such pieces: one that does is a known one whose type was damaged.
+            (Open::Other(_), "text_delta" | "thinking_delta" | "signature_delta") => {
+                return Err(protocol(format!("`{kind}` does not belong to the block it is for")));
+            }
             (Open::Other(whole), _) => {
                 *whole = None;
                 Pulse::Progress
@@ -199,7 +202,8 @@ impl Stream {
             output_tokens: count(&usage, "output_tokens")?,
             cached_tokens: read,
             cache_write_tokens: written,
-            ..Usage::default()
+            reasoning_tokens: count(&usage["output_tokens_details"], "thinking_tokens")?,
+            cost_micros: None,
         };
         (usage.input_tokens > 0).then_some(usage)
     }

@@ -127,7 +127,7 @@ fn every_stop_reason_is_known() {
 #[test]
 fn what_breaks_the_order_is_a_protocol_fault() {
     let text = || begin(0, r#"{"type":"text","text":""}"#);
-    let cases: [(&str, Vec<String>); 14] = [
+    let cases: [(&str, Vec<String>); 15] = [
         ("two starts", vec![START.into(), START.into()]),
         ("no start", vec![text()]),
         ("a stop before the start", vec![STOP.into()]),
@@ -142,6 +142,10 @@ fn what_breaks_the_order_is_a_protocol_fault() {
         (
             "piece of another type",
             vec![START.into(), text(), piece(0, r#"{"type":"input_json_delta","partial_json":"x"}"#)],
+        ),
+        (
+            "text of a block that has none",
+            vec![START.into(), begin(0, r#"{"type":"texts"}"#), piece(0, r#"{"type":"text_delta","text":"x"}"#)],
         ),
         ("stop twice", vec![START.into(), text(), close(0), close(0)]),
         ("end inside a block", vec![START.into(), text(), note("end_turn"), STOP.into()]),

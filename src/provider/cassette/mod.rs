@@ -138,7 +138,7 @@ async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
                 deltas(Delta::ToolCall(call.clone()));
                 continue;
             }
-            Block::ToolResult(_) | Block::Opaque { .. } => continue,
+            Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => continue,
         };
         for word in text.split_inclusive(' ') {
             deltas(delta(word.to_owned()));
@@ -160,7 +160,9 @@ fn missing(expect: &Expect, asked: &[Message]) -> Option<String> {
     }
     let mut results = asked.iter().flat_map(|message| &message.content).filter_map(|block| match block {
         Block::ToolResult(result) => Some(result.is_error),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => None,
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::Opaque { .. } => {
+            None
+        }
     });
     match expect.tool_result? {
         ResultKind::Error => (!results.any(|failed| failed)).then(|| "a tool result that is an error".to_owned()),
@@ -173,7 +175,7 @@ fn texts(asked: &[Message]) -> impl Iterator<Item = &str> {
     asked.iter().flat_map(|message| &message.content).filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         Block::ToolResult(result) => Some(result.content.as_str()),
-        Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => None,
+        Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::Opaque { .. } => None,
     })
 }
 
@@ -210,7 +212,7 @@ turns:
     }
 
     fn results(content: &str, is_error: bool) -> Vec<Message> {
-        let result = ToolResult { id: "call_1_1".into(), content: content.into(), is_error };
+        let result = ToolResult::text("call_1_1", content, is_error);
         let answer = Message::assistant(vec![Block::Text { text: "2 tests failed".into() }]);
         vec![Message::user("go"), answer, Message { role: Role::User, content: vec![Block::ToolResult(result)] }]
     }

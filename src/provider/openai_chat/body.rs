@@ -1,16 +1,24 @@
-//! A request in the words of Chat Completions. Reasoning is not sent back: the format has no place for it.
+//! A request in the words of Chat Completions.
+//!
+//! Reasoning is sent back only with tool calls, and only as `reasoning_content`, where it came so from another server than OpenAI's:
+//! those that send it by that name want it back while their model works (DeepSeek, Moonshot), and OpenAI's own refuses the field.
 
 use crate::{
-    chat::{Block, Message, Role, ToolSpec, text_of},
+    chat::{Block, Image, Message, Role, ToolSpec, text_of},
     provider::{
-        Request,
+        Endpoint, Request,
         codec::{wire_input, wire_name},
     },
 };
 use serde_json::{Value, json};
 
+/// The field of reasoning that some servers want back.
+pub(super) const REASONING: &str = "reasoning_content";
+/// What stands before pictures that come from results alone.
+const SHOWN: &str = "What the tools show:";
+
 /// The whole body.
-pub(super) fn body(model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value {
+pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
@@ -18,11 +26,11 @@ pub(super) fn body(model: &str, max_output_tokens: Option<u64>, request: &Reques
     for message in request.messages.iter() {
         match message.role {
             Role::User => user(message, &mut messages),
-            Role::Assistant => messages.extend(assistant(message)),
+            Role::Assistant => messages.extend(assistant(message, endpoint.base_url.is_some())),
         }
     }
     let mut body = json!({
-        "model": model,
+        "model": endpoint.model,
         "messages": messages,
         "stream": true,
         "stream_options": {"include_usage": true},
@@ -31,8 +39,11 @@ pub(super) fn body(model: &str, max_output_tokens: Option<u64>, request: &Reques
         body["tools"] = request.tools.iter().map(tool).collect();
     }
     // Only on demand: older servers know the field by another name, and some refuse it.
-    if let Some(tokens) = max_output_tokens {
+    if let Some(tokens) = endpoint.max_output_tokens {
         body["max_completion_tokens"] = tokens.into();
+    }
+    if let Some(effort) = endpoint.reasoning {
+        body["reasoning_effort"] = effort.name().into();
     }
     body
 }
@@ -42,9 +53,10 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// Tool results are messages of their own, and come right after the calls; what else the user says follows.
+/// Tool results are messages of their own, and come right after the calls; what else the user says or shows follows, and with it the
+/// pictures of the results, which can only be text.
 fn user(message: &Message, messages: &mut Vec<Value>) {
-    let mut said = Vec::new();
+    let (mut said, mut shown): (Vec<&str>, Vec<&Image>) = (Vec::new(), Vec::new());
     for block in &message.content {
         match block {
             Block::ToolResult(result) => {
@@ -52,18 +64,25 @@ fn user(message: &Message, messages: &mut Vec<Value>) {
                 let mark = if result.is_error { "error: " } else { "" };
                 let content = format!("{mark}{}", result.content);
                 messages.push(json!({"role": "tool", "tool_call_id": result.id, "content": content}));
+                shown.extend(&result.images);
             }
+            Block::Image(image) => shown.push(image),
             Block::Text { text } => said.push(text.as_str()),
             Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => {}
         }
     }
-    if !said.is_empty() {
+    if shown.is_empty() && !said.is_empty() {
         messages.push(json!({"role": "user", "content": said.join("\n\n")}));
+    } else if !shown.is_empty() {
+        let text = if said.is_empty() { SHOWN.to_owned() } else { said.join("\n\n") };
+        let mut parts = vec![json!({"type": "text", "text": text})];
+        parts.extend(shown.iter().map(|image| json!({"type": "image_url", "image_url": {"url": image.data_url()}})));
+        messages.push(json!({"role": "user", "content": parts}));
     }
 }
 
 /// What the model said, unless nothing of it can be sent.
-fn assistant(message: &Message) -> Option<Value> {
+fn assistant(message: &Message, foreign: bool) -> Option<Value> {
     let text = text_of(&message.content);
     let mut calls = Vec::new();
     for block in &message.content {
@@ -72,18 +91,39 @@ fn assistant(message: &Message) -> Option<Value> {
             calls.push(json!({"id": call.id, "type": "function", "function": function}));
         }
     }
-    match (text.is_empty(), calls.is_empty()) {
-        (true, true) => None,
-        (true, false) => Some(json!({"role": "assistant", "content": null, "tool_calls": calls})),
-        (false, true) => Some(json!({"role": "assistant", "content": text})),
-        (false, false) => Some(json!({"role": "assistant", "content": text, "tool_calls": calls})),
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let mut said = json!({"role": "assistant", "content": (!text.is_empty()).then_some(text)});
+    if !calls.is_empty() {
+        said["tool_calls"] = Value::Array(calls);
+        if let Some(thought) = message.content.iter().find_map(wanted_thought).filter(|_| foreign) {
+            said[REASONING] = thought.into();
+        }
+    }
+    Some(said)
+}
+
+/// The text of a thought that came in the field that is sent back.
+fn wanted_thought(block: &Block) -> Option<&str> {
+    match block {
+        Block::Thinking { text, opaque: Some(opaque) } if opaque["field"] == REASONING => Some(text),
+        Block::Thinking { .. }
+        | Block::Text { .. }
+        | Block::Image(_)
+        | Block::ToolUse(_)
+        | Block::ToolResult(_)
+        | Block::Opaque { .. } => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{ToolCall, ToolInput, ToolResult};
+    use crate::{
+        chat::{ToolCall, ToolInput, ToolResult},
+        provider::{Effort, Kind},
+    };
 
     #[test]
     fn a_conversation_is_translated_whole() {
@@ -101,8 +141,8 @@ mod tests {
                     role: Role::User,
                     content: vec![
                         Block::Text { text: "note".into() },
-                        Block::ToolResult(ToolResult { id: "c1".into(), content: "ok".into(), is_error: false }),
-                        Block::ToolResult(ToolResult { id: "c2".into(), content: "no".into(), is_error: true }),
+                        Block::ToolResult(ToolResult::text("c1", "ok", false)),
+                        Block::ToolResult(ToolResult::text("c2", "no", true)),
                         Block::Text { text: "more".into() },
                     ],
                 },
@@ -116,7 +156,7 @@ mod tests {
         };
         let called = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}});
         assert_eq!(
-            body("m", Some(9), &request),
+            body(&Endpoint { max_output_tokens: Some(9), ..Endpoint::new(Kind::OpenAi, "m") }, &request),
             json!({
                 "model": "m", "stream": true, "stream_options": {"include_usage": true}, "max_completion_tokens": 9,
                 "tools": [{"type": "function", "function": {"name": "read", "description": "d", "parameters": {"type": "object"}}}],
@@ -131,5 +171,47 @@ mod tests {
                 ],
             })
         );
+    }
+
+    fn sent(endpoint: &Endpoint, messages: Vec<Message>) -> Value {
+        let request = Request { system: String::new(), messages: messages.into(), tools: [].into(), turn: 1 };
+        body(endpoint, &request)
+    }
+
+    #[test]
+    fn pictures_come_after_the_results() {
+        let image = || Image::new("image/png", b"png");
+        let result = ToolResult { images: vec![image()], ..ToolResult::text("c1", "a.png", false) };
+        let part = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}});
+        let user = |content| Message { role: Role::User, content };
+        assert_eq!(
+            sent(
+                &Endpoint::new(Kind::OpenAi, "m"),
+                vec![
+                    user(vec![Block::ToolResult(result)]),
+                    user(vec![Block::Text { text: "see".into() }, Block::Image(image())])
+                ]
+            )["messages"],
+            json!([
+                {"role": "tool", "tool_call_id": "c1", "content": "a.png"},
+                {"role": "user", "content": [{"type": "text", "text": SHOWN}, part]},
+                {"role": "user", "content": [{"type": "text", "text": "see"}, part]},
+            ])
+        );
+    }
+
+    #[test]
+    fn reasoning_goes_back_with_its_calls_to_the_servers_that_want_it() {
+        let thought = Block::Thinking { text: "hm".into(), opaque: Some(json!({"field": REASONING})) };
+        let call = ToolCall { id: "c".into(), name: "read".into(), input: ToolInput::Object(json!({})) };
+        let calling = Message::assistant(vec![thought.clone(), Block::ToolUse(call)]);
+        let done = Message::assistant(vec![thought, Block::Text { text: "done".into() }]);
+        let mut endpoint = Endpoint { reasoning: Some(Effort::High), ..Endpoint::new(Kind::OpenAi, "m") };
+        let own = sent(&endpoint, vec![calling.clone()]);
+        assert_eq!((own["messages"][0].get(REASONING), &own["reasoning_effort"]), (None, &json!("high")));
+        endpoint.base_url = Some("https://elsewhere/v1".into());
+        let sent = sent(&endpoint, vec![calling, done]);
+        let found = [0, 1].map(|place: usize| sent["messages"][place].get(REASONING));
+        assert_eq!(found, [Some(&json!("hm")), None]);
     }
 }

@@ -7,7 +7,7 @@ mod stream;
 mod tests;
 
 use super::{
-    Request, Secret,
+    Endpoint, Request,
     codec::{Decoder, Dialect},
 };
 use serde_json::Value;
@@ -29,19 +29,11 @@ impl Dialect for ChatCompletions {
         format!("{base}/chat/completions")
     }
 
-    fn headers(&self) -> Vec<(&'static str, &'static str)> {
-        Vec::new()
+    fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
+        body::body(endpoint, request)
     }
 
-    fn key_header(&self, key: &Secret) -> (&'static str, String) {
-        ("authorization", format!("Bearer {}", key.reveal()))
-    }
-
-    fn body(&self, model: &str, max_output_tokens: Option<u64>, request: &Request) -> Value {
-        body::body(model, max_output_tokens, request)
-    }
-
-    fn decoder(&self, request: &Request) -> Box<dyn Decoder> {
-        Box::new(stream::Stream::new(request.turn))
+    fn decoder(&self, turn: u64) -> Box<dyn Decoder> {
+        Box::new(stream::Stream::new(turn))
     }
 }

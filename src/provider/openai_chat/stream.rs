@@ -3,16 +3,16 @@
 //! Lenient where servers are known to differ without loss (ids and names only in a call's first piece, calls sent whole, calls
 //! without or with repeated indices, usage in any chunk), strict everywhere else.
 
+use super::body::REASONING;
 use crate::{
     chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
         complaint::Complaint,
-        framing::Event,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An answer under way.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Stream {
     turn: u64,
     model: String,
     thinking: String,
+    /// Whether some of the reasoning came in the field that is sent back.
+    wanted: bool,
     text: String,
     /// Whether some of the text was a refusal.
     refused: bool,
@@ -41,8 +43,8 @@ struct Piece {
 }
 
 impl Decoder for Stream {
-    fn feed(&mut self, event: &Event, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
-        if event.data.trim() == "[DONE]" {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        if event.trim() == "[DONE]" {
             return self.end();
         }
         let chunk = json_of(event)?;
@@ -75,6 +77,7 @@ impl Stream {
             turn,
             model: String::new(),
             thinking: String::new(),
+            wanted: false,
             text: String::new(),
             refused: false,
             calls: Vec::new(),
@@ -86,8 +89,9 @@ impl Stream {
 
     /// Takes the pieces of one chunk; whether there were any.
     fn extend(&mut self, delta: &Value, deltas: DeltaSink<'_>) -> Result<bool, ModelError> {
-        let reasoning = [text(delta, "reasoning_content"), text(delta, "reasoning")];
-        let reasoning = reasoning.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+        let wanted = text(delta, REASONING);
+        self.wanted |= !wanted.is_empty();
+        let reasoning = if wanted.is_empty() { text(delta, "reasoning") } else { wanted };
         let (said, refusal) = (text(delta, "content"), text(delta, "refusal"));
         let calls = delta["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         if [reasoning, said, refusal].iter().all(|text| text.is_empty()) && calls.is_empty() {
@@ -184,7 +188,8 @@ impl Stream {
         let stop = self.stop.ok_or_else(|| protocol("[DONE] without a finish reason"))?;
         let mut content = Vec::new();
         if !self.thinking.is_empty() {
-            content.push(Block::Thinking { text: std::mem::take(&mut self.thinking), opaque: None });
+            let opaque = self.wanted.then(|| json!({"field": REASONING}));
+            content.push(Block::Thinking { text: std::mem::take(&mut self.thinking), opaque });
         }
         if !self.text.is_empty() {
             content.push(Block::Text { text: std::mem::take(&mut self.text) });

@@ -67,7 +67,7 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
     );
     let reply = Reply {
         content: vec![
-            Block::Thinking { text: "hm".into(), opaque: None },
+            Block::Thinking { text: "hm".into(), opaque: Some(json!({"field": "reasoning_content"})) },
             Block::Text { text: "I'll look.".into() },
             Block::ToolUse(call),
         ],

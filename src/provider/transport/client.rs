@@ -1,28 +1,48 @@
 //! The HTTP clients, one for each way to an address, shared by all connections so that they share their sockets.
 
-use reqwest::{Client, Url, redirect, retry};
-use std::{net::IpAddr, sync::OnceLock, time::Duration};
+use super::super::{Endpoint, ProviderError, Secret};
+use reqwest::{Certificate, Client, Proxy, Url, redirect, retry};
+use std::{
+    net::IpAddr,
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept: shorter than servers keep theirs, or a turn would meet a closed one.
 const POOL_TIME: Duration = Duration::from_secs(30);
 
-/// The client for an address.
-///
-/// Plain HTTP gets one without root certificates: loading them takes tens of milliseconds, and there may be none on the machine.
-/// The system's proxies are not asked for an address on this machine.
-pub(super) fn shared(url: &Url) -> reqwest::Result<Client> {
-    static CLIENTS: [OnceLock<Client>; 4] = [const { OnceLock::new() }; 4];
-    let (plain, local) = (url.scheme() == "http", is_local(url));
-    let place = &CLIENTS[usize::from(plain) * 2 + usize::from(local)];
-    if let Some(client) = place.get() {
-        return Ok(client.clone());
-    }
-    let client = build(plain, local)?;
-    Ok(place.get_or_init(|| client).clone())
+/// What makes a client another one.
+#[derive(Debug, Clone, PartialEq)]
+struct Way {
+    /// Plain HTTP needs no root certificates: loading them takes tens of milliseconds, and there may be none on the machine.
+    plain: bool,
+    /// The system's proxies are not asked for an address on this machine.
+    local: bool,
+    proxy: Option<Secret>,
+    ca_file: Option<Vec<u8>>,
 }
 
-fn build(plain: bool, local: bool) -> reqwest::Result<Client> {
+/// The client for an address.
+pub(super) fn shared(url: &Url, endpoint: &Endpoint, provider: &'static str) -> Result<Client, ProviderError> {
+    static CLIENTS: Mutex<Vec<(Way, Client)>> = Mutex::new(Vec::new());
+    let way = Way {
+        plain: url.scheme() == "http"
+            && !endpoint.proxy.as_ref().is_some_and(|proxy| proxy.reveal().starts_with("https:")),
+        local: is_local(url),
+        proxy: endpoint.proxy.clone(),
+        ca_file: endpoint.ca_file.clone(),
+    };
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, client)) = clients.iter().find(|(known, _)| *known == way) {
+        return Ok(client.clone());
+    }
+    let client = build(&way, provider)?;
+    clients.push((way, client.clone()));
+    Ok(client)
+}
+
+fn build(way: &Way, provider: &'static str) -> Result<Client, ProviderError> {
     static RING: OnceLock<()> = OnceLock::new();
     // It fails only when the program has chosen a provider already, and then that one serves.
     RING.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
@@ -32,13 +52,25 @@ fn build(plain: bool, local: bool) -> reqwest::Result<Client> {
         .retry(retry::never())
         .connect_timeout(CONNECT_TIME)
         .pool_idle_timeout(POOL_TIME);
-    if plain {
+    if let Some(pem) = &way.ca_file {
+        let bad = || ProviderError::BadCertificates { provider };
+        let certificates = Certificate::from_pem_bundle(pem).map_err(|_| bad())?;
+        builder = builder.tls_certs_merge(Some(certificates).filter(|found| !found.is_empty()).ok_or_else(bad)?);
+    }
+    if way.plain {
         builder = builder.tls_certs_only([]);
     }
-    if local {
+    if let Some(proxy) = &way.proxy {
+        let bad = || ProviderError::BadProxy { provider };
+        let url = Url::parse(proxy.reveal()).map_err(|_| bad())?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad());
+        }
+        builder = builder.proxy(Proxy::all(url).map_err(|_| bad())?);
+    } else if way.local {
         builder = builder.no_proxy();
     }
-    builder.build()
+    builder.build().map_err(|source| ProviderError::Client { source })
 }
 
 fn is_local(url: &Url) -> bool {

@@ -8,14 +8,17 @@ mod scrub;
 #[cfg(test)]
 mod tests;
 mod watch;
+#[cfg(test)]
+mod ways_tests;
 
 use super::{
     Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret,
-    codec::{Dialect, Pulse, protocol},
+    answer::Answer,
+    codec::{Dialect, Pulse, protocol, without_images},
     complaint::Complaint,
-    framing::{Framing, FramingError},
+    framing::Form,
 };
-use crate::chat::{ModelError, ModelFault, Reply};
+use crate::chat::{ModelError, Reply};
 use jiff::Timestamp;
 use reqwest::{
     Client, Response, Url,
@@ -46,20 +49,23 @@ impl Connection {
     pub(super) fn open(dialect: Box<dyn Dialect>, endpoint: Endpoint) -> Result<Self, ProviderError> {
         let url = address(dialect.as_ref(), endpoint.base_url.as_deref())?;
         let headers = headers(dialect.as_ref(), &endpoint)?;
-        let client = client::shared(&url).map_err(|source| ProviderError::Client { source })?;
+        let client = client::shared(&url, &endpoint, dialect.name())?;
         Ok(Self { dialect, endpoint, url, headers, client })
     }
 
     async fn turn(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         let mut watch = Watch::start(self.endpoint.clocks);
-        let body = self.dialect.body(&self.endpoint.model, self.endpoint.max_output_tokens, request);
+        let body = match self.endpoint.images {
+            true => self.dialect.body(&self.endpoint, request),
+            false => self.dialect.body(&self.endpoint, &without_images(request)),
+        };
         let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
         let mut response = watch.wait(sending).await?.map_err(|error| self.unreachable(&error))?;
         watch.progress();
         if response.status().as_u16() != 200 {
             return Err(self.refusal(response).await);
         }
-        expect_events(response.headers())?;
+        expect_events(self.dialect.form(), response.headers())?;
         self.read(&mut response, &mut watch, request, deltas).await
     }
 
@@ -70,32 +76,24 @@ impl Connection {
         request: &Request,
         deltas: DeltaSink<'_>,
     ) -> Result<Reply, ModelError> {
-        let (mut framing, mut decoder) = (Framing::default(), self.dialect.decoder(request));
+        let mut answer = Answer::new(self.dialect.as_ref(), request.turn);
         let mut received = 0_usize;
         while let Some(chunk) = watch.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
             received = received.saturating_add(chunk.len());
             if received > self.endpoint.max_response {
                 return Err(protocol(format!("the answer has more than {} bytes", self.endpoint.max_response)));
             }
-            framing.push(&chunk);
-            while let Some(event) = framing.next_event()? {
-                match decoder.feed(&event, deltas)? {
-                    Pulse::Idle => {}
-                    Pulse::Progress => watch.progress(),
-                    Pulse::Done(reply) => {
-                        drain(response).await;
-                        return Ok(*reply);
-                    }
+            match answer.take(&chunk, deltas)? {
+                Pulse::Idle => {}
+                Pulse::Progress => watch.progress(),
+                Pulse::Done(reply) => {
+                    drain(response).await;
+                    return Ok(*reply);
                 }
             }
             watch.check()?; // a flood is always ready, so the wait above would never see the clock
         }
-        // Some servers forget the blank line behind the very last event.
-        match framing.finish().map(|event| decoder.feed(&event, deltas)) {
-            Some(Ok(Pulse::Done(reply))) => Ok(*reply),
-            Some(_) => Err(network("the stream ended in the middle of an event")),
-            None => Err(network("the stream ended before the answer did")),
-        }
+        answer.finish(deltas)
     }
 
     /// What an answer with another status than 200 says.
@@ -119,12 +117,13 @@ impl Connection {
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
         let host = self.url.host_str().unwrap_or_default();
         let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
-        network(format!("{what} {host}: {}", root(error)))
+        ModelError::network(format!("{what} {host}: {}", root(error)))
     }
 
     /// The error as it may leave: with the model's name, in one line, without any secret.
     fn scrubbed(&self, mut error: ModelError) -> ModelError {
-        let secrets = self.endpoint.key.iter().chain(self.endpoint.headers.iter().map(|(_, value)| value));
+        let Endpoint { key, headers, proxy, .. } = &self.endpoint;
+        let secrets = key.iter().chain(headers.iter().map(|(_, value)| value)).chain(proxy);
         // Word by word: `Bearer KEY` may come back without its first word.
         let secrets: Vec<&str> = secrets.flat_map(|secret| secret.reveal().split_whitespace()).collect();
         error.message = scrub::line(&format!("{}: {}", self.name(), error.message), &secrets);
@@ -148,22 +147,23 @@ impl fmt::Debug for Connection {
     }
 }
 
-impl From<FramingError> for ModelError {
-    fn from(error: FramingError) -> Self {
-        protocol(error.to_string())
-    }
-}
-
 /// Refuses an answer that cannot be an event stream we can read.
-fn expect_events(headers: &HeaderMap) -> Result<(), ModelError> {
+fn expect_events(form: Form, headers: &HeaderMap) -> Result<(), ModelError> {
     let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let kind = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("text/event-stream") {
+    if !kind.eq_ignore_ascii_case(media_type(form)) {
         return Err(protocol(format!("expected an event stream, got `{kind}`")));
     }
     match value(CONTENT_ENCODING) {
         "" | "identity" => Ok(()),
         other => Err(protocol(format!("the answer is packed with `{other}`, which was not asked for"))),
+    }
+}
+
+fn media_type(form: Form) -> &'static str {
+    match form {
+        Form::Events => "text/event-stream",
+        Form::Lines => "application/x-ndjson",
     }
 }
 
@@ -173,11 +173,7 @@ async fn drain(response: &mut Response) {
 }
 
 fn broken(error: &reqwest::Error) -> ModelError {
-    network(format!("the stream broke off: {}", root(error)))
-}
-
-fn network(message: impl Into<String>) -> ModelError {
-    ModelError::new(ModelFault::Network, message)
+    ModelError::network(format!("the stream broke off: {}", root(error)))
 }
 
 /// The innermost cause: the outer ones only say that something went wrong, and where to.
@@ -209,7 +205,7 @@ fn headers(dialect: &dyn Dialect, endpoint: &Endpoint) -> Result<HeaderMap, Prov
     let provider = dialect.name();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.insert(ACCEPT, HeaderValue::from_static(media_type(dialect.form())));
     for (name, value) in dialect.headers() {
         headers.insert(name, HeaderValue::from_static(value));
     }
@@ -223,7 +219,7 @@ fn headers(dialect: &dyn Dialect, endpoint: &Endpoint) -> Result<HeaderMap, Prov
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         headers.insert(known, secret_value(value.reveal()).ok_or_else(bad)?);
     }
-    let own_address = endpoint.base_url.is_none();
+    let own_address = endpoint.base_url.is_none() && dialect.wants_key();
     if own_address && !["authorization", key_name].iter().any(|name| headers.contains_key(*name)) {
         return Err(ProviderError::MissingKey { provider });
     }

@@ -17,7 +17,7 @@ const KEY: &str = "sk-canary-0123456789";
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
 const PING: &str = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
 /// An answer in each dialect, cut where its end begins.
-const ANSWERS: [(Kind, &str, &str); 2] = [
+const ANSWERS: [(Kind, &str, &str); 4] = [
     (
         Kind::Anthropic,
         concat!(
@@ -37,7 +37,28 @@ const ANSWERS: [(Kind, &str, &str); 2] = [
         ),
         "data: [DONE]\n\n",
     ),
+    (
+        Kind::OpenAiResponses,
+        concat!(
+            "data: {\"type\":\"response.created\",\"response\":{\"model\":\"m\"}}\n\n",
+            "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\"}}\n\n",
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"h\u{e9}llo\"}\n\n",
+            "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[{\"text\":\"h\u{e9}llo\"}]}}\n\n",
+        ),
+        "data: {\"type\":\"response.completed\",\"response\":{}}\n\n",
+    ),
+    (
+        Kind::Ollama,
+        "{\"model\":\"m\",\"message\":{\"content\":\"h\u{e9}llo\"},\"done\":false}\n",
+        "{\"model\":\"m\",\"message\":{},\"done\":true,\"done_reason\":\"stop\"}\n",
+    ),
 ];
+
+/// The head of an answer in a dialect.
+fn head(kind: &Kind) -> String {
+    let lines = *kind == Kind::Ollama;
+    if lines { EVENTS.replace("text/event-stream; charset=utf-8", "application/x-ndjson") } else { EVENTS.into() }
+}
 
 fn send(parts: &[&str]) -> Act {
     Send(parts.concat())
@@ -70,11 +91,11 @@ async fn failure(kind: Kind, script: Vec<Act>) -> ModelError {
 }
 
 #[tokio::test]
-async fn an_answer_in_the_smallest_pieces_is_whole_in_both_dialects() {
+async fn an_answer_in_the_smallest_pieces_is_whole_in_every_dialect() {
     for (kind, answer, end) in ANSWERS {
         let bytes = [answer, end].concat();
         let pieces = bytes.split_inclusive(|_| true).map(|piece| send(&[piece]));
-        let mut server = Scripted::start([std::iter::once(send(&[EVENTS])).chain(pieces).collect()]);
+        let mut server = Scripted::start([std::iter::once(send(&[&head(&kind)])).chain(pieces).collect()]);
         let (deltas, reply) = ask(provider(kind, &server).as_ref()).await;
         assert_eq!((deltas, reply.unwrap().text()), (vec![Delta::Text("héllo".into())], "héllo".to_owned()));
         assert_eq!(server.requests().len(), 1);
@@ -84,7 +105,7 @@ async fn an_answer_in_the_smallest_pieces_is_whole_in_both_dialects() {
 #[tokio::test]
 async fn the_end_of_the_answer_ends_the_turn_though_the_server_stays() {
     for (kind, answer, end) in ANSWERS {
-        let mut server = Scripted::start([vec![send(&[EVENTS, answer, end]), Stall]]);
+        let mut server = Scripted::start([vec![send(&[&head(&kind), answer, end]), Stall]]);
         assert_eq!(ask(provider(kind, &server).as_ref()).await.1.unwrap().text(), "héllo");
         server.hung_up().await;
     }
@@ -92,10 +113,10 @@ async fn the_end_of_the_answer_ends_the_turn_though_the_server_stays() {
 
 #[tokio::test]
 async fn a_finished_answer_leaves_its_connection_to_the_next_turn() {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     for (kind, answer, end) in ANSWERS {
+        let head = head(&kind).replace("connection: close", "transfer-encoding: chunked");
         let chunk = format!("{:x}\r\n{answer}{end}\r\n", answer.len() + end.len());
-        let turn = [send(&[head, &chunk]), send(&["0\r\n\r\n"])];
+        let turn = [send(&[&head, &chunk]), send(&["0\r\n\r\n"])];
         let mut server = Scripted::start([[&turn[..], &[Read], &turn[..]].concat()]);
         let model = provider(kind, &server);
         for _ in 0..2 {
@@ -108,7 +129,7 @@ async fn a_finished_answer_leaves_its_connection_to_the_next_turn() {
 #[tokio::test]
 async fn the_last_event_may_lack_its_blank_line() {
     for (kind, answer, end) in ANSWERS {
-        let server = Scripted::start([vec![send(&[EVENTS, answer, end.trim_end()])]]);
+        let server = Scripted::start([vec![send(&[&head(&kind), answer, end.trim_end()])]]);
         assert_eq!(ask(provider(kind, &server).as_ref()).await.1.unwrap().text(), "héllo");
     }
 }
@@ -118,6 +139,8 @@ async fn a_request_carries_key_and_headers_and_goes_to_the_right_path() {
     for (kind, path, header) in [
         (Kind::Anthropic, "/v1/messages", format!("x-api-key: {KEY}")),
         (Kind::OpenAi, "/chat/completions", format!("authorization: Bearer {KEY}")),
+        (Kind::OpenAiResponses, "/responses", format!("authorization: Bearer {KEY}")),
+        (Kind::Ollama, "/api/chat", format!("authorization: Bearer {KEY}")),
     ] {
         let mut server = Scripted::start([vec![]]);
         ask(provider(kind, &server).as_ref()).await.1.unwrap_err();
@@ -133,7 +156,11 @@ async fn a_clean_end_before_the_protocols_end_is_no_success() {
         for cut in
             [String::new(), answer[..answer.len() - 9].to_owned(), answer.to_owned(), [answer, &end[..9]].concat()]
         {
-            assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, &cut])]).await.fault, ModelFault::Network, "{cut}");
+            assert_eq!(
+                failure(kind.clone(), vec![send(&[&head(&kind), &cut])]).await.fault,
+                ModelFault::Network,
+                "{cut}"
+            );
         }
     }
 }
@@ -142,7 +169,7 @@ async fn a_clean_end_before_the_protocols_end_is_no_success() {
 async fn a_connection_that_breaks_is_a_network_fault() {
     for (kind, answer, _) in ANSWERS {
         assert_eq!(failure(kind.clone(), vec![Reset]).await.fault, ModelFault::Network);
-        assert_eq!(failure(kind.clone(), vec![send(&[EVENTS, answer]), Reset]).await.fault, ModelFault::Network);
+        assert_eq!(failure(kind.clone(), vec![send(&[&head(&kind), answer]), Reset]).await.fault, ModelFault::Network);
         assert_eq!(failure(kind, vec![]).await.fault, ModelFault::Network);
     }
 }

@@ -1,7 +1,6 @@
 //! The clocks of a turn: monotonic, and the only ones that the providers have.
 #![expect(clippy::disallowed_methods, reason = "the clocks of a turn are read here")]
 
-use super::network;
 use crate::{chat::ModelError, provider::Clocks};
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, timeout_at};
@@ -47,11 +46,11 @@ impl Watch {
     fn late(&self) -> ModelError {
         let Clocks { first_byte, idle, turn } = self.clocks;
         if self.turn_ends <= self.wait_ends {
-            network(format!("the turn took longer than {turn:?}"))
+            ModelError::network(format!("the turn took longer than {turn:?}"))
         } else if self.answered {
-            network(format!("the stream brought nothing new for {idle:?}"))
+            ModelError::network(format!("the stream brought nothing new for {idle:?}"))
         } else {
-            network(format!("no answer within {first_byte:?}"))
+            ModelError::network(format!("no answer within {first_byte:?}"))
         }
     }
 }

@@ -38,6 +38,19 @@ async fn pages_together_are_the_whole_file() {
 }
 
 #[tokio::test]
+async fn a_picture_is_shown_whatever_its_name() {
+    let bed = Bed::new();
+    for (media_type, bytes) in crate::tool::picture::tests::pixels() {
+        bed.file("notes.txt", &bytes);
+        let said = format!("`notes.txt` is a picture: {media_type}, 1 x 1 pixels, {} bytes", bytes.len());
+        assert_eq!(
+            bed.call("files-read", json!({"path": "notes.txt"})).await,
+            ToolOutcome { images: vec![crate::chat::Image::new(media_type, &bytes)], ..ToolOutcome::ok(said) }
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_text_is_named_and_not_shown() {
     let bed = Bed::new();
     bed.file("a.png", b"\x89PNG\r\n\x1a\n");

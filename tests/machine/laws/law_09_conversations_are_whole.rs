@@ -28,7 +28,7 @@ fn is_whole(conversation: &[Message]) -> Checked {
                 (Block::ToolUse(call), Role::Assistant) => uses.push(call.id.as_str()),
                 (Block::ToolResult(result), Role::User) => results.push(result.id.as_str()),
                 (Block::ToolUse(_) | Block::ToolResult(_), _) => return Err("law 9: a block in the wrong role".into()),
-                (Block::Text { .. } | Block::Thinking { .. } | Block::Opaque { .. }, _) => {}
+                (Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::Opaque { .. }, _) => {}
             }
         }
         law(9, results == open, || format!("asked for {open:?}, answered {results:?}"))?;

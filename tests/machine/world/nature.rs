@@ -124,11 +124,7 @@ fn calls(temper: Temper, dice: &mut Dice) -> Vec<Block> {
     let mut content = vec![Block::Thinking { text: "hm".into(), opaque: None }];
     if dice.chance(20) {
         // No provider should send this; the machine must stay whole all the same.
-        content.push(Block::ToolResult(fledge::chat::ToolResult {
-            id: "x".into(),
-            content: "?".into(),
-            is_error: false,
-        }));
+        content.push(Block::ToolResult(fledge::chat::ToolResult::text("x", "?", false)));
     }
     content.extend((0..count).map(|_| Block::ToolUse(call(temper, dice))));
     content
@@ -193,7 +189,7 @@ pub(crate) fn outcome(temper: Temper, dice: &mut Dice) -> ToolOutcome {
     let change = dice.chance(400).then(|| FileChange { path, kind, added: dice.below(9), removed: dice.below(9) });
     let is_error = dice.chance(200);
     let content = if is_error { "bad".into() } else { format!("r{}", dice.throw()) };
-    ToolOutcome { content, is_error, transient: dice.chance(500), change, detail: Detail::None }
+    ToolOutcome { content, is_error, transient: dice.chance(500), change, detail: Detail::None, images: Vec::new() }
 }
 
 pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {

@@ -98,7 +98,9 @@ fn use_tools(mut reply: Reply, cx: &mut Context) -> Next {
     let mut seen: Vec<String> = Vec::new();
     let calls = reply.content.iter_mut().filter_map(|block| match block {
         Block::ToolUse(call) => Some(call),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult(_) | Block::Opaque { .. } => None,
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {
+            None
+        }
     });
     for (place, call) in calls.enumerate() {
         let repeated = !call.id.is_empty() && seen.contains(&call.id);

@@ -211,7 +211,7 @@ impl ToolTurn {
     /// A running call ended. An outcome that nobody waits for changes nothing.
     pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
-        let ToolOutcome { content, is_error, transient: _, change, detail } = outcome;
+        let ToolOutcome { content, is_error, transient: _, change, detail, images } = outcome;
         let duration_ms = match slot.stage {
             Stage::Running { since, .. } => cx.now.since(since).as_millis() as u64,
             Stage::Queued | Stage::Done { .. } => 0,
@@ -230,7 +230,7 @@ impl ToolTurn {
                 Opinion::Loop => self.looping = true,
             }
         }
-        let result = ToolResult { id: slot.tool.id.clone(), content, is_error };
+        let result = ToolResult { id: slot.tool.id.clone(), content, is_error, images };
         slot.stage = Stage::Done { result, denied: false, malformed: false, duration_ms, change, detail };
     }
 
@@ -290,7 +290,7 @@ impl Slot {
 
     /// Ends without an outcome of its own.
     fn refuse(&mut self, why: String, malformed: bool) {
-        let result = ToolResult { id: self.tool.id.clone(), content: why, is_error: true };
+        let result = ToolResult::text(&self.tool.id, why, true);
         let denied = self.stage == Stage::Queued;
         self.stage = Stage::Done { result, denied, malformed, duration_ms: 0, change: None, detail: Detail::None };
     }

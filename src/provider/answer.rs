@@ -1,0 +1,51 @@
+//! One answer from its bytes: framing and decoder together, without a connection.
+
+use super::{
+    DeltaSink,
+    codec::{Decoder, Dialect, Pulse},
+    framing::{Framing, FramingError},
+};
+use crate::chat::{ModelError, Reply};
+
+/// An answer of which bytes come.
+#[derive(Debug)]
+pub(super) struct Answer {
+    framing: Framing,
+    decoder: Box<dyn Decoder>,
+}
+
+impl Answer {
+    /// An answer of which nothing has come.
+    pub(super) fn new(dialect: &dyn Dialect, turn: u64) -> Self {
+        Self { framing: Framing::new(dialect.form()), decoder: dialect.decoder(turn) }
+    }
+
+    /// Takes the next bytes: what they did for it. What follows its end is not looked at.
+    pub(super) fn take(&mut self, bytes: &[u8], deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let mut pulse = Pulse::Idle;
+        self.framing.push(bytes);
+        while let Some(event) = self.framing.next_event()? {
+            match self.decoder.feed(event, deltas)? {
+                Pulse::Idle => {}
+                Pulse::Progress => pulse = Pulse::Progress,
+                done @ Pulse::Done(_) => return Ok(done),
+            }
+        }
+        Ok(pulse)
+    }
+
+    /// No more bytes come. Some servers forget the end of the very last event, so it may be the one that ends the answer.
+    pub(super) fn finish(mut self, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+        match self.framing.finish().map(|event| self.decoder.feed(event, deltas)) {
+            Some(Ok(Pulse::Done(reply))) => Ok(*reply),
+            Some(_) => Err(ModelError::network("the stream ended in the middle of an event")),
+            None => Err(ModelError::network("the stream ended before the answer did")),
+        }
+    }
+}
+
+impl From<FramingError> for ModelError {
+    fn from(error: FramingError) -> Self {
+        super::codec::protocol(error.to_string())
+    }
+}

@@ -1,0 +1,103 @@
+//! A streamed answer of Ollama, line by line. It is over at the line that says `done`, and why. Tool calls come whole, and from older
+//! servers without an id.
+
+use super::body::THINKING;
+use crate::{
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    provider::{
+        DeltaSink,
+        codec::{Decoder, Pulse, count, json_of, protocol, text},
+        complaint::Complaint,
+    },
+};
+use serde_json::{Value, json};
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// The turn's number, for the ids of calls that came without one.
+    turn: u64,
+    thinking: String,
+    text: String,
+    calls: Vec<ToolCall>,
+}
+
+impl Decoder for Stream {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let line = json_of(event)?;
+        if let Some(error) = line.get("error").filter(|error| !error.is_null()) {
+            return Err(Complaint::of(error).in_stream());
+        }
+        let (message, done) = (&line["message"], line["done"].as_bool());
+        let done = done.filter(|_| message.is_object()).ok_or_else(|| protocol("a line is no part of an answer"))?;
+        let mut progress = false;
+        for (whole, member, delta) in [
+            (&mut self.thinking, "thinking", Delta::Thinking as fn(String) -> Delta),
+            (&mut self.text, "content", Delta::Text as fn(String) -> Delta),
+        ] {
+            let piece = text(message, member);
+            if !piece.is_empty() {
+                whole.push_str(piece);
+                deltas(delta(piece.to_owned()));
+                progress = true;
+            }
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            self.take(call, deltas);
+            progress = true;
+        }
+        if done {
+            return self.end(&line);
+        }
+        Ok(if progress { Pulse::Progress } else { Pulse::Idle })
+    }
+}
+
+impl Stream {
+    /// An answer of which nothing has come.
+    pub(super) fn new(turn: u64) -> Self {
+        Self { turn, thinking: String::new(), text: String::new(), calls: Vec::new() }
+    }
+
+    fn take(&mut self, call: &Value, deltas: DeltaSink<'_>) {
+        let function = &call["function"];
+        let id = match text(call, "id") {
+            "" => format!("call_{}_{}", self.turn, self.calls.len() + 1),
+            id => id.to_owned(),
+        };
+        let input = match &function["arguments"] {
+            Value::Null => ToolInput::parse(""),
+            Value::String(arguments) => ToolInput::parse(arguments),
+            arguments => ToolInput::parse(&arguments.to_string()),
+        };
+        let call = ToolCall { id, name: text(function, "name").to_owned(), input };
+        deltas(Delta::ToolCall(call.clone()));
+        self.calls.push(call);
+    }
+
+    fn end(&mut self, line: &Value) -> Result<Pulse, ModelError> {
+        let stop = match text(line, "done_reason") {
+            "stop" if self.calls.is_empty() => StopReason::EndTurn,
+            "stop" => StopReason::ToolUse,
+            "length" => StopReason::OutputLimit,
+            other => return Err(protocol(format!("unknown reason to be done `{other}`"))),
+        };
+        let mut content = Vec::new();
+        if !self.thinking.is_empty() {
+            let opaque = Some(json!({"field": THINKING}));
+            content.push(Block::Thinking { text: std::mem::take(&mut self.thinking), opaque });
+        }
+        if !self.text.is_empty() {
+            content.push(Block::Text { text: std::mem::take(&mut self.text) });
+        }
+        content.extend(self.calls.drain(..).map(Block::ToolUse));
+        let model = text(line, "model").to_owned();
+        Ok(Pulse::Done(Box::new(Reply { content, stop, usage: read_usage(line), model })))
+    }
+}
+
+/// The API counts neither what its cache gave nor the reasoning.
+fn read_usage(line: &Value) -> Option<Usage> {
+    let (input_tokens, output_tokens) = (count(line, "prompt_eval_count")?, count(line, "eval_count")?);
+    (input_tokens > 0).then(|| Usage { input_tokens, output_tokens, ..Usage::default() })
+}

@@ -1,0 +1,212 @@
+//! A request in the words of the Responses API: a flat list of items, in the order in which they were said.
+
+use crate::{
+    chat::{Block, Image, Message, Role, ToolResult, ToolSpec},
+    provider::{
+        Endpoint, Request,
+        codec::{wire_input, wire_name},
+    },
+};
+use serde_json::{Value, json};
+
+/// How the names of models begin that do not reason, and refuse whoever asks for their reasoning.
+const UNREASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
+
+/// The whole body.
+pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
+    let mut items = Vec::new();
+    for message in request.messages.iter() {
+        match message.role {
+            Role::User => user(message, &mut items),
+            Role::Assistant => assistant(message, &mut items),
+        }
+    }
+    let mut body = json!({"model": endpoint.model, "input": items, "stream": true, "store": false});
+    if !request.system.trim().is_empty() {
+        body["instructions"] = request.system.as_str().into();
+    }
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    if let Some(tokens) = endpoint.max_output_tokens {
+        body["max_output_tokens"] = tokens.into();
+    }
+    if !UNREASONING.iter().any(|name| endpoint.model.starts_with(name)) {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    if let Some(effort) = endpoint.reasoning {
+        body["reasoning"] = json!({"effort": effort.name(), "summary": "auto"});
+    }
+    body
+}
+
+/// Schemas are those of the tools, which the API's strict mode would want in a form of its own.
+fn tool(tool: &ToolSpec) -> Value {
+    let ToolSpec { name, description, schema } = tool;
+    json!({"type": "function", "name": name, "description": description, "parameters": schema, "strict": false})
+}
+
+/// Tool results are items of their own; what else the user says or shows is one message after them.
+fn user(message: &Message, items: &mut Vec<Value>) {
+    let mut said = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::ToolResult(result) => items.push(output(result)),
+            Block::Text { text } => said.push(json!({"type": "input_text", "text": text})),
+            Block::Image(shown) => said.push(image(shown)),
+            Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => {}
+        }
+    }
+    if !said.is_empty() {
+        items.push(json!({"type": "message", "role": "user", "content": said}));
+    }
+}
+
+fn output(result: &ToolResult) -> Value {
+    // The format has no flag for a failed call, so the text says it.
+    let text = format!("{}{}", if result.is_error { "error: " } else { "" }, result.content);
+    let output = match result.images.as_slice() {
+        [] => Value::String(text),
+        images => {
+            let text = (!text.is_empty()).then(|| json!({"type": "input_text", "text": text}));
+            text.into_iter().chain(images.iter().map(image)).collect()
+        }
+    };
+    json!({"type": "function_call_output", "call_id": result.id, "output": output})
+}
+
+fn image(image: &Image) -> Value {
+    json!({"type": "input_image", "image_url": image.data_url(), "detail": "auto"})
+}
+
+/// What the model said, item by item. Reasoning that nothing follows is left out: the API takes it only before what it led to.
+fn assistant(message: &Message, items: &mut Vec<Value>) {
+    let before = items.len();
+    for block in &message.content {
+        match block {
+            Block::Text { text } if text.is_empty() => {}
+            Block::Text { text } => items.push(json!({
+                "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}],
+            })),
+            Block::ToolUse(call) => items.push(json!({
+                "type": "function_call", "call_id": call.id, "name": wire_name(&call.name),
+                "arguments": wire_input(&call.input).to_string(),
+            })),
+            Block::Thinking { opaque, .. } => items.extend(opaque.as_ref().and_then(reasoning)),
+            Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => {}
+        }
+    }
+    while items.len() > before && items.last().is_some_and(|item| item["type"] == "reasoning") {
+        items.pop();
+    }
+}
+
+/// A reasoning item as it goes back, if it is one. Without its encrypted content it would be looked for where nothing is stored.
+fn reasoning(item: &Value) -> Option<Value> {
+    (item["type"] == "reasoning" && item["encrypted_content"].is_string()).then(|| {
+        let kept = ["type", "id", "summary", "encrypted_content"].into_iter();
+        kept.filter_map(|member| Some((member.to_owned(), item.get(member)?.clone())))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        chat::{ToolCall, ToolInput},
+        provider::{Effort, Kind},
+    };
+
+    fn thought(id: &str) -> Block {
+        let item =
+            json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "x", "status": "completed"});
+        Block::Thinking { text: "hm".into(), opaque: Some(item) }
+    }
+
+    fn sent(endpoint: &Endpoint, messages: Vec<Message>) -> Value {
+        let tool = ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) };
+        let request = Request { system: "be good".into(), messages: messages.into(), tools: [tool].into(), turn: 1 };
+        body(endpoint, &request)
+    }
+
+    #[test]
+    fn a_conversation_is_translated_whole_and_reasoning_keeps_its_place() {
+        let call = |id: &str, input| Block::ToolUse(ToolCall { id: id.into(), name: "read".into(), input });
+        let shown = ToolResult { images: vec![Image::new("image/png", b"png")], ..ToolResult::text("c1", "ok", false) };
+        let messages = vec![
+            Message {
+                role: Role::User,
+                content: vec![Block::Text { text: "do it".into() }, Block::Image(Image::new("image/gif", b"gif"))],
+            },
+            Message::assistant(vec![
+                thought("r1"),
+                Block::Text { text: "I look".into() },
+                thought("r2"),
+                call("c1", ToolInput::Object(json!({"p": 1}))),
+                call("c2", ToolInput::parse("{")),
+                Block::Opaque { value: json!({"type": "redacted_thinking"}) },
+            ]),
+            Message {
+                role: Role::User,
+                content: vec![
+                    Block::Text { text: "note".into() },
+                    Block::ToolResult(shown),
+                    Block::ToolResult(ToolResult::text("c2", "no", true)),
+                ],
+            },
+            Message::assistant(vec![Block::Text { text: "done".into() }, thought("r3")]),
+            Message::assistant(vec![Block::Thinking {
+                text: "another's".into(),
+                opaque: Some(json!({"signature": "s"})),
+            }]),
+        ];
+        let reasoning = |id: &str| json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "x"});
+        let said = |text: &str| json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]});
+        let called = |id: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": "read", "arguments": arguments});
+        let picture = |url: &str| json!({"type": "input_image", "image_url": url, "detail": "auto"});
+        let endpoint = Endpoint {
+            max_output_tokens: Some(9),
+            reasoning: Some(Effort::Medium),
+            ..Endpoint::new(Kind::OpenAiResponses, "gpt-5")
+        };
+        assert_eq!(
+            sent(&endpoint, messages),
+            json!({
+                "model": "gpt-5", "stream": true, "store": false, "include": ["reasoning.encrypted_content"], "max_output_tokens": 9,
+                "reasoning": {"effort": "medium", "summary": "auto"}, "instructions": "be good",
+                "tools": [{"type": "function", "name": "read", "description": "d", "parameters": {"type": "object"}, "strict": false}],
+                "input": [
+                    {"type": "message", "role": "user", "content": [
+                        {"type": "input_text", "text": "do it"}, picture("data:image/gif;base64,Z2lm"),
+                    ]},
+                    reasoning("r1"), said("I look"), reasoning("r2"), called("c1", r#"{"p":1}"#), called("c2", r#"{"unparsed":"{"}"#),
+                    {"type": "function_call_output", "call_id": "c1", "output": [
+                        {"type": "input_text", "text": "ok"}, picture("data:image/png;base64,cG5n"),
+                    ]},
+                    {"type": "function_call_output", "call_id": "c2", "output": "error: no"},
+                    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "note"}]},
+                    said("done"),
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn a_model_that_does_not_reason_is_not_asked_for_its_reasoning() {
+        let included =
+            |model: &str| sent(&Endpoint::new(Kind::OpenAiResponses, model), Vec::new()).get("include").is_some();
+        assert_eq!(
+            ["gpt-4.1", "gpt-4o-mini", "gpt-5-chat-latest", "gpt-5.1", "o3"].map(included),
+            [false, false, false, true, true]
+        );
+    }
+
+    #[test]
+    fn reasoning_that_nothing_follows_is_not_sent_back() {
+        let messages = vec![Message::user("a"), Message::assistant(vec![thought("r1")]), Message::user("b")];
+        let items = sent(&Endpoint::new(Kind::OpenAiResponses, "gpt-5"), messages)["input"].clone();
+        assert_eq!(items.as_array().map(Vec::len), Some(2));
+    }
+}

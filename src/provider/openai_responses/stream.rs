@@ -1,0 +1,256 @@
+//! A streamed answer of the Responses API, event by event. It is over at `response.completed` or `response.incomplete`, and every item
+//! of it must be what its pieces were: a piece that was lost on the way is an error.
+
+use crate::{
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, is_shallow},
+    provider::{
+        DeltaSink,
+        codec::{Decoder, Pulse, count, json_of, protocol, text},
+        complaint::Complaint,
+    },
+};
+use serde_json::Value;
+
+/// The items that say something.
+const KNOWN: [&str; 3] = ["message", "reasoning", "function_call"];
+/// What stands between two parts of a summary.
+const PART: &str = "\n\n";
+
+/// An answer under way.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// What `response.created` said; no item may come before it.
+    model: Option<String>,
+    /// The items by their index.
+    items: Vec<Item>,
+    /// Whether some of the text was a refusal.
+    refused: bool,
+}
+
+#[derive(Debug)]
+enum Item {
+    /// A message, as far as its text has come.
+    Message(String),
+    /// Reasoning, as far as its summary has come.
+    Reasoning(String),
+    /// A call, as far as its arguments have come.
+    Call { id: String, name: String, arguments: String },
+    /// An item that only the provider understands.
+    Other,
+    /// An item that is whole.
+    Done(Option<Block>),
+}
+
+impl Decoder for Stream {
+    fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let event = json_of(event)?;
+        let kind = event["type"].as_str().ok_or_else(|| protocol("an event has no type"))?;
+        match kind {
+            "error" => {
+                Err(Complaint::of(event.get("error").filter(|error| error.is_object()).unwrap_or(&event)).in_stream())
+            }
+            "response.failed" => Err(Complaint::of(&event["response"]["error"]).in_stream()),
+            "response.created" if self.model.is_some() => Err(protocol("a second response.created")),
+            "response.created" => {
+                self.model = Some(text(&event["response"], "model").to_owned());
+                Ok(Pulse::Progress)
+            }
+            "response.queued" | "response.in_progress" => Ok(Pulse::Idle),
+            _ if self.model.is_none() && kind.starts_with("response.") => {
+                Err(protocol(format!("{kind} before response.created")))
+            }
+            "response.output_item.added" => self.begin(&event),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.say(&event, kind == "response.refusal.delta", deltas)
+            }
+            "response.reasoning_summary_part.added" => self.think(&event, PART, deltas),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.think(&event, text(&event, "delta"), deltas)
+            }
+            "response.function_call_arguments.delta" => self.argue(&event),
+            "response.output_item.done" => self.close(&event, deltas),
+            "response.completed" | "response.incomplete" => {
+                self.end(kind == "response.completed", &event["response"], deltas)
+            }
+            _ => Ok(Pulse::Idle), // what says again what was said in pieces, or an event newer than this code
+        }
+    }
+}
+
+impl Stream {
+    fn begin(&mut self, event: &Value) -> Result<Pulse, ModelError> {
+        if event["output_index"].as_u64() != Some(self.items.len() as u64) {
+            return Err(protocol(format!("item {} begins out of order", event["output_index"])));
+        }
+        let item = &event["item"];
+        self.items.push(match text(item, "type") {
+            "" => return Err(protocol("an item has no type")),
+            "message" => Item::Message(String::new()),
+            "reasoning" => Item::Reasoning(String::new()),
+            "function_call" => match text(item, "call_id") {
+                "" => return Err(protocol("a tool call has no id")),
+                id => Item::Call { id: id.to_owned(), name: text(item, "name").to_owned(), arguments: String::new() },
+            },
+            _ => Item::Other,
+        });
+        Ok(Pulse::Progress)
+    }
+
+    fn say(&mut self, event: &Value, is_refusal: bool, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let (place, piece) = (self.place(event)?, text(event, "delta"));
+        self.refused |= is_refusal;
+        self.check_order(place)?;
+        match &mut self.items[place] {
+            Item::Message(said) => Ok(append(said, piece, Delta::Text, deltas)),
+            Item::Reasoning(_) | Item::Call { .. } | Item::Other | Item::Done(_) => Err(misplaced(event)),
+        }
+    }
+
+    fn think(&mut self, event: &Value, piece: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let place = self.place(event)?;
+        match &mut self.items[place] {
+            Item::Reasoning(thought) if thought.is_empty() && piece == PART => Ok(Pulse::Progress),
+            Item::Reasoning(thought) => Ok(append(thought, piece, Delta::Thinking, deltas)),
+            Item::Message(_) | Item::Call { .. } | Item::Other | Item::Done(_) => Err(misplaced(event)),
+        }
+    }
+
+    fn argue(&mut self, event: &Value) -> Result<Pulse, ModelError> {
+        let place = self.place(event)?;
+        match &mut self.items[place] {
+            Item::Call { arguments, .. } => arguments.push_str(text(event, "delta")),
+            Item::Message(_) | Item::Reasoning(_) | Item::Other | Item::Done(_) => return Err(misplaced(event)),
+        }
+        Ok(Pulse::Progress)
+    }
+
+    /// The item is whole: what it says must go on where its pieces ended.
+    fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        let (place, whole) = (self.place(event)?, &event["item"]);
+        let lost = || protocol(format!("item {place} is not what its pieces were"));
+        let block = match (std::mem::replace(&mut self.items[place], Item::Done(None)), text(whole, "type")) {
+            (Item::Message(mut said), "message") => {
+                let all = self.said_in(whole);
+                let rest = all.strip_prefix(said.as_str()).ok_or_else(lost)?;
+                if !rest.is_empty() {
+                    self.check_order(place)?;
+                    append(&mut said, rest, Delta::Text, deltas);
+                }
+                (!said.is_empty()).then_some(Block::Text { text: said })
+            }
+            (Item::Reasoning(mut thought), "reasoning") => {
+                if !is_shallow(whole) {
+                    return Err(protocol("an item is nested too deep"));
+                }
+                if thought.is_empty() {
+                    let parts: Vec<&str> =
+                        whole["summary"].as_array().into_iter().flatten().map(|part| text(part, "text")).collect();
+                    append(&mut thought, &parts.join(PART), Delta::Thinking, deltas);
+                }
+                Some(Block::Thinking { text: thought, opaque: Some(whole.clone()) })
+            }
+            (Item::Call { id, name, arguments }, "function_call") => {
+                let all = whole["arguments"].as_str().unwrap_or(&arguments);
+                if !all.starts_with(&arguments) || text(whole, "call_id") != id || text(whole, "name") != name {
+                    return Err(lost());
+                }
+                Some(call(id, name, all, deltas))
+            }
+            (Item::Other, kind) if !KNOWN.contains(&kind) => None,
+            (Item::Message(_) | Item::Reasoning(_) | Item::Call { .. } | Item::Other | Item::Done(_), _) => {
+                return Err(lost());
+            }
+        };
+        self.items[place] = Item::Done(block);
+        Ok(Pulse::Progress)
+    }
+
+    fn end(&mut self, is_complete: bool, response: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        if is_complete && self.items.iter().any(|item| !matches!(item, Item::Done(_))) {
+            return Err(protocol("response.completed inside an item"));
+        }
+        let mut content = Vec::new();
+        for item in std::mem::take(&mut self.items) {
+            match item {
+                Item::Done(block) => content.extend(block),
+                Item::Message(said) if said.is_empty() => {}
+                Item::Message(said) => content.push(Block::Text { text: said }),
+                Item::Reasoning(thought) => content.push(Block::Thinking { text: thought, opaque: None }),
+                Item::Call { id, name, arguments } => content.push(call(id, name, &arguments, deltas)),
+                Item::Other => {}
+            }
+        }
+        let stop = match (is_complete, text(&response["incomplete_details"], "reason")) {
+            (true, _) if self.refused => StopReason::Refusal,
+            (true, _) if content.iter().any(|block| matches!(block, Block::ToolUse(_))) => StopReason::ToolUse,
+            (true, _) => StopReason::EndTurn,
+            (false, "max_output_tokens") => StopReason::OutputLimit,
+            (false, "content_filter") => StopReason::Refusal,
+            (false, other) => return Err(protocol(format!("incomplete for an unknown reason `{other}`"))),
+        };
+        let model = Some(text(response, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+        let model = model.or_else(|| self.model.take()).unwrap_or_default();
+        Ok(Pulse::Done(Box::new(Reply { content, stop, usage: read_usage(&response["usage"]), model })))
+    }
+
+    /// The place of the item that an event is for, which must be under way.
+    fn place(&self, event: &Value) -> Result<usize, ModelError> {
+        let index = event["output_index"].as_u64().and_then(|index| usize::try_from(index).ok());
+        let is_open = |place: &usize| self.items.get(*place).is_some_and(|item| !matches!(item, Item::Done(_)));
+        index.filter(is_open).ok_or_else(|| protocol(format!("item {} is not open", event["output_index"])))
+    }
+
+    /// Whether text may go on in this item: pieces of messages that cross would make another text than the reply's.
+    fn check_order(&self, place: usize) -> Result<(), ModelError> {
+        let is_message = |item: &Item| matches!(item, Item::Message(_) | Item::Done(Some(Block::Text { .. })));
+        match self.items[place + 1..].iter().any(is_message) {
+            true => Err(protocol(format!("item {place} goes on after the next message began"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The whole text of a message, its refusals included.
+    fn said_in(&mut self, message: &Value) -> String {
+        let mut said = String::new();
+        for part in message["content"].as_array().into_iter().flatten() {
+            said.push_str(text(part, "text"));
+            said.push_str(text(part, "refusal"));
+            self.refused |= !text(part, "refusal").is_empty();
+        }
+        said
+    }
+}
+
+/// A call whose arguments are complete.
+fn call(id: String, name: String, arguments: &str, deltas: DeltaSink<'_>) -> Block {
+    let call = ToolCall { id, name, input: ToolInput::parse(arguments) };
+    deltas(Delta::ToolCall(call.clone()));
+    Block::ToolUse(call)
+}
+
+/// Adds a piece to what is said, and passes it on; an empty one brings nothing on.
+fn append(said: &mut String, piece: &str, delta: fn(String) -> Delta, deltas: DeltaSink<'_>) -> Pulse {
+    if piece.is_empty() {
+        return Pulse::Idle;
+    }
+    said.push_str(piece);
+    deltas(delta(piece.to_owned()));
+    Pulse::Progress
+}
+
+fn misplaced(event: &Value) -> ModelError {
+    protocol(format!("`{}` does not belong to the item it is for", text(event, "type")))
+}
+
+fn read_usage(usage: &Value) -> Option<Usage> {
+    let input = count(usage, "input_tokens")?;
+    let usage = Usage {
+        input_tokens: input,
+        output_tokens: count(usage, "output_tokens")?,
+        cached_tokens: count(&usage["input_tokens_details"], "cached_tokens")?.min(input),
+        cache_write_tokens: 0, // the API charges nothing for it and does not say
+        reasoning_tokens: count(&usage["output_tokens_details"], "reasoning_tokens")?,
+        cost_micros: None,
+    };
+    (input > 0).then_some(usage)
+}

@@ -1,0 +1,88 @@
+//! Tools for models that know none: described in the system prompt, called in fenced blocks of the answer's text. Around a provider, and
+//! itself one.
+
+mod splitter;
+mod translation;
+
+use super::{Completion, DeltaSink, Provider, Request};
+use crate::chat::Delta;
+use splitter::{Piece, Splitter};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A provider whose model is spoken to in text alone.
+#[derive(Debug)]
+pub struct TextTools {
+    inner: Arc<dyn Provider>,
+}
+
+impl TextTools {
+    /// Around a provider.
+    pub fn new(inner: Arc<dyn Provider>) -> Self {
+        Self { inner }
+    }
+}
+
+impl Provider for TextTools {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
+        Box::pin(async move {
+            let (plain, splitter) = (translation::request(request), Mutex::new(Splitter::new(request.turn)));
+            let split = |step: &dyn Fn(&mut Splitter) -> Vec<Piece>| {
+                let pieces = step(&mut splitter.lock().unwrap_or_else(PoisonError::into_inner));
+                for piece in pieces {
+                    deltas(match piece {
+                        Piece::Text(text) => Delta::Text(text),
+                        Piece::Call(call) => Delta::ToolCall(call),
+                    });
+                }
+            };
+            let sink = |delta| match delta {
+                Delta::Text(text) => split(&|splitter| splitter.take(&text)),
+                delta @ (Delta::Thinking(_) | Delta::ToolCall(_)) => deltas(delta),
+            };
+            let reply = self.inner.complete(&plain, &sink).await?;
+            split(&Splitter::finish);
+            Ok(translation::reply(reply, request.turn))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        chat::{Block, Message, StopReason, ToolCall, ToolInput, ToolSpec},
+        provider::Cassette,
+    };
+    use serde_json::json;
+
+    const CASSETTE: &str = r#"
+turns:
+  - text: "I look.\n```tool-call\n{\"name\": \"read\", \"arguments\": {\"p\": 1}}\n```\n"
+"#;
+
+    #[tokio::test]
+    async fn a_call_in_the_text_is_a_call_and_its_block_is_not_shown() {
+        let tools = TextTools::new(Arc::new(Cassette::parse(CASSETTE, "c.yaml").unwrap()));
+        let tool = ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) };
+        let request =
+            Request { system: "be good".into(), messages: [Message::user("go")].into(), tools: [tool].into(), turn: 1 };
+        let streamed = Mutex::new(Vec::new());
+        let reply = tools.complete(&request, &|delta| streamed.lock().unwrap().push(delta)).await.unwrap();
+        let call = ToolCall { id: "call_1_1".into(), name: "read".into(), input: ToolInput::Object(json!({"p": 1})) };
+        assert_eq!(reply.content, [Block::Text { text: "I look.\n".into() }, Block::ToolUse(call.clone())]);
+        assert_eq!(reply.stop, StopReason::ToolUse);
+        let (mut said, mut calls) = (String::new(), Vec::new());
+        for delta in streamed.into_inner().unwrap() {
+            match delta {
+                Delta::Text(text) => said.push_str(&text),
+                Delta::ToolCall(call) => calls.push(call),
+                Delta::Thinking(_) => {}
+            }
+        }
+        assert_eq!((said.as_str(), calls), ("I look.\n", vec![call]));
+    }
+}
