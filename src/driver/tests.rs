@@ -39,6 +39,7 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,
+        mcp: Vec::new(),
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),

@@ -59,6 +59,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         specs: SpecChoice::Modules(texts(&["dates"])),
         context: texts(&["docs/dates.md"]),
         tools: ToolChoice { allow: texts(&["read*"]), deny: texts(&["shell-exec"]) },
+        mcp: Vec::new(),
         budget: Budget { turns: Some(60), tokens: Some(500_000), time_ms: Some(1_800_000) },
         expect: Some(Expect::Failing),
         baseline: Some(Baseline::Always),

@@ -120,6 +120,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, models: Vec
         reports,
         patch,
         jobs,
+        mcp: Vec::new(),
         earlier,
         memory,
         secrets: secrets(environment, place.set),
