@@ -2,6 +2,7 @@
 
 use super::briefing::chain;
 use super::{Settings, now_ms};
+use crate::duration::milliseconds;
 use crate::id::RunId;
 use crate::limits::{EPHEMERAL_TTL, RECALL_TOKENS};
 use crate::run::TaskResult;
@@ -28,7 +29,7 @@ pub struct MemoryTerms {
 impl Default for MemoryTerms {
     /// Seven days, 1000 tokens.
     fn default() -> Self {
-        let ephemeral_ttl_ms = u64::try_from(EPHEMERAL_TTL.as_millis()).unwrap_or(u64::MAX);
+        let ephemeral_ttl_ms = milliseconds(EPHEMERAL_TTL);
         Self { ephemeral_ttl_ms, recall_tokens: RECALL_TOKENS }
     }
 }

@@ -10,6 +10,7 @@ use super::evidence::Evidence;
 use super::freeze::HOLDOUT;
 use super::seal::{Difference, Seal};
 use super::{Gate, Site, feedback, planted};
+use crate::duration::milliseconds;
 use crate::id::TreeId;
 use crate::lane::{Flaky, Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
@@ -306,7 +307,7 @@ impl Sitting<'_> {
             ruling,
             steps: record.steps.clone(),
             findings: Vec::new(),
-            duration_ms: u64::try_from(self.started.read().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: milliseconds(self.started.read()),
             feedback: String::new(),
             signature: String::new(),
             notes: record.notes.clone(),

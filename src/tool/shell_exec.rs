@@ -4,6 +4,7 @@ use super::bench::{Bench, MAX_FILE, OUTPUT};
 use super::{Call, Effect, Progress, Run, Tool, ToolError, ToolFlags, bound};
 use crate::chat::Detail;
 use crate::chat::ToolOutcome;
+use crate::duration::milliseconds;
 use crate::limits;
 use crate::process::{self, End, Ended, Invocation};
 use crate::task::Tier;
@@ -89,7 +90,7 @@ fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> Tool
             exit_code,
             signal,
             timed_out: ended.end == End::TimedOut,
-            duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: milliseconds(ended.duration),
         },
         ..ToolOutcome::ok(content)
     }

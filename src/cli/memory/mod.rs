@@ -9,6 +9,7 @@ use super::run::read_source;
 use super::{no_output, print_data, print_json};
 use crate::config::{self, Environment};
 use crate::driver::MemoryTerms;
+use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
 use crate::store::{Memory, Store};
 use crate::tool::{Mask, Shelf};
@@ -90,7 +91,7 @@ fn now_ms() -> i64 {
 /// How runs remember, as it is configured.
 pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     let terms = MemoryTerms::default();
-    let ttl_ms = set.ephemeral_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+    let ttl_ms = set.ephemeral_ttl.map(milliseconds);
     MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
 }
 

@@ -15,6 +15,8 @@ const SCRIPT: &str = r#"exec git "$@" <"$FLEDGE_GIT_READS" 2>"$FLEDGE_GIT_SAYS""
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// The first version that has all that is used here.
 const OLDEST: (u32, u32) = (2, 30);
+/// The first version whose `update-index` writes one pack, and not one for each large file.
+const PACKS_AT_ONCE: (u32, u32) = (2, 38);
 /// What git has to take its lock files away.
 const GRACE: Duration = Duration::from_millis(200);
 /// Bytes of complaints that are told.
@@ -28,6 +30,14 @@ pub(in crate::workspace) struct Git {
     /// Where what it reads and says is put for the time of the call.
     scratch: PathBuf,
     switches: &'static [&'static str],
+}
+
+/// Which git it is.
+pub(super) struct Version {
+    /// In its own words.
+    pub(super) text: String,
+    /// Whether `update-index` can write all that it takes in into one pack.
+    pub(super) packs_at_once: bool,
 }
 
 /// What came of a call.
@@ -62,7 +72,7 @@ impl Git {
 
     /// The user's git in the user's repository: with who they are and what they configured, but for what would start other programs.
     pub(in crate::workspace) fn of_user(root: &Path, scratch: &Path, env: &[(String, String)]) -> Self {
-        const SWITCHES: [&str; 12] = [
+        const SWITCHES: [&str; 14] = [
             "-c",
             "core.fsmonitor=false",
             "-c",
@@ -75,6 +85,8 @@ impl Git {
             "maintenance.auto=false",
             "-c",
             "safe.directory=*",
+            "-c",
+            "safe.bareRepository=explicit",
         ];
         let is_theirs = |name: &str| {
             ["PATH", "HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "EMAIL", "GNUPGHOME", "SSH_AUTH_SOCK"]
@@ -90,7 +102,7 @@ impl Git {
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_TERMINAL_PROMPT", "0"),
         ];
-        let theirs = env.iter().filter(|(name, _)| is_theirs(name)).cloned();
+        let theirs = process::with_path_outside(env, root).into_iter().filter(|(name, _)| is_theirs(name));
         let env = Variables::new(theirs.chain(ours.map(|(name, value)| (name.to_owned(), value.to_owned()))));
         Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &SWITCHES }
     }
@@ -101,17 +113,28 @@ impl Git {
         Self { env, ..self.clone() }
     }
 
+    /// The same that takes every file for a large one: all that is taken in goes into one pack. A file for each object is most of what
+    /// many objects cost.
+    pub(super) fn packing(&self) -> Self {
+        let one = [("COUNT", "1"), ("KEY_0", "core.bigFileThreshold"), ("VALUE_0", "1")];
+        one.iter().fold(self.clone(), |git, (name, value)| git.with(&format!("GIT_CONFIG_{name}"), Path::new(value)))
+    }
+
     /// The same in another folder.
     pub(in crate::workspace) fn within(&self, dir: &Path) -> Self {
         Self { dir: dir.to_owned(), ..self.clone() }
     }
 
     /// Asks which one it is, and refuses one that is too old.
-    pub(super) async fn version(&self, stop: &CancellationToken) -> Result<String, TreesFault> {
-        let version = String::from_utf8_lossy(&self.ask(&["version"], stop).await?).trim().to_owned();
-        let mut numbers = version.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.');
+    pub(super) async fn version(&self, stop: &CancellationToken) -> Result<Version, TreesFault> {
+        let text = String::from_utf8_lossy(&self.ask(&["version"], stop).await?).trim().to_owned();
+        let mut numbers = text.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.');
         let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
-        if (number(), number()) >= OLDEST { Ok(version) } else { Err(TreesFault::OldGit { version }) }
+        let number = (number(), number());
+        if number < OLDEST {
+            return Err(TreesFault::OldGit { version: text });
+        }
+        Ok(Version { text, packs_at_once: number >= PACKS_AT_ONCE })
     }
 
     /// Runs it, and gives what it prints.

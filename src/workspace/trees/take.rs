@@ -12,6 +12,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
+/// Paths from which on what they hold is written at once.
+pub(super) const MANY: usize = 100;
+
 /// What is known between two takes.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -167,7 +170,9 @@ impl Inner {
             return Ok(());
         }
         let args: Vec<&str> = ["update-index"].iter().chain(how).chain(&["-z", "--stdin"]).copied().collect();
-        self.git.tell(&args, &listed(paths.iter().map(String::as_str)), stop).await.map(drop)
+        let is_much = self.packs_at_once && paths.len() >= MANY;
+        let git = if is_much { self.git.packing() } else { self.git.clone() };
+        git.tell(&args, &listed(paths.iter().map(String::as_str)), stop).await.map(drop)
     }
 
     /// The files of a repository inside are taken as others are. Once they are in the index, git sees an ordinary folder.

@@ -112,6 +112,35 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
 }
 
 #[tokio::test]
+async fn many_files_are_written_at_once_and_are_what_they_are_one_by_one() {
+    let project = Project::new(&[("empty", ""), ("lines", "a\r\nb\r\n"), ("zero", "\0\u{1}")]);
+    for number in 0..take::MANY {
+        project.write(&format!("d{}/f{number}", number % 7), &number.to_string().repeat(number));
+    }
+    std::os::unix::fs::symlink("empty", project.at("link")).unwrap();
+    let (trees, many) = project.begin().await;
+    let one_by_one = Project { home: tempfile::tempdir().unwrap(), stop: CancellationToken::new() };
+    fs::create_dir(one_by_one.root()).unwrap();
+    let (other, _) = one_by_one.begin().await;
+    for entry in trees.entries(&many, &project.stop).await.unwrap().chunks(take::MANY / 3) {
+        for path in entry.iter().map(|entry| &entry.path) {
+            let target = one_by_one.at(path);
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            match fs::read_link(project.at(path)) {
+                Ok(to) => std::os::unix::fs::symlink(to, target).unwrap(),
+                Err(_) => drop(fs::copy(project.at(path), target).unwrap()),
+            }
+        }
+        one_by_one.take(&other).await;
+    }
+    assert_eq!(one_by_one.take(&other).await, many);
+    assert!(trees.has(&many, &project.stop).await.unwrap());
+    let packs = |trees: &Trees| fs::read_dir(trees.0.git_dir.join("objects/pack")).map_or(0, Iterator::count);
+    let expected = if trees.0.packs_at_once { 2 } else { 0 };
+    assert_eq!((packs(&trees), packs(&other)), (expected, 0), "a pack has two files");
+}
+
+#[tokio::test]
 async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_state_was_taken() {
     let project = Project::new(&[("a", "1"), ("b", "1")]);
     let (trees, base) = project.begin().await;
