@@ -28,7 +28,7 @@ const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ ru
     config/model.rs config/url.rs gate/feedback.rs gate/policy/ lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     mcp/catalog.rs mcp/session/answer.rs \
     process/text.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs \
-    provider/openai_chat/ store/words.rs tool/arguments.rs tool/bound.rs tool/contract.rs tool/mask.rs tool/nearest.rs tool/notes.rs \
+    provider/openai_chat/ store/words.rs tool/arguments.rs tool/bound.rs tool/contract.rs tool/foreign.rs tool/mask.rs tool/nearest.rs tool/notes.rs \
     tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.

@@ -1,10 +1,10 @@
 //! Which servers there are, and where they work: plain data, as the configuration says it.
 
 use crate::limits::MCP_TIMEOUT;
-use crate::process::Invocation;
 use crate::process::wall::{Holes, Wall, WallKind};
+use crate::process::{Invocation, outside};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What a server has of the environment of tools, beside what it is given; `*` stands for the rest of a name.
@@ -70,14 +70,38 @@ impl Server {
         Self::new(name.into(), Reach::Http { url: url.into(), headers: Vec::new() })
     }
 
+    /// What may be a secret in it: values of variables and headers, and of these also the last word alone.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let (values, headers) = match &self.reach {
+            Reach::Program { env, .. } => (env, false),
+            Reach::Http { headers, .. } => (headers, true),
+        };
+        values.iter().flat_map(move |(_, value)| {
+            [Some(value.as_str()), value.rsplit(' ').next().filter(|_| headers)].into_iter().flatten()
+        })
+    }
+
     fn new(name: String, reach: Reach) -> Self {
         Self { name, reach, timeout: MCP_TIMEOUT, is_walled: true, network: false, required: false }
     }
 }
 
 impl Place {
-    /// A server's program as it is started here.
-    pub(super) fn invocation(&self, server: &Server, command: &[String], env: &[(String, String)]) -> Invocation {
+    /// A server's program as it is started here. Outside of the wall it starts elsewhere than in the folder, and nothing that lies there is
+    /// looked up for it: the agent could have written that.
+    ///
+    /// # Errors
+    /// When its command names something in the folder all the same.
+    pub(super) fn invocation(
+        &self,
+        server: &Server,
+        command: &[String],
+        env: &[(String, String)],
+    ) -> Result<Invocation, String> {
+        let is_here = |part: &&String| Path::new(part).starts_with(&self.dir);
+        if let Some(part) = command.iter().find(is_here).filter(|_| !server.is_walled) {
+            return Err(format!("it stands outside the sandbox, and the agent can write `{part}`: keep it elsewhere"));
+        }
         let is_listed = |name: &str| {
             SHORT_LIST
                 .iter()
@@ -87,11 +111,16 @@ impl Place {
         let (program, args) = command
             .split_first()
             .map_or((String::new(), Vec::new()), |(program, args)| (program.clone(), args.to_vec()));
+        let mut env: Vec<(String, String)> = listed.chain(env).cloned().collect();
+        if !server.is_walled {
+            let paths = env.iter_mut().filter(|(name, _)| name == "PATH");
+            paths.for_each(|(_, path)| *path = outside(path, &self.dir));
+        }
         let inner = Invocation {
             program,
             args,
-            dir: self.dir.clone(),
-            env: listed.chain(env).cloned().collect::<Vec<_>>().into(),
+            dir: if server.is_walled { self.dir.clone() } else { "/".into() },
+            env: env.into(),
             timeout: None,
             grace: Duration::ZERO,
             linger: Duration::ZERO,
@@ -99,7 +128,7 @@ impl Place {
             log_limit: 0,
         };
         let holes = Holes { network: server.network, ..self.holes.clone() };
-        if server.is_walled { self.wall.around(&holes, inner) } else { inner }
+        Ok(if server.is_walled { self.wall.around(&holes, inner) } else { inner })
     }
 
     /// What the wall will have made in the workspace where it was not: see [`super::Servers::tidy`].
@@ -143,9 +172,21 @@ mod tests {
             holes: Holes::default(),
         };
         let server = Server::program("docs", vec!["node".into(), "a.js".into()]);
-        let invocation = place.invocation(&server, &["node".into(), "a.js".into()], &[pair("HOME", "/x")]);
+        let command = ["node".to_owned(), "a.js".to_owned()];
+        let invocation = place.invocation(&server, &command, &[pair("HOME", "/x")]).unwrap();
         assert_eq!((invocation.program.as_str(), invocation.args.as_slice()), ("node", ["a.js".to_owned()].as_slice()));
         assert_eq!(invocation.env, Variables::new([pair("PATH", "/bin"), pair("LC_ALL", "C"), pair("HOME", "/x")]));
+    }
+
+    #[test]
+    fn outside_of_the_wall_nothing_starts_that_the_agent_could_have_written() {
+        let env = vec![pair("PATH", "/w/bin:/bin")];
+        let place = Place { dir: "/w".into(), env, wall: Wall::off(), holes: Holes::default() };
+        let free = Server { is_walled: false, ..Server::program("docs", Vec::new()) };
+        let started = place.invocation(&free, &["node".into()], &[]).unwrap();
+        assert_eq!((started.dir, started.env.get("PATH")), ("/".into(), Some("/bin")));
+        let refused = place.invocation(&free, &["node".into(), "/w/server.js".into()], &[]).unwrap_err();
+        assert!(refused.contains("the agent can write `/w/server.js`"), "{refused}");
     }
 
     #[test]
@@ -157,5 +198,6 @@ mod tests {
         };
         let shown = format!("{server:?}");
         assert!(shown.contains("Authorization") && !shown.contains("s3cret"), "{shown}");
+        assert_eq!(server.secrets().collect::<Vec<_>>(), ["Bearer s3cret", "s3cret"]);
     }
 }

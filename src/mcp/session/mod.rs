@@ -66,7 +66,7 @@ impl Session {
         let (dialogue, begun) = match &server.reach {
             Reach::Http { url, headers } => (None, within(begin(http::transport(url, headers)?, &server.name)).await),
             Reach::Program { command, env } => {
-                let dialogue = Dialogue::start_apart(&place.invocation(server, command, env))?;
+                let dialogue = Dialogue::start_apart(&place.invocation(server, command, env)?)?;
                 let stdio = Sieve::new(Stdio::new(dialogue.lines.clone(), dialogue.aside.clone()));
                 (Some(dialogue), within(begin(stdio, &server.name)).await)
             }
