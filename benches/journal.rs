@@ -53,6 +53,7 @@ async fn run(place: &Path) -> Duration {
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,
+        mcp: Vec::new(),
         earlier: None,
         memory: None,
         secrets: Mask::default(),

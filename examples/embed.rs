@@ -41,6 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         holdout: None,
         baseline: fledge::task::Baseline::Auto,
         jobs: 2,
+        mcp: Vec::new(),
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),

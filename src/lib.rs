@@ -10,7 +10,7 @@
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
 //! | 3c | | [`tool`] |
-//! | 3b | | [`provider`] · [`lane_runner`] |
+//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
 //! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] · `watch` |
 //! | 1b | [`yaml`] | [`process`] |
@@ -28,6 +28,7 @@ pub mod id;
 pub mod lane;
 pub mod lane_runner;
 pub mod limits;
+pub mod mcp;
 pub mod moment;
 pub mod process;
 pub mod provider;

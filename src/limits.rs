@@ -58,6 +58,10 @@ pub const MAX_RESULT: usize = 30 * 1024;
 pub const FEEDBACK_LIMIT: usize = 16 * 1024;
 /// The default time of one shell call.
 pub const SHELL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// What an MCP server has to begin and to name its tools.
+pub const MCP_START: Duration = Duration::from_secs(30);
+/// The default time of one call of an MCP tool.
+pub const MCP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The default time of one lane.
 pub const LANE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Time that a process has between SIGTERM and SIGKILL when a step times out.

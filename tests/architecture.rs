@@ -15,7 +15,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("1b", &["process", "yaml"]),
     ("2", &["chat", "store", "task", "verdict", "watch", "workspace"]),
     ("3a", &["lane", "run", "spec"]),
-    ("3b", &["lane_runner", "provider"]),
+    ("3b", &["lane_runner", "mcp", "provider"]),
     ("3c", &["tool"]),
     ("4", &["gate", "report"]),
     ("5", &["driver"]),
@@ -27,9 +27,9 @@ const FLOORS: &[(&str, &[&str])] = &[
 const PURE: &str = "chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict/ yaml/ config/file.rs \
     config/model.rs config/model_keys.rs config/prices.rs config/servers.rs config/trust.rs config/url.rs gate/feedback.rs gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
-    process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \
+    mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \
     provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs store/words.rs \
-    tool/arguments.rs tool/bound.rs tool/contract.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
+    tool/arguments.rs tool/bound.rs tool/contract.rs tool/foreign.rs tool/mask.rs tool/nearest.rs tool/notes.rs tool/picture.rs \
     tool/rules.rs tool/text.rs watch/authors.rs watch/lull.rs workspace/pattern.rs workspace/protection.rs";
 
 /// What pure files do not name.
@@ -72,7 +72,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("SystemTime::now", &[]),
     ("Timestamp::now", &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/"]),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
-    ("reqwest", &["provider/"]),
+    ("reqwest", &["mcp/session/http.rs", "provider/"]),
     ("notify", &["watch/ears.rs"]),
     ("rusqlite", &["store/"]),
     ("println!", &["cli/"]),

@@ -126,7 +126,7 @@ pub fn main() -> ExitCode {
 
 fn start_log(verbose: u8, directives: Option<&str>) {
     let level = match verbose {
-        0 => "warn",
+        0 => "warn,rmcp=off", // what servers say is not for a terminal
         1 => "fledge=info",
         _ => "fledge=trace",
     };

@@ -188,6 +188,7 @@ impl RunOptions {
             reports: self.reports(),
             patch: self.patch.as_deref().map(whole),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            mcp: Vec::new(),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),
             secrets: secrets(environment, set, keys),

@@ -43,7 +43,7 @@ pub struct PlanFault {
 }
 
 impl PlanFault {
-    fn bad(message: impl Into<String>) -> Self {
+    pub(super) fn bad(message: impl Into<String>) -> Self {
         Self { reason: Reason::BadInput, message: message.into() }
     }
 }
@@ -151,7 +151,7 @@ fn tools_of(task: &Task, has_memory: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRul
     Ok((offered, rules))
 }
 
-fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
+pub(super) fn patterns(globs: &[String]) -> Result<GlobSet, PlanFault> {
     let wrong = |pattern: &str, error: &globset::Error| {
         PlanFault::bad(format!("`{pattern}` is not a pattern: {}", error.kind()))
     };

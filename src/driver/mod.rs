@@ -24,6 +24,7 @@ mod record;
 mod replay;
 mod report;
 mod resume;
+mod servers;
 mod stop;
 mod veil;
 mod watcher;
@@ -44,6 +45,7 @@ pub(crate) use watcher::Watcher;
 
 use crate::id::RunId;
 use crate::limits::Limits;
+use crate::mcp;
 use crate::process::wall::WallChoice;
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, ModelTerms, TaskResult};
@@ -88,6 +90,8 @@ pub struct Settings {
     pub patch: Option<PathBuf>,
     /// Lane steps at once.
     pub jobs: usize,
+    /// The MCP servers that tasks may name.
+    pub mcp: Vec<mcp::Server>,
     /// What runs go on from, if from anything.
     pub earlier: Option<Earlier>,
     /// How runs remember; `None`: they recall nothing and leave nothing.

@@ -4,11 +4,12 @@ use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
 use super::stop::Stop;
-use super::{Settings, interrupted, memory, report};
+use super::{Settings, interrupted, memory, report, servers};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::Gate;
 use crate::id::CallId;
+use crate::mcp::Servers;
 use crate::moment::Moment;
 use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
@@ -28,7 +29,7 @@ pub(super) struct Hands {
     /// The user's wish to stop.
     pub(super) stop: Stop,
     /// Made in Planning: there is neither a gate nor a tool host before.
-    pub(super) ready: Arc<OnceLock<Ready>>,
+    pub(super) ready: Arc<OnceLock<Arc<Ready>>>,
 }
 
 #[derive(Debug)]
@@ -36,6 +37,15 @@ pub(super) struct Ready {
     pub(super) ground: Ground,
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) host: Arc<ToolHost>,
+    pub(super) servers: Arc<Servers>,
+}
+
+impl Ready {
+    /// Ends what tools run in, and MCP servers: when this returns nobody is left who could change the workspace.
+    pub(super) async fn close(&self) {
+        tokio::join!(self.servers.close(), self.host.close());
+        self.servers.tidy();
+    }
 }
 
 /// Why a run cannot go on.
@@ -109,7 +119,7 @@ impl Hands {
     /// Ends what tools run in.
     pub(super) async fn close(&self) {
         if let Some(ready) = self.ready.get() {
-            ready.host.close().await;
+            ready.close().await;
         }
     }
 
@@ -149,6 +159,11 @@ impl Hands {
             return;
         };
         let (host, outbox, stop) = (ready.host.clone(), inbox.outbox(), inbox.stop_token());
+        if ready.servers.may_have(&request.name) {
+            let servers = ready.servers.clone();
+            let effect = async move { finished(servers::call(&servers, &host, request, &stop).await) };
+            return inbox.start("tool", effect, finished(ToolOutcome::error("the tool panicked")));
+        }
         let effect = async move {
             let progress = |text| outbox.pass(Event::ToolProgress { call, text });
             finished(host.call(request, &stop, &progress).await)
@@ -170,8 +185,8 @@ impl Hands {
 
     fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
         let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
-        let ready = self.ready.get().and_then(|ready| Some((ready, ready.gate.clone()?, ready.host.clone())));
-        let Some((ready, gate, host)) = ready else {
+        let ready = self.ready.get().and_then(|ready| Some((ready.clone(), ready.gate.clone()?)));
+        let Some((ready, gate)) = ready else {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
@@ -184,7 +199,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            host.close().await; // nobody is left who could change what is judged
+            ready.close().await; // nobody is left who could change what is judged
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
             let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
             if let Err(fault) = ground.keep_candidate(&run, tree, &stop).await

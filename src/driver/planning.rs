@@ -5,7 +5,7 @@ use super::briefing::{Briefing, PlanFault, chain, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
-use super::{Settings, enclosure, memory};
+use super::{Settings, enclosure, memory, servers};
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate};
 use crate::id::CallId;
@@ -28,7 +28,7 @@ pub(super) struct Planner {
     pub(super) settings: Arc<Settings>,
     pub(super) task: Arc<Task>,
     run_dir: RunDir,
-    ready: Arc<OnceLock<Ready>>,
+    ready: Arc<OnceLock<Arc<Ready>>>,
     outbox: Outbox,
     pub(super) stop: CancellationToken,
 }
@@ -85,7 +85,9 @@ impl Hands {
         host.recall(changes);
         host.ready(stop).await.map_err(|error| Unready::NotNow(chain(&error)))?;
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
-        let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });
+        let servers = servers::of(&self.task, &self.settings, &self.run_dir, ground.wall.clone());
+        let servers = Arc::new(servers.map_err(|fault| Unready::NotNow(fault.message))?);
+        let _first = self.ready.set(Arc::new(Ready { ground, gate, host: Arc::new(host), servers }));
         Ok(())
     }
 }
@@ -98,6 +100,7 @@ impl Planner {
         let begun = base.clone();
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
         let wall = ground.wall.clone();
+        let servers = servers::of(&task, &settings, &run_dir, wall.clone())?;
         let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths)?;
             let failed =
@@ -128,7 +131,9 @@ impl Planner {
             return Err(PlanFault { reason: Reason::BadInput, message: why.clone() });
         }
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
-        let _first = self.ready.set(Ready { ground, gate, host: Arc::new(host) });
+        let ready = Arc::new(Ready { ground, gate, host: Arc::new(host), servers: Arc::new(servers) });
+        let ready = self.ready.get_or_init(|| ready);
+        servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         Ok(plan)
     }
 

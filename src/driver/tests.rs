@@ -41,6 +41,7 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,
+        mcp: Vec::new(),
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),

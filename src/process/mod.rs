@@ -22,7 +22,7 @@ mod variables;
 pub mod wall;
 
 pub use capture::Captured;
-pub use dialogue::{Dialogue, Lines};
+pub use dialogue::{Aside, Dialogue, Lines};
 pub use group::{close, kill_everything};
 pub use mark::unforeseen;
 pub use open_files::room_for;
@@ -30,7 +30,7 @@ pub use pace::Pace;
 pub use private::keep_private;
 pub use search_path::{outside, with_path_outside};
 pub use signals::unblock_signals;
-pub use text::{clean, is_invisible, shorten};
+pub use text::{clean, is_invisible, shorten, visible};
 pub use variables::Variables;
 
 use crate::limits::CANCEL_GRACE;
@@ -271,7 +271,7 @@ fn start<'a>(
     };
     let (reader, output) = pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let news = signal(SignalKind::child()).map_err(|error| format!("cannot listen for ended programs: {error}"))?;
-    let group = Group::start(Program { path: program, args, dir, variables: env, input: None, output })
+    let group = Group::start(Program { path: program, args, dir, variables: env, input: None, output, errors: None })
         .map_err(|error| why_not(program, &error))?;
     let leader = Leader { pid: group.leader(), news };
     Ok((leader, group, Output::new(reader, log, pace, on_output)))

@@ -23,13 +23,16 @@ pub(super) struct Program<'a> {
     pub(super) input: Option<PipeReader>,
     /// Where it writes.
     pub(super) output: PipeWriter,
+    /// Where it complains, if that is elsewhere.
+    pub(super) errors: Option<PipeWriter>,
 }
 
 impl Program<'_> {
     /// Starts it with the number of its step in its environment. One that leads a session has no terminal.
     pub(super) fn start(self, number: u64, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
-        if !in_session && self.input.is_none() && self.path.contains('/') && self.starts_here() {
+        if !in_session && self.input.is_none() && self.errors.is_none() && self.path.contains('/') && self.starts_here()
+        {
             return self.start_here(number);
         }
         self.start_anywhere(number, in_session)
@@ -78,7 +81,8 @@ impl Program<'_> {
 
     fn start_anywhere(self, number: u64, in_session: bool) -> io::Result<Pid> {
         let _all_can_be_given = self.variables.entries(mark::VARIABLE)?;
-        let (stdout, stderr) = (self.output.try_clone()?, self.output);
+        let stderr = self.errors.map_or_else(|| self.output.try_clone(), Ok)?;
+        let stdout = self.output;
         let mut command = CommandWrap::with_new(self.path, |command| {
             command.args(self.args).current_dir(self.dir).env_clear().envs(self.variables.pairs());
             command.env(mark::VARIABLE, number.to_string());

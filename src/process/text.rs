@@ -27,6 +27,18 @@ pub fn clean(bytes: &[u8]) -> String {
     screen.text
 }
 
+/// A text without terminal escapes, control characters, and characters that hide or turn others, or hide in others.
+pub fn visible(text: &str) -> String {
+    let hides = |c: char| {
+        matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'
+                ..='\u{180f}'
+        ) || matches!(c, '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    clean(text.as_bytes()).replace(hides, "")
+}
+
 /// At most `limit` bytes of `text`: its start, a marked cut, and three times as much of its end.
 pub fn shorten(text: &str, limit: usize) -> String {
     if text.len() <= limit { text.to_owned() } else { join(text, text, 0, limit) }

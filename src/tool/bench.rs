@@ -79,7 +79,12 @@ impl Bench {
 
     /// The text as the model gets it: cut when it is too long, and then kept whole under the call's number.
     pub(super) fn bounded(&self, call: CallId, text: String) -> String {
-        if text.len() <= self.max_result {
+        self.bounded_to(self.max_result, call, text)
+    }
+
+    /// The same with another bound, in bytes.
+    pub(super) fn bounded_to(&self, limit: usize, call: CallId, text: String) -> String {
+        if text.len() <= limit {
             return text;
         }
         let kept = self.output(call).and_then(|place| Ok(place.write(text.as_bytes(), 0o600)?));
@@ -87,6 +92,6 @@ impl Bench {
             Ok(()) => format!("all of it: files-read {OUTPUT}{call}"),
             Err(error) => bound::line(&format!("the rest is lost: {error}"), bound::NOTE / 2),
         };
-        bound::cut(&text, self.max_result, &whereabouts).unwrap_or(text)
+        bound::cut(&text, limit, &whereabouts).unwrap_or(text)
     }
 }

@@ -7,9 +7,10 @@ use super::contract::{Effect, ToolRequest};
 use super::ledger::{Ledger, LedgerCopy};
 use super::rules::Rules;
 use super::shelf::Shelf;
-use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
+use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound, foreign};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
+use crate::process::visible;
 use crate::process::wall::{Holes, NoWall, Wall};
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
@@ -152,6 +153,13 @@ impl ToolHost {
                 changes.into_iter().for_each(|change| ledger.recall(change));
             }
         }
+    }
+
+    /// What somebody else has said in answer to a call, as its outcome: cleaned, bounded like every result, and marked as theirs.
+    pub fn hear(&self, call: CallId, whose: &str, text: &str, is_error: bool) -> ToolOutcome {
+        let room = self.bench.max_result - foreign::FRAME;
+        let content = foreign::fenced(whose, &self.bench.bounded_to(room, call, visible(text)));
+        if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) }
     }
 
     /// Takes up what an earlier host has left.

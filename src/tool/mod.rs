@@ -13,6 +13,7 @@ mod files_glob;
 mod files_list;
 mod files_read;
 mod files_write;
+mod foreign;
 mod host;
 mod ledger;
 mod mask;

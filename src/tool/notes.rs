@@ -1,7 +1,7 @@
 //! What is remembered, as a model reads it: a marked block of notes, data and never orders. No note can close the block or begin a line
 //! outside it, and none has a character that is not seen.
 
-use crate::process::clean;
+use crate::process::visible;
 use crate::store::{Memory, sha256};
 
 /// Stands above the block.
@@ -43,18 +43,6 @@ fn note(memory: &Memory) -> String {
         note.push_str(&format!("> {line}\n"));
     }
     note
-}
-
-/// A text without terminal escapes, control characters, and characters that hide or turn others, or hide in others.
-pub(super) fn visible(text: &str) -> String {
-    let hides = |c: char| {
-        matches!(
-            c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'
-                ..='\u{180f}'
-        ) || matches!(c, '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    clean(text.as_bytes()).replace(hides, "")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use super::mask::Mask;
 use super::notes::{self, Notes};
 use crate::id::RunId;
+use crate::process::visible;
 use crate::store::{Memory, Store, StoreError};
 use std::path::PathBuf;
 
@@ -42,7 +43,7 @@ impl Shelf {
     /// A text as it would be kept.
     pub fn fit(&self, text: &str) -> String {
         // Before and after: what is made visible may be a secret only then, or no longer.
-        self.mask.masked(notes::visible(&self.mask.masked(text)).trim())
+        self.mask.masked(visible(&self.mask.masked(text)).trim())
     }
 
     /// Keeps a text, and gives the start of its id.

@@ -30,6 +30,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         reports: Vec::new(),
         patch: None,
         jobs: 2,
+        mcp: Vec::new(),
         earlier: None,
         memory: Some(MemoryTerms::default()),
         secrets: Mask::default(),

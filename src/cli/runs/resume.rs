@@ -116,6 +116,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         reports,
         patch,
         jobs,
+        mcp: Vec::new(),
         earlier,
         memory,
         secrets: secrets(environment, place.set, &keys),

@@ -1,0 +1,103 @@
+//! The MCP servers of a run: which ones the task has, what they offer, and what the model hears of a call.
+
+use super::briefing::{PlanFault, patterns};
+use super::{Settings, enclosure};
+use crate::chat::ToolOutcome;
+use crate::mcp::{Answer, Place, Reach, Server, Servers};
+use crate::process::wall::{Wall, WallKind};
+use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
+use crate::store::RunDir;
+use crate::task::{Task, Tier};
+use crate::tool::{ToolHost, ToolRequest};
+use crate::verdict::Reason;
+use tokio_util::sync::CancellationToken;
+
+/// The lowest tier that has tools of MCP servers.
+const TIER: Tier = Tier::Tool;
+
+/// The servers that a task names; none below their tier.
+///
+/// # Errors
+/// When there is none of that name.
+pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> Result<Servers, PlanFault> {
+    let mut servers: Vec<Server> = Vec::new();
+    for name in &task.mcp {
+        let Some(server) = settings.mcp.iter().find(|server| server.name == *name) else {
+            let known: Vec<&str> = settings.mcp.iter().map(|server| server.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let why = format!(
+                "{}: there is no MCP server `{name}` (known: {known}); `mcp:` in fledge.yaml says which there are",
+                task.source
+            );
+            return Err(PlanFault::bad(why));
+        };
+        if task.tier >= TIER && !servers.contains(server) {
+            servers.push(server.clone());
+        }
+    }
+    let mut holes = enclosure::holes(settings, run);
+    holes.writable.retain(|path| *path != run.outputs()); // results of tools are none of their business
+    Ok(Servers::new(servers, Place { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes }))
+}
+
+/// Asks them for their tools and adds these to what a run begins with.
+///
+/// # Errors
+/// When one is not there that the run cannot be without.
+pub(super) async fn offer(
+    servers: &Servers,
+    task: &Task,
+    settings: &Settings,
+    plan: &mut Plan,
+    stop: &CancellationToken,
+) -> Result<(), PlanFault> {
+    if !task.mcp.is_empty() && task.tier < TIER {
+        plan.notes.push("a task of the tier `read` has no tools of MCP servers".into());
+        return Ok(());
+    }
+    let offer = servers.offer(stop).await;
+    let offer = offer.map_err(|message| PlanFault { reason: Reason::PlanFailed, message })?;
+    let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
+    for tool in offer.tools {
+        let is_allowed = allow.is_match(&tool.name) && !deny.is_match(&tool.name);
+        let access = if is_allowed { ToolAccess::Allowed } else { ToolAccess::Denied };
+        // Whatever it says of itself: it may change something, is not run beside others, and not run again.
+        plan.rules.push(ToolRule { name: tool.name.clone(), access, role: ToolRole::Writer });
+        if is_allowed {
+            plan.tools.push(tool);
+        }
+    }
+    plan.notes.extend(offer.warnings);
+    let named = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name));
+    plan.notes.extend(named.flat_map(|server| cautions(server, plan.sandbox)));
+    Ok(())
+}
+
+/// What a person should know of a server who trusts the wall.
+fn cautions(server: &Server, wall: Option<WallKind>) -> Vec<String> {
+    let name = &server.name;
+    match &server.reach {
+        Reach::Http { .. } => {
+            vec![format!("MCP server `{name}`: what the agent tells it leaves this machine or its sandbox")]
+        }
+        Reach::Program { .. } if wall == Some(WallKind::Off) => Vec::new(),
+        Reach::Program { .. } if !server.is_walled => vec![format!("MCP server `{name}` stands outside the sandbox")],
+        Reach::Program { .. } if server.network => vec![format!("MCP server `{name}` reaches the network")],
+        Reach::Program { .. } => Vec::new(),
+    }
+}
+
+/// Calls a tool of theirs.
+pub(super) async fn call(
+    servers: &Servers,
+    host: &ToolHost,
+    request: ToolRequest,
+    stop: &CancellationToken,
+) -> ToolOutcome {
+    match servers.call(&request.name, request.input, stop).await {
+        Answer::Said { server, text, is_error } => {
+            host.hear(request.call, &format!("the MCP server `{server}`"), &text, is_error)
+        }
+        Answer::Failed(why) => ToolOutcome::error(why),
+    }
+}

@@ -1,0 +1,131 @@
+//! One server of a run: started when it is needed, once more when it has ended by itself, and not a third time.
+
+use super::Answer;
+use super::catalog::Catalog;
+use super::server::{Place, Reach, Server};
+use super::session::{Fault, Session};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// How often a server may end by itself before it is left alone.
+const MOST_CRASHES: u32 = 2;
+/// What a call that was stopped waits for its server to be told so.
+const TELLING: Duration = Duration::from_millis(20);
+
+const STOPPED: &str = "stopped: the run was cancelled";
+
+/// A server, and the session with it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) server: Server,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<Arc<Session>>,
+    /// How often it has ended by itself, or did not start.
+    crashes: u32,
+}
+
+impl Connection {
+    pub(super) fn new(server: Server) -> Self {
+        Self { server, state: Mutex::default() }
+    }
+
+    /// The tools of the server.
+    ///
+    /// # Errors
+    /// Why it did not start.
+    pub(super) async fn catalog(&self, place: &Place, stop: &CancellationToken) -> Result<Catalog, String> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Err(STOPPED.into()),
+            session = self.session(place) => session.map(|session| session.catalog.clone()),
+        }
+    }
+
+    /// Calls a tool; `None` when the server has none of that name.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        input: &Map<String, Value>,
+        place: &Place,
+        stop: &CancellationToken,
+    ) -> Option<Answer> {
+        let session = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Some(Answer::Failed(STOPPED.into())),
+            session = self.session(place) => session,
+        };
+        let session = match session {
+            Ok(session) => session,
+            Err(why) => return Some(Answer::Failed(why)),
+        };
+        let own = session.catalog.own_name(tool)?;
+        // A call that is dropped is cancelled with the server, too.
+        let answer = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            answer = tokio::time::timeout(self.server.timeout, session.call(own, input.clone())) => Some(answer),
+        };
+        let name = &self.server.name;
+        let said = |text, is_error| Answer::Said { server: name.clone(), text, is_error };
+        Some(match answer {
+            Some(Ok(Ok((text, is_error)))) => said(text, is_error),
+            Some(Ok(Err(Fault::Refused(text)))) => said(text, true),
+            Some(Ok(Err(Fault::Lost))) => Answer::Failed(format!(
+                "the MCP server `{name}` ended in the middle of this call; it may have done all, some or nothing of its work{}",
+                session.last_words()
+            )),
+            Some(Err(_)) => {
+                let limit = self.server.timeout;
+                Answer::Failed(format!("the MCP server `{name}` did not answer within {limit:?}; it was told to stop"))
+            }
+            None => {
+                tokio::time::sleep(TELLING).await;
+                Answer::Failed(STOPPED.into())
+            }
+        })
+    }
+
+    /// Ends the session.
+    pub(super) async fn close(&self) {
+        if let Some(session) = self.state.lock().await.session.take() {
+            session.end().await;
+        }
+    }
+
+    async fn session(&self, place: &Place) -> Result<Arc<Session>, String> {
+        let mut state = self.state.lock().await;
+        if let Some(session) = state.session.as_ref().filter(|session| session.is_open()) {
+            return Ok(session.clone());
+        }
+        let Self { server: Server { name, reach, .. }, .. } = self;
+        // One that is reached elsewhere may come back.
+        let counts = u32::from(matches!(reach, Reach::Program { .. }));
+        if let Some(old) = state.session.take() {
+            state.crashes += counts;
+            old.end().await;
+        }
+        if state.crashes >= MOST_CRASHES {
+            return Err(format!(
+                "the MCP server `{name}` has ended by itself twice: it is not there for the rest of this run"
+            ));
+        }
+        match Session::start(&self.server, place).await {
+            Ok(session) => {
+                let session = Arc::new(session);
+                state.session = Some(session.clone());
+                Ok(session)
+            }
+            Err(why) => {
+                state.crashes += counts;
+                Err(format!("the MCP server `{name}` did not start: {why}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The result of a call as text: what is no text is described.
+
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
+
+/// The text of a result, and whether the server calls it an error.
+pub(super) fn read(result: CallToolResult) -> (String, bool) {
+    let CallToolResult { content, structured_content, is_error, .. } = result;
+    let mut parts: Vec<String> = content.into_iter().map(block).collect();
+    if let Some(value) = structured_content {
+        // Servers give it as text as well, for clients that know only that.
+        let is_told = parts.iter().any(|part| serde_json::from_str::<Value>(part).is_ok_and(|part| part == value));
+        if !is_told {
+            parts.push(value.to_string());
+        }
+    }
+    (parts.join("\n"), is_error == Some(true))
+}
+
+fn block(block: ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text,
+        ContentBlock::Image(image) => not_shown("an image", Some(&image.mime_type), &image.data),
+        ContentBlock::Audio(audio) => not_shown("a sound", Some(&audio.mime_type), &audio.data),
+        ContentBlock::Resource(resource) => match resource.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}:\n{text}"),
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                not_shown(&uri, mime_type.as_deref(), &blob)
+            }
+            _ => "[a resource of a kind that is not known]".into(),
+        },
+        ContentBlock::ResourceLink(link) => format!("[a link to {}: {}]", link.name, link.uri),
+        _ => "[content of a kind that is not known]".into(),
+    }
+}
+
+/// In the place of what is given as base64.
+fn not_shown(what: &str, kind: Option<&str>, base64: &str) -> String {
+    format!("[{what}, {}, about {} bytes: not shown]", kind.unwrap_or("of no known kind"), base64.len() / 4 * 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(result: Value) -> (String, bool) {
+        read(serde_json::from_value(result).unwrap())
+    }
+
+    #[test]
+    fn a_result_is_its_texts_and_what_is_no_text_is_described() {
+        let content = json!([
+            { "type": "text", "text": "one" },
+            { "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" },
+            { "type": "audio", "data": "AAAA", "mimeType": "audio/wav" },
+            { "type": "resource", "resource": { "uri": "file:///a", "text": "two" } },
+            { "type": "resource", "resource": { "uri": "file:///b", "blob": "AAAA" } },
+            { "type": "resource_link", "uri": "file:///c", "name": "c" },
+        ]);
+        let expected = "one\n[an image, image/png, about 6 bytes: not shown]\n[a sound, audio/wav, about 3 bytes: not shown]\n\
+            file:///a:\ntwo\n[file:///b, of no known kind, about 3 bytes: not shown]\n[a link to c: file:///c]";
+        assert_eq!(of(json!({ "content": content, "isError": true })), (expected.into(), true));
+    }
+
+    #[test]
+    fn structured_content_is_given_as_json_unless_a_text_says_the_same() {
+        let value = json!({ "a": [1, 2.5] });
+        let text = json!([{ "type": "text", "text": "{ \"a\": [1, 2.5] }" }]);
+        assert_eq!(of(json!({ "content": text, "structuredContent": value })).0, "{ \"a\": [1, 2.5] }");
+        assert_eq!(of(json!({ "content": [], "structuredContent": value })).0, "{\"a\":[1,2.5]}");
+        let other = json!([{ "type": "text", "text": "see there" }]);
+        assert_eq!(of(json!({ "content": other, "structuredContent": value })).0, "see there\n{\"a\":[1,2.5]}");
+    }
+}

@@ -1,0 +1,65 @@
+//! The connection with a server that is there already: streamable HTTP. No redirect is followed, and proxies are not asked for an address on
+//! this machine.
+
+use super::sieve::Sieve;
+use super::{MAX_MESSAGE, short, whole};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url, redirect, retry};
+use rmcp::RoleClient;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Bytes of an answer that is no message.
+const MAX_COMPLAINT: usize = 4 * 1024;
+
+/// The way to an address.
+///
+/// # Errors
+/// When it is none, or the headers are none.
+pub(super) fn transport(
+    address: &str,
+    headers: &[(String, String)],
+) -> Result<impl Transport<RoleClient> + 'static, String> {
+    let url = Url::parse(address).map_err(|error| format!("its address is none: {error}"))?;
+    let client = client(&url, headers)?;
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .max_sse_event_size(MAX_MESSAGE)
+        .max_json_response_size(MAX_MESSAGE)
+        .max_error_response_size(MAX_COMPLAINT);
+    Ok(Sieve::new(StreamableHttpClientTransport::with_client(client, config)))
+}
+
+fn client(url: &Url, headers: &[(String, String)]) -> Result<Client, String> {
+    let mut all = HeaderMap::new();
+    for (name, value) in headers {
+        let wrong = || format!("its header `{name}` is none");
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        all.insert(key, value);
+    }
+    // It fails only when the program has chosen a provider already, and then that one serves.
+    let _chosen_already = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .user_agent(concat!("fledge/", env!("CARGO_PKG_VERSION")))
+        .default_headers(all)
+        .redirect(redirect::Policy::none()) // a key must not follow one
+        .retry(retry::never())
+        .connect_timeout(CONNECT_TIME);
+    if url.scheme() == "http" {
+        builder = builder.tls_certs_only([]); // loading them takes tens of milliseconds
+    }
+    if is_local(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| short(&whole(&error)))
+}
+
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}

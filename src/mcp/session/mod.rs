@@ -1,0 +1,217 @@
+//! One session with a server: begun, used, ended, by the official SDK. Its connection is ours: only `process` starts programs, and nothing
+//! that a server says is read without a bound.
+
+mod answer;
+mod http;
+mod sieve;
+mod stdio;
+
+use super::catalog::{Catalog, Said};
+use super::server::{Place, Reach, Server};
+use crate::process::{Aside, Dialogue, visible};
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
+};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService};
+use rmcp::{Peer, RoleClient, ServiceError};
+use serde_json::{Map, Value};
+use sieve::Sieve;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use stdio::Stdio;
+
+/// The longest that a server may take to begin and to name its tools.
+const BEGINNING: Duration = crate::limits::MCP_START;
+/// What a server has to end by itself once nothing more is said.
+const PARTING: Duration = Duration::from_millis(300);
+/// How often is looked whether a program still runs that owes an answer.
+const PULSE: Duration = Duration::from_millis(100);
+/// Bytes of one message.
+const MAX_MESSAGE: usize = 8 * 1024 * 1024;
+/// Pages of a list of tools, and tools.
+const MOST_PAGES: usize = 64;
+const MOST_LISTED: usize = 10_000;
+/// Bytes of a complaint that people or a model are shown.
+const MAX_WHY: usize = 400;
+
+/// A session with a server.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) catalog: Catalog,
+    peer: Peer<RoleClient>,
+    service: Mutex<Option<Service>>,
+    dialogue: Mutex<Option<Dialogue>>,
+    aside: Option<Arc<Aside>>,
+    is_lost: AtomicBool,
+}
+
+type Service = RunningService<RoleClient, ClientConfig>;
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server says so.
+    Refused(String),
+    /// It is not there any more.
+    Lost,
+}
+
+impl Session {
+    /// Starts or reaches a server, and asks for its tools. When this fails nothing is left of it.
+    ///
+    /// # Errors
+    /// Why it is of no use.
+    pub(super) async fn start(server: &Server, place: &Place) -> Result<Self, String> {
+        let (dialogue, begun) = match &server.reach {
+            Reach::Http { url, headers } => (None, within(begin(http::transport(url, headers)?, &server.name)).await),
+            Reach::Program { command, env } => {
+                let dialogue = Dialogue::start_apart(&place.invocation(server, command, env)?)?;
+                let stdio = Sieve::new(Stdio::new(dialogue.lines.clone(), dialogue.aside.clone()));
+                (Some(dialogue), within(begin(stdio, &server.name)).await)
+            }
+        };
+        let aside = dialogue.as_ref().and_then(|dialogue| dialogue.aside.clone());
+        match begun {
+            Ok((service, catalog)) => Ok(Self {
+                catalog,
+                peer: service.peer().clone(),
+                service: Mutex::new(Some(service)),
+                dialogue: Mutex::new(dialogue),
+                aside,
+                is_lost: AtomicBool::new(false),
+            }),
+            Err(why) => {
+                if let Some(dialogue) = dialogue {
+                    dialogue.end().await;
+                }
+                Err(format!("{why}{}", last_words(aside.as_deref())))
+            }
+        }
+    }
+
+    /// Calls a tool: what it says, and whether it calls that an error. When this is dropped, the server is told that nobody waits.
+    pub(super) async fn call(&self, tool: &str, input: Map<String, Value>) -> Result<(String, bool), Fault> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(input);
+        let answer = tokio::select! {
+            biased;
+            answer = self.peer.call_tool(params) => answer,
+            () = self.died() => Err(ServiceError::TransportClosed),
+        };
+        match answer {
+            Ok(result) => Ok(answer::read(result)),
+            Err(ServiceError::McpError(error)) => Err(Fault::Refused(error.message.into_owned())),
+            Err(ServiceError::UnexpectedResponse) => {
+                Err(Fault::Refused("it answered with something that is no result".into()))
+            }
+            Err(ServiceError::TransportSend(error)) if self.is_elsewhere() => {
+                Err(Fault::Refused(short(&whole(&error))))
+            }
+            Err(ServiceError::TransportSend(_) | ServiceError::TransportClosed) => {
+                self.is_lost.store(true, Ordering::Relaxed);
+                Err(Fault::Lost)
+            }
+            Err(error) => Err(Fault::Refused(short(&error.to_string()))),
+        }
+    }
+
+    /// Whether it can be used.
+    pub(super) fn is_open(&self) -> bool {
+        let is_alive = || self.dialogue().as_ref().is_none_or(Dialogue::is_alive);
+        !self.is_lost.load(Ordering::Relaxed) && !self.peer.is_transport_closed() && is_alive()
+    }
+
+    /// The last that the server has said aside, as the end of a sentence.
+    pub(super) fn last_words(&self) -> String {
+        last_words(self.aside.as_deref())
+    }
+
+    /// Ends it. When this returns nothing that the server has started is alive.
+    pub(super) async fn end(&self) {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut service) = service {
+            let _it_takes_longer = service.close_with_timeout(PARTING).await;
+        }
+        let dialogue = self.dialogue().take();
+        if let Some(dialogue) = dialogue
+            && !dialogue.part(PARTING).await
+        {
+            tracing::warn!("something that an MCP server has started cannot be killed");
+        }
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.aside.is_none()
+    }
+
+    /// Waits until the program has ended: what it has started may still hold its streams.
+    async fn died(&self) {
+        while self.is_elsewhere() || self.dialogue().as_ref().is_some_and(Dialogue::is_alive) {
+            tokio::time::sleep(PULSE).await;
+        }
+        tokio::time::sleep(PULSE).await; // what it has said is still on its way
+    }
+
+    fn dialogue(&self) -> std::sync::MutexGuard<'_, Option<Dialogue>> {
+        self.dialogue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn within<T>(begun: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let late = |_| format!("it was not ready within {BEGINNING:?}");
+    tokio::time::timeout(BEGINNING, begun).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
+}
+
+/// Shakes hands, in the newest form that both know, and lists the tools.
+async fn begin<T>(transport: T, server: &str) -> Result<(Service, Catalog), String>
+where
+    T: rmcp::transport::Transport<RoleClient> + 'static,
+{
+    let ours =
+        ClientConfig::new(ClientCapabilities::default(), Implementation::new("fledge", env!("CARGO_PKG_VERSION")));
+    let newest = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
+    let service = ours.serve_with_lifecycle(transport, newest).await.map_err(|error| short(&whole(&error)))?;
+    let said = list(service.peer()).await?;
+    Ok((service, Catalog::new(server, said)))
+}
+
+async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
+    let (mut said, mut cursor) = (Vec::new(), None);
+    for _ in 0..MOST_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer
+            .list_tools(Some(params))
+            .await
+            .map_err(|error| format!("no list of tools: {}", short(&whole(&error))))?;
+        said.extend(page.tools.into_iter().map(|tool| Said {
+            name: tool.name.into_owned(),
+            description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
+            schema: Value::Object((*tool.input_schema).clone()),
+        }));
+        cursor = page.next_cursor;
+        if cursor.is_none() || said.len() >= MOST_LISTED {
+            break;
+        }
+    }
+    Ok(said)
+}
+
+fn last_words(aside: Option<&Aside>) -> String {
+    let said = aside.map(Aside::last).unwrap_or_default();
+    let said = visible(&said);
+    let tail = &said[said.ceil_char_boundary(said.len().saturating_sub(MAX_WHY))..];
+    let line = tail.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() { String::new() } else { format!("; the last that it said aside: {line:?}") }
+}
+
+/// An error with its causes.
+fn whole(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", whole(cause)))
+}
+
+/// Bounded and without what cannot be seen: there may be words of the server in it.
+fn short(text: &str) -> String {
+    let line = visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept = &line[..line.floor_char_boundary(MAX_WHY)];
+    if kept.len() < line.len() { format!("{kept} […]") } else { line }
+}

@@ -1,0 +1,115 @@
+//! The connection with a program: one message a line. Noise between them is passed over; an answer that is too long, or none that can be
+//! understood, is an error of the calls that wait, and the session goes on.
+
+use super::MAX_MESSAGE;
+use crate::process::{Aside, Lines};
+use memchr::memmem;
+use rmcp::RoleClient;
+use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::service::TxJsonRpcMessage;
+use rmcp::transport::Transport;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+/// The two ways of messages to and from a program.
+#[derive(Debug)]
+pub(super) struct Stdio {
+    lines: Arc<Lines>,
+    aside: Option<Arc<Aside>>,
+    /// The requests that wait for an answer.
+    open: Vec<RequestId>,
+    /// What is answered in the place of the server.
+    given: VecDeque<ServerJsonRpcMessage>,
+}
+
+impl Stdio {
+    pub(super) fn new(lines: Arc<Lines>, aside: Option<Arc<Aside>>) -> Self {
+        Self { lines, aside, open: Vec::new(), given: VecDeque::new() }
+    }
+
+    /// The message of a line, if it is one.
+    fn read(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        match serde_json::from_slice::<ServerJsonRpcMessage>(line) {
+            Ok(message) => {
+                let answered = match &message {
+                    ServerJsonRpcMessage::Response(response) => Some(&response.id),
+                    ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+                    ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
+                };
+                if let Some(id) = answered {
+                    self.open.retain(|open| open != id);
+                }
+                Some(message)
+            }
+            Err(error) => {
+                if is_answer(line) {
+                    self.give_up(&format!("the answer cannot be understood: {error}"));
+                }
+                None
+            }
+        }
+    }
+
+    /// Answers everything that waits: which answer was meant cannot be told.
+    fn give_up(&mut self, why: &str) {
+        let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, why.to_owned(), None);
+        let answers = self.open.drain(..).map(|id| ServerJsonRpcMessage::error(error.clone(), Some(id)));
+        self.given.extend(answers);
+    }
+}
+
+/// Whether a line that is no message looks like one that was waited for.
+fn is_answer(line: &[u8]) -> bool {
+    let has = |part: &[u8], key: &str| memmem::find(part, key.as_bytes()).is_some();
+    line.starts_with(b"{")
+        && has(line, "\"jsonrpc\"")
+        && has(line, "\"id\"")
+        && !has(&line[..line.len().min(256)], "\"method\"")
+}
+
+impl Transport<RoleClient> for Stdio {
+    type Error = io::Error;
+
+    fn send(&mut self, item: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        if let TxJsonRpcMessage::<RoleClient>::Request(request) = &item {
+            self.open.push(request.id.clone());
+        }
+        let (lines, line) = (self.lines.clone(), serde_json::to_string(&item));
+        async move { lines.say(&line?).await }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(given) = self.given.pop_front() {
+                return Some(given);
+            }
+            let aside = self.aside.as_ref();
+            let never = async {
+                match aside {
+                    Some(aside) => aside.listen().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let heard = tokio::select! {
+                heard = self.lines.hear(MAX_MESSAGE) => heard,
+                never = never => match never {},
+            };
+            match heard {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.read(&line) {
+                        return Some(message);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    self.give_up(&format!("the answer has more than {MAX_MESSAGE} bytes: ask for less"));
+                }
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Servers that do what they should not. None of it hangs or ends a run, and nothing of it is left.
+
+use super::scene::{Scene, by_http, must_be_gone, running_with, said, unique};
+use fledge::mcp::{Answer, Server, Servers};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+const GONE: &str = "the MCP server `t` has ended by itself twice: it is not there for the rest of this run";
+
+#[tokio::test]
+async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
+    let offer = Scene::new("no start").offer().await;
+    let [warning] = offer.warnings.as_slice() else { panic!("{offer:?}") };
+    assert!(warning.starts_with("the MCP server `t` did not start: "), "{warning}");
+    assert!(warning.contains("aside: \"cannot find my data\"; the run goes on without its tools"), "{warning}");
+    assert_eq!(offer.tools, []);
+}
+
+#[tokio::test]
+async fn one_that_is_required_and_does_not_start_is_an_error() {
+    let scene = Scene::with("no start", |server| Server { required: true, ..server });
+    let why = scene.servers.offer(&CancellationToken::new()).await.unwrap_err();
+    assert!(why.starts_with("the MCP server `t` did not start: "), "{why}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let server = Server::program("t", vec!["/no/such/program".into()]);
+    let folder = tempfile::tempdir().unwrap();
+    let place = super::scene::place(folder.path(), fledge::process::wall::Wall::off());
+    let offer = Servers::new(vec![server], place).offer(&CancellationToken::new()).await.unwrap();
+    assert!(offer.warnings[0].contains("/no/such/program"), "{:?}", offer.warnings);
+}
+
+#[tokio::test]
+async fn a_crash_in_a_call_is_its_error_and_the_second_one_is_the_last() {
+    let scene = Scene::new("good");
+    for _ in 0..2 {
+        assert_eq!(scene.call("echo", "a").await, said("a", false));
+        let why = scene.why("crash", "").await;
+        assert!(why.starts_with("the MCP server `t` ended in the middle of this call; it may have done all"), "{why}");
+        assert!(why.ends_with("aside: \"out of luck\""), "{why}");
+    }
+    assert_eq!(scene.why("echo", "a").await, GONE);
+    scene.must_be_gone();
+}
+
+#[tokio::test]
+async fn noise_between_answers_is_passed_over() {
+    let scene = Scene::new("noise");
+    assert_eq!(scene.call("echo", "a").await, said("a", false));
+    scene.servers.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_answer_is_an_error_at_once_and_the_session_goes_on() {
+    for mode in ["half", "bomb"] {
+        let scene = Scene::new(mode);
+        for _ in 0..2 {
+            let Answer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
+            assert!(text.starts_with("the answer cannot be understood: "), "{text}");
+        }
+        assert_eq!(scene.notes().matches("initialize").count() - scene.notes().matches("initialized").count(), 1);
+        scene.servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_a_hundred_megabytes_is_an_error_and_the_session_goes_on() {
+    let scene = Scene::new("huge");
+    let answer = scene.call("echo", "big").await;
+    assert_eq!(answer, said("the answer has more than 8388608 bytes: ask for less", true));
+    assert_eq!(scene.call("echo", "small").await, said("small", false));
+    scene.servers.close().await;
+    let (_http, scene) = by_http("huge");
+    let Answer::Said { text, is_error: true, .. } = scene.call("echo", "big").await else { panic!() };
+    assert!(text.contains("8388608"), "{text}");
+    assert_eq!(scene.call("echo", "small").await, said("small", false));
+}
+
+#[tokio::test]
+async fn floods_of_news_and_of_questions_hold_nothing_up() {
+    for mode in ["news", "questions"] {
+        let scene = Scene::new(mode);
+        assert_eq!(scene.call("echo", mode).await, said(mode, false));
+        scene.servers.close().await;
+        scene.must_be_gone();
+    }
+}
+
+#[tokio::test]
+async fn tools_that_cannot_be_offered_are_left_out_and_told_of() {
+    for (mode, names, warnings) in [("doubles", 2, 2), ("schemas", 1, 3), ("many", 128, 6)] {
+        let scene = Scene::new(mode);
+        let offer = scene.offer().await;
+        assert_eq!((offer.tools.len(), offer.warnings.len()), (names, warnings), "{mode}: {:?}", offer.warnings);
+        scene.servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_heeds_no_signal_and_no_end_is_gone_all_the_same() {
+    let scene = Scene::new("deaf");
+    scene.offer().await;
+    let begun = Instant::now();
+    scene.servers.close().await;
+    scene.must_be_gone();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_daemon_that_a_server_forks_is_ended_with_it() {
+    let scene = Scene::new("daemon");
+    let number = unique();
+    assert_eq!(scene.call("echo", &number).await, said(&number, false));
+    assert!(!running_with(&format!("sleep {number}")).is_empty());
+    scene.servers.close().await;
+    must_be_gone(&format!("sleep {number}"));
+}
+
+#[tokio::test]
+async fn one_that_leaves_its_streams_to_a_daemon_has_ended() {
+    let scene = Scene::new("gone");
+    let number = unique();
+    let why = scene.why("echo", &number).await;
+    assert!(why.starts_with("the MCP server `t` ended in the middle of this call"), "{why}");
+    scene.servers.close().await;
+    must_be_gone(&format!("sleep {number}"));
+}
+
+#[tokio::test]
+async fn dropping_servers_ends_them() {
+    let scene = Scene::new("deaf");
+    scene.offer().await;
+    let Scene { folder, servers } = scene;
+    drop(servers);
+    must_be_gone(&folder.path().display().to_string());
+}
+
+#[tokio::test]
+async fn by_http_no_redirect_is_followed_and_a_page_is_no_answer() {
+    let (_http, scene) = by_http("redirect");
+    let offer = scene.offer().await;
+    assert_eq!((offer.tools.len(), offer.warnings.len()), (0, 1), "{:?}", offer.warnings);
+    let (_http, scene) = by_http("html");
+    let Answer::Said { text, is_error: true, .. } = scene.call("echo", "").await else { panic!() };
+    assert!(text.contains("500") && text.len() < 1000, "{text}");
+    let (http, scene) = by_http("good");
+    scene.offer().await;
+    drop(http);
+    assert!(matches!(scene.call("echo", "").await, Answer::Said { is_error: true, .. }));
+}
+
+#[tokio::test]
+async fn one_that_says_nothing_at_all_can_be_stopped_while_it_starts() {
+    let scene = Scene::new("silent");
+    let stop = CancellationToken::new();
+    let stopping = async {
+        while running_with(&scene.folder.path().display().to_string()).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let (offer, ()) = tokio::join!(scene.servers.offer(&stop), stopping);
+    assert_eq!(offer.unwrap().warnings.len(), 1);
+    scene.must_be_gone();
+}

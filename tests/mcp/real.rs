@@ -1,0 +1,102 @@
+//! Servers that others have written, from package registries: `FLEDGE_MCP` names the folder into which `install.sh` has put them. Where it is
+//! not set, that is said and nothing is tried.
+
+use super::scene::{must_be_gone, place};
+use fledge::mcp::{Answer, Server, Servers};
+use fledge::process::wall::{Wall, WallChoice};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The servers at work behind the best wall that stands here.
+struct Real {
+    servers: Servers,
+    folder: tempfile::TempDir,
+}
+
+fn installed() -> Option<PathBuf> {
+    let folder = std::env::var("FLEDGE_MCP").ok().map(|folder| PathBuf::from(folder).canonicalize().unwrap());
+    if folder.is_none() {
+        eprintln!("not tried: FLEDGE_MCP names no folder with servers");
+    }
+    folder
+}
+
+impl Real {
+    async fn new(name: &str, command: &[&str]) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
+        let wall = Wall::raise(WallChoice::Auto, Some(program), "/usr/bin:/bin").await.unwrap_or_else(|_| Wall::off());
+        let folder = tempfile::tempdir().unwrap();
+        let mut place = place(folder.path(), wall);
+        place.env[0].1 = std::env::var("PATH").unwrap();
+        let command = command.iter().map(|part| (*part).to_owned()).collect();
+        Self { servers: Servers::new(vec![Server::program(name, command)], place), folder }
+    }
+
+    async fn names(&self) -> Vec<String> {
+        let offer = self.servers.offer(&CancellationToken::new()).await.unwrap();
+        assert_eq!(offer.warnings, Vec::<String>::new());
+        offer.tools.into_iter().map(|tool| tool.name).collect()
+    }
+
+    async fn call(&self, tool: &str, input: Value) -> (String, bool) {
+        match self.servers.call(tool, input, &CancellationToken::new()).await {
+            Answer::Said { text, is_error, .. } => (text, is_error),
+            Answer::Failed(why) => panic!("{why}"),
+        }
+    }
+
+    async fn end(self) {
+        self.servers.close().await;
+        must_be_gone(&self.folder.path().display().to_string());
+    }
+}
+
+#[tokio::test]
+async fn the_reference_server_of_everything() {
+    let Some(at) = installed() else { return };
+    let script = at.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let real = Real::new("all", &["node", &script.display().to_string(), "stdio"]).await;
+    let names = real.names().await;
+    assert!(names.contains(&"mcp-all-echo".to_owned()), "{names:?}");
+    let (text, is_error) = real.call("mcp-all-echo", json!({ "message": "hello" })).await;
+    assert!(text.contains("hello") && !is_error, "{text}");
+    let (text, is_error) = real.call("mcp-all-echo", json!({ "message": 5 })).await;
+    assert!(is_error, "{text}");
+    let image = names.iter().find(|name| name.contains("mage")).unwrap();
+    let (text, _) = real.call(image, json!({})).await;
+    assert!(text.contains("[an image, image/png, about "), "{text}");
+    real.end().await;
+}
+
+#[tokio::test]
+async fn the_reference_server_of_files() {
+    let Some(at) = installed() else { return };
+    let script = at.join("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
+    let real = Real::new("files", &["node", &script.display().to_string(), "."]).await;
+    let inside = real.folder.path().join("workspace/a.txt");
+    let (text, is_error) =
+        real.call("mcp-files-write_file", json!({ "path": inside.display().to_string(), "content": "one" })).await;
+    assert!(!is_error, "{text}");
+    assert_eq!(std::fs::read_to_string(&inside).unwrap(), "one");
+    let (text, is_error) = real.call("mcp-files-read_text_file", json!({ "path": "/etc/hostname" })).await;
+    assert!(is_error, "{text}");
+    real.servers.close().await;
+    let (text, is_error) = real.call("mcp-files-read_text_file", json!({ "path": inside.display().to_string() })).await;
+    assert!(text.starts_with("one") && !is_error, "{text}");
+    real.end().await;
+}
+
+#[tokio::test]
+async fn the_reference_server_of_time_in_python() {
+    let Some(at) = installed() else { return };
+    let script = at.join("venv/bin/mcp-server-time");
+    let real = Real::new("time", &[&script.display().to_string(), "--local-timezone", "UTC"]).await;
+    assert_eq!(real.names().await, ["mcp-time-get_current_time", "mcp-time-convert_time"]);
+    let input = json!({ "source_timezone": "UTC", "time": "16:30", "target_timezone": "Asia/Tokyo" });
+    let (text, is_error) = real.call("mcp-time-convert_time", input).await;
+    assert!(text.contains("T01:30:00+09:00") && !is_error, "{text}");
+    let (text, is_error) = real.call("mcp-time-get_current_time", json!({ "timezone": "No/Where" })).await;
+    assert!(is_error, "{text}");
+    real.end().await;
+}

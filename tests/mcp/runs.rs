@@ -1,0 +1,132 @@
+//! Whole runs with a server: what the plan says of it, what the model hears, and that nothing is alive when the gate looks.
+
+use super::scene::{must_be_gone, server};
+use fledge::driver::Settings;
+use fledge::mcp::Server;
+use fledge::process::wall::WallChoice;
+use fledge::provider::{Endpoint, Kind, connect};
+use fledge::task::{Baseline, GateChoice, Tier};
+use fledge::tool::Mask;
+use fledge::verdict::Reason;
+use fledge::{Agent, AgentEvent, RunError, Task, TaskResult};
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use tempfile::TempDir;
+
+/// A run of a task with the server, and everything that it told.
+async fn run(
+    folder: &TempDir,
+    server: Server,
+    turns: &str,
+    task: Task,
+) -> (Result<TaskResult, RunError>, Vec<AgentEvent>) {
+    let workspace = folder.path().join("workspace");
+    fs::create_dir_all(workspace.join("lanes")).unwrap();
+    // The gate looks for the server.
+    let looks = format!(
+        "steps:\n  - {{ name: alone, run: \"! grep -aqs '{}/[s]erver.py' /proc/[0-9]*/cmdline\" }}\n",
+        folder.path().display()
+    );
+    fs::write(workspace.join("lanes/verify.yaml"), looks).unwrap();
+    let cassette = connect(Endpoint::new(Kind::Cassette { text: turns.into() }, "c.yaml")).unwrap();
+    let mut agent = Agent::new(Settings {
+        workspace: workspace.canonicalize().unwrap(),
+        state_dir: folder.path().join("state"),
+        models: vec![cassette.into()],
+        no_models: None,
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        holdout: None,
+        baseline: Baseline::Never,
+        protect: Vec::new(),
+        reports: Vec::new(),
+        patch: None,
+        mcp: vec![server],
+        earlier: None,
+        memory: None,
+        secrets: Mask::default(),
+        wall: WallChoice::Off,
+        network: false,
+        helper: None,
+        jobs: 1,
+    });
+    let (tell, events) = channel();
+    agent.on_event(move |event| drop(tell.send(event)));
+    let result = agent.run_task(Task { mcp: vec!["t".into()], ..task }).await;
+    drop(agent);
+    must_be_gone(&script(folder.path()));
+    (result, events.iter().collect())
+}
+
+fn script(folder: &Path) -> String {
+    folder.join("server.py").display().to_string()
+}
+
+fn task() -> Task {
+    Task { gate: GateChoice::Lanes(vec!["verify".into()]), ..Task::from_prompt("Use the server.") }
+}
+
+const DONE: &str = "  - { text: Done. }\n";
+
+#[tokio::test]
+async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let turns = format!(
+        "turns:\n  - {{ tools: [{{ name: mcp-t-echo, input: {{ text: hello }} }}] }}\n\
+         \x20 - {{ expect: {{ contains: [hello, It is not trusted], tool_result: ok }}, \
+         tools: [{{ name: mcp-t-fail, input: {{ text: luck }} }}] }}\n\
+         \x20 - {{ expect: {{ contains: [no luck], tool_result: error }}, text: Done. }}\n"
+    );
+    let (result, _) = run(&folder, server(folder.path(), "deaf"), &turns, task()).await;
+    let result = result.unwrap();
+    assert_eq!((result.reason, result.verified), (Reason::Verified, true));
+}
+
+#[tokio::test]
+async fn a_long_answer_is_cut_fenced_and_can_be_paged() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "long ".repeat(10_000);
+    let turns = format!(
+        "turns:\n  - {{ tools: [{{ name: mcp-t-echo, input: {{ text: '{text}' }} }}] }}\n\
+         \x20 - {{ expect: {{ contains: ['bytes left out; all of it: files-read @output/', </said], tool_result: ok }}, text: Done. }}\n"
+    );
+    let task = Task { gate: GateChoice::Skip, ..task() };
+    let (result, _) = run(&folder, server(folder.path(), "good"), &turns, task).await;
+    assert_eq!(result.unwrap().reason, Reason::Skipped);
+}
+
+#[tokio::test]
+async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let skip = || Task { gate: GateChoice::Skip, ..task() };
+    let bad = server(folder.path(), "no start");
+    let required = Server { required: true, ..bad.clone() };
+    let turns = format!("turns:\n{DONE}");
+    let (result, _) = run(&folder, required, &turns, skip()).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.reason(), Reason::PlanFailed);
+    let (result, events) = run(&folder, bad, &turns, skip()).await;
+    assert_eq!(result.unwrap().reason, Reason::Skipped);
+    assert!(events.iter().any(|event| format!("{event:?}").contains("`t` did not start")), "{events:?}");
+}
+
+#[tokio::test]
+async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let turns = format!(
+        "turns:\n  - {{ tools: [{{ name: mcp-t-write, input: {{ text: made }} }}] }}\n  - {{ expect: {{ tool_result: error }}, text: Done. }}\n"
+    );
+    let skip = || Task { gate: GateChoice::Skip, ..task() };
+    let mut denying = skip();
+    denying.tools.deny = vec!["mcp-t-write".into()];
+    for task in [denying, Task { tier: Tier::Read, ..skip() }] {
+        let (result, _) = run(&folder, server(folder.path(), "good"), &turns, task).await;
+        assert_eq!(result.unwrap().reason, Reason::Skipped);
+        assert!(!folder.path().join("workspace/made").exists());
+    }
+    let other = Server { name: "other".into(), ..server(folder.path(), "good") };
+    let (result, _) = run(&folder, other, &turns, skip()).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.reason(), Reason::BadInput);
+    assert!(error.to_string().contains("there is no MCP server `t` (known: other)"), "{error}");
+}

@@ -1,0 +1,186 @@
+//! A workspace with one MCP server of our own, and processes to look for.
+
+use fledge::mcp::{Answer, Offer, Place, Reach, Server, Servers};
+use fledge::process::wall::{Holes, Wall, WallChoice};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+
+/// Servers in a folder of their own.
+pub(crate) struct Scene {
+    pub(crate) folder: TempDir,
+    pub(crate) servers: Servers,
+}
+
+/// The server of our own that misbehaves like this, under the name `t`. It notes what it hears.
+pub(crate) fn server(folder: &Path, mode: &str) -> Server {
+    let notes = folder.join("notes").display().to_string();
+    let script = folder.join("server.py");
+    fs::copy(SERVER, &script).unwrap();
+    let command = [PYTHON, &script.display().to_string(), mode, &notes].map(str::to_owned);
+    Server { timeout: Duration::from_secs(20), ..Server::program("t", command.into()) }
+}
+
+/// Where servers work: a workspace in a folder.
+pub(crate) fn place(folder: &Path, wall: Wall) -> Place {
+    let dir = folder.join("workspace");
+    fs::create_dir_all(&dir).unwrap();
+    let mut holes = Holes::of_workspace(&dir);
+    holes.writable.push(folder.to_owned());
+    let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/nowhere"), ("NOT_FOR_SERVERS", "1")];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    Place { dir, env, wall, holes }
+}
+
+impl Scene {
+    pub(crate) fn new(mode: &str) -> Self {
+        Self::with(mode, |server| server)
+    }
+
+    pub(crate) fn with(mode: &str, change: impl FnOnce(Server) -> Server) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = change(server(folder.path(), mode));
+        let servers = Servers::new(vec![server], place(folder.path(), Wall::off()));
+        Self { folder, servers }
+    }
+
+    /// Behind a wall; `None` where none stands.
+    pub(crate) async fn behind_a_wall(change: impl FnOnce(Server) -> Server) -> Option<Self> {
+        let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
+        let wall = match Wall::raise(WallChoice::Auto, Some(program), "/usr/bin:/bin").await {
+            Ok(wall) => wall,
+            Err(fault) if std::env::var("FLEDGE_TEST_REQUIRE_SANDBOX").is_ok_and(|must| must == "1") => {
+                panic!("{fault}: {}", fault.mend)
+            }
+            Err(fault) => {
+                eprintln!("not tried: no sandbox stands here: {fault}");
+                return None;
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let server = change(server(folder.path(), "good"));
+        let servers = Servers::new(vec![server], place(folder.path(), wall));
+        Some(Self { folder, servers })
+    }
+
+    pub(crate) async fn offer(&self) -> Offer {
+        self.servers.offer(&CancellationToken::new()).await.unwrap()
+    }
+
+    /// The names of the tools on offer, without what they begin with.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let tools = self.offer().await.tools;
+        tools.iter().map(|tool| tool.name.strip_prefix("mcp-t-").unwrap().to_owned()).collect()
+    }
+
+    pub(crate) async fn call(&self, tool: &str, text: &str) -> Answer {
+        let input: Value = json!({ "text": text });
+        self.servers.call(&format!("mcp-t-{tool}"), input, &CancellationToken::new()).await
+    }
+
+    /// The reason for which a call had no answer.
+    pub(crate) async fn why(&self, tool: &str, text: &str) -> String {
+        match self.call(tool, text).await {
+            Answer::Failed(why) => why,
+            said @ Answer::Said { .. } => panic!("{said:?}"),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What the server has heard.
+    pub(crate) fn notes(&self) -> String {
+        fs::read_to_string(self.path("notes")).unwrap_or_default()
+    }
+
+    /// Insists that nothing of the server is alive.
+    #[track_caller]
+    pub(crate) fn must_be_gone(&self) {
+        must_be_gone(&self.folder.path().display().to_string());
+    }
+}
+
+/// What a server has said.
+pub(crate) fn said(text: &str, is_error: bool) -> Answer {
+    Answer::Said { server: "t".into(), text: text.into(), is_error }
+}
+
+/// A number that no other test sleeps for.
+pub(crate) fn unique() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}.{}", 700_000 + std::process::id() % 90_000, NEXT.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+/// Insists that no process has this text in its command line, or that it is on its way out.
+#[track_caller]
+pub(crate) fn must_be_gone(text: &str) {
+    let late = Instant::now() + Duration::from_secs(20);
+    loop {
+        let alive = running_with(text);
+        if alive.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < late, "still alive: {alive:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The command lines that have this text.
+pub(crate) fn running_with(text: &str) -> Vec<String> {
+    let lines = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        let bytes = fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
+    });
+    lines.filter(|line| line.contains(text)).collect()
+}
+
+/// A server of our own by HTTP; it is ended when this is dropped.
+pub(crate) struct Http {
+    child: std::process::Child,
+    pub(crate) port: u16,
+}
+
+impl Http {
+    pub(crate) fn new(folder: &Path, mode: &str) -> Self {
+        use std::io::{BufRead as _, BufReader};
+        use std::process::{Command, Stdio};
+        let notes = folder.join("notes");
+        let mut command = Command::new(PYTHON);
+        command.args([SERVER, mode]).arg(notes).env("HTTP_MODE", "1").stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, port: line.trim().parse().unwrap() }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _it_has_ended = self.child.kill();
+        let _it_has_ended = self.child.wait();
+    }
+}
+
+/// A scene whose server is reached by HTTP.
+pub(crate) fn by_http(mode: &str) -> (Http, Scene) {
+    let mut http = None;
+    let scene = Scene::with(mode, |server| {
+        let Reach::Program { command, .. } = &server.reach else { unreachable!() };
+        let started = Http::new(Path::new(&command[3]).parent().unwrap(), mode);
+        let url = format!("http://127.0.0.1:{}/mcp", started.port);
+        http = Some(started);
+        let headers = vec![("Authorization".into(), "Bearer abc".into())];
+        Server { reach: Reach::Http { url, headers }, ..server }
+    });
+    (http.unwrap(), scene)
+}
