@@ -46,9 +46,6 @@ pub struct Task {
     pub context: Vec<String>,
     /// Which tools may be used, as globs over their names.
     pub tools: ToolChoice,
-    /// MCP servers whose tools it has, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mcp: Vec<String>,
     /// What the run may spend beyond the defaults.
     pub budget: Budget,
     /// What the gate must say about the base before anything is done; nothing where absent.
@@ -120,7 +117,6 @@ impl Task {
             specs: SpecChoice::Auto,
             context: Vec::new(),
             tools: ToolChoice::default(),
-            mcp: Vec::new(),
             budget: Budget::default(),
             expect: None,
             baseline: None,
