@@ -63,7 +63,7 @@ pub(super) fn begin(
     let set = config::load(environment, &workspace).map_err(Failure::input)?;
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // What is kept and shown of it is what the model is told: no secret.
-    let mask = secrets(environment, &set);
+    let mask = secrets(environment, &set, &[]);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
@@ -96,7 +96,7 @@ fn start_or_resume(
     if options.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let today = options.settings(environment, &place);
+        let today = options.settings(environment, &place, &[]);
         let same = |store: &Store, row: &RunRow| {
             terms(store, &row.head.id).is_ok_and(|(_, then)| is_asked_again(&task, &today, &then))
         };
