@@ -10,7 +10,7 @@ use crate::config::{
 use crate::driver::{Model, Terms};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::process::Variables;
-use crate::provider::{self, Endpoint, KeyCommand, Kind, Pacer, Rate, Secret};
+use crate::provider::{self, Endpoint, KeyCommand, Kind, Pacer, Provider, Rate, Secret, TextTools};
 use crate::run::ModelTerms;
 use crate::store::{self, RunRow};
 use crate::task::Tier;
@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of the longest key in a file.
@@ -127,6 +128,7 @@ pub(super) fn connect(
         max_wait: Duration::from_millis(Limits::default().max_wait_ms),
     };
     let (address, is_recorded) = (address(&entry), entry.provider == ProviderKind::Cassette);
+    let tools_mode = entry.tools_mode;
     let endpoint = endpoint(&name, entry, key, folder, environment)?;
     let provider = match command {
         Some(command) => provider::connect_keyed(endpoint, command),
@@ -134,6 +136,10 @@ pub(super) fn connect(
     };
     let provider = provider.map_err(Failure::input)?;
     let provider = if is_recorded { provider } else { pacer.pace(provider, &address, rate) };
+    let provider: Arc<dyn Provider> = match tools_mode {
+        ToolsMode::Native => provider,
+        ToolsMode::Text => Arc::new(TextTools::new(provider)),
+    };
     Ok((Model { provider, terms }, elsewhere))
 }
 
@@ -156,10 +162,8 @@ fn endpoint(
     let kind = match entry.provider {
         ProviderKind::Anthropic => Kind::Anthropic,
         ProviderKind::OpenAi => Kind::OpenAi,
-        ProviderKind::OpenAiResponses | ProviderKind::Ollama => {
-            let error = anyhow!("the model `{name}`: the provider {} is not supported yet", entry.provider.name());
-            return Err(Failure::input(error).hint("use `openai` with the base_url of a compatible server"));
-        }
+        ProviderKind::OpenAiResponses => Kind::OpenAiResponses,
+        ProviderKind::Ollama => Kind::Ollama,
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
             let text = store::read_text(&path, MAX_SOURCE).map_err(Failure::input)?;
@@ -168,9 +172,6 @@ fn endpoint(
             }
         }
     };
-    if entry.tools_mode == ToolsMode::Text {
-        return Err(Failure::input(anyhow!("the model `{name}`: `tools_mode: text` is not supported yet")));
-    }
     let ca_file = entry.ca_file.as_ref().map(|path| {
         let path = environment.path(path);
         std::fs::read(&path).with_context(|| format!("the model `{name}`: cannot read its ca_file {}", path.display()))
