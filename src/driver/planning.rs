@@ -133,7 +133,7 @@ impl Planner {
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
             Baseline::Auto => self.task.is_fix || self.task.expect.is_some() || gate.rests_on_base(),
-            Baseline::Never => self.task.is_fix,
+            Baseline::Never => self.task.is_fix || gate.needs_base(),
         };
         if !is_wanted {
             return Ok(());

@@ -228,6 +228,12 @@ impl Sitting<'_> {
 
     /// What the gate said of the base: judged now, if it was not.
     async fn base(&self) -> Result<Arc<Base>, Early> {
+        let is_known = self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some();
+        if !is_known && !self.gate.is_clean() {
+            let why =
+                "the base can be judged no more: a lane runs in the workspace itself, which the agent has changed";
+            return Err(Early::Broken(why.into()));
+        }
         let judge = || async { base::judge(self.gate, self.site, self.stop, &|_| {}).await.map(Arc::new) };
         let judged = self.gate.judged.get_or_try_init(judge);
         Ok(judged.await.cloned()?)

@@ -134,6 +134,11 @@ impl Gate {
         self.lanes.iter().any(|lane| Caches::are_wanted(lane) || counts(lane))
     }
 
+    /// Whether the base is judged before the agent or never: rooms need what it leaves, and a lane runs in the workspace itself.
+    pub fn needs_base(&self) -> bool {
+        !self.is_clean() && self.lanes.iter().any(Caches::are_wanted)
+    }
+
     /// What of a tree stays as it is in the room of a lane: files, and where the lane writes no files of its own, folders too.
     async fn kept(
         &self,

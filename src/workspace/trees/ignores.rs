@@ -3,7 +3,7 @@
 use super::git::Git;
 use super::names::{each, listed, spelled};
 use super::take::native;
-use super::{Inner, TreesFault, ground};
+use super::{Inner, Trees, TreesFault, ground};
 use crate::id::TreeId;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
@@ -65,8 +65,23 @@ pub(super) async fn frozen(
     Ok(Frozen { lines, tracked })
 }
 
+impl Trees {
+    /// Which of these paths are ignored by the `.gitignore` files of a tree, or were by the user when the run began.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn ignored(
+        &self,
+        tree: &TreeId,
+        paths: &[String],
+        stop: &CancellationToken,
+    ) -> Result<BTreeSet<String>, TreesFault> {
+        self.0.ignored(tree, paths, stop).await
+    }
+}
+
 impl Inner {
-    pub(super) async fn ignored(
+    async fn ignored(
         &self,
         tree: &TreeId,
         paths: &[String],
@@ -83,9 +98,9 @@ impl Inner {
         let texts = self.blobs(lists.iter().map(|entry| entry.blob.as_str()), stop).await?;
         for (list, text) in lists.iter().zip(texts) {
             let place = folder.path().join(native(&list.path));
-            let written =
-                place.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&place, text));
-            written.map_err(TreesFault::io("write", &place))?;
+            let parent = place.parent().unwrap_or(folder.path());
+            std::fs::create_dir_all(parent).map_err(TreesFault::io("make", parent))?;
+            ground::write(&place, &text)?;
         }
         let git = self.git.within(folder.path());
         let args = ["check-ignore", "--no-index", "-z", "--stdin"];

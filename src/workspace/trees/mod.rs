@@ -23,7 +23,7 @@ use crate::id::TreeId;
 use git::Git;
 use ground::Scratch;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use take::State;
@@ -189,46 +189,12 @@ impl Trees {
         self.0.changes(from, to, stop).await
     }
 
-    /// What a tree has that is odd and was not so at the base, as far as a tree can tell it.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn oddities(
-        &self,
-        tree: &TreeId,
-        base: &TreeId,
-        stop: &CancellationToken,
-    ) -> Result<Vec<Oddity>, TreesFault> {
-        oddity::scan(&self.0, base, tree, BTreeMap::new(), stop).await
-    }
-
     /// All files of a tree, sorted by path.
     ///
     /// # Errors
     /// [`TreesFault`].
     pub async fn entries(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<Entry>, TreesFault> {
         self.0.entries(tree, true, stop).await
-    }
-
-    /// The paths of all files of a tree, sorted.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
-        Ok(self.0.entries(tree, false, stop).await?.into_iter().map(|entry| entry.path).collect())
-    }
-
-    /// Which of these paths are ignored by the `.gitignore` files of a tree, or were by the user when the run began.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn ignored(
-        &self,
-        tree: &TreeId,
-        paths: &[String],
-        stop: &CancellationToken,
-    ) -> Result<BTreeSet<String>, TreesFault> {
-        self.0.ignored(tree, paths, stop).await
     }
 
     /// The bytes of a file, or the target of a link; `None` when the tree has none of that path.
