@@ -312,7 +312,7 @@ mod tests {
         let kept = ["lanes".to_owned(), "tests/a.t".to_owned()];
         let complaint = step("fmt", StepStatus::Failed, "sed: couldn't open tests/x: Read-only file system");
         let expected = "protected, so nothing can be written there in the room: lanes, tests/a.t\n";
-        assert_eq!(unwritable(&[complaint.clone()], &kept), expected);
+        assert_eq!(unwritable(std::slice::from_ref(&complaint), &kept), expected);
         assert_eq!(unwritable(&[step("fmt", StepStatus::Failed, "no")], &kept), "");
         assert_eq!(unwritable(&[complaint], &[]), "");
     }
