@@ -59,6 +59,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "driver/report.rs",
             "gate/clean.rs",
             "gate/judge.rs",
+            "gate/sentry.rs",
             "lane_runner/explain.rs",
             "tool/host.rs",
             "watch/mod.rs",

@@ -139,16 +139,10 @@ impl Planner {
 
     /// Judges the base where that is wanted; a task that expects something else of it ends here, for nothing.
     async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
-        let rests_on_it = |lane: &Lane| {
-            !lane.cache.is_empty()
-                || !lane.setup.is_empty()
-                || lane.canary.is_some()
-                || lane.steps.iter().any(|step| step.junit.is_some())
-        };
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
-            Baseline::Auto => self.task.is_fix || self.task.expect.is_some() || gate.lanes.iter().any(rests_on_it),
-            Baseline::Never => self.task.is_fix,
+            Baseline::Auto => self.task.is_fix || self.task.expect.is_some() || gate.rests_on_base(),
+            Baseline::Never => self.task.is_fix || gate.needs_base(),
         };
         if !is_wanted {
             return Ok(());

@@ -4,6 +4,7 @@
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
 use super::planted::{self, CanaryFault};
+use super::sentry::Sentry;
 use super::{Gate, Site, feedback};
 use crate::fail_point::reach;
 use crate::id::TreeId;
@@ -68,6 +69,18 @@ pub enum BaseFault {
         "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for"
     )]
     Unseen(String),
+    /// It writes what no step may write, so it never would pass.
+    #[error(
+        "lane `{lane}` writes `{path}` on the base, which is protected ({rule}): let git ignore it, name its folder in `cache`, or open it with `allow_edit`"
+    )]
+    Writes {
+        /// The lane.
+        lane: String,
+        /// The first such path.
+        path: String,
+        /// What protects it, and when it was seen.
+        rule: String,
+    },
     /// Somebody asked for a stop.
     #[error("stopped while the base was judged")]
     Stopped,
@@ -185,7 +198,7 @@ pub(super) async fn judge(
     };
     let mut steps = Vec::new();
     for lane in &gate.lanes {
-        steps.extend(judge_lane(lane, site, tree, &mut base, stop, on_step).await?);
+        steps.extend(judge_lane(gate, lane, site, tree, &mut base, stop, on_step).await?);
     }
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
@@ -238,6 +251,7 @@ fn known(folder: &Path) -> Option<Base> {
 }
 
 async fn judge_lane(
+    gate: &Gate,
     lane: &Lane,
     site: &Site,
     tree: &TreeId,
@@ -246,7 +260,8 @@ async fn judge_lane(
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Vec<StepReport>, BaseFault> {
     let caches = Caches { folder: base.folder.join(&lane.name), is_open: true };
-    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &[] };
+    let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
+    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept };
     let name = format!("base-{}", lane.name);
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
@@ -260,13 +275,25 @@ async fn judge_lane(
     set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
-    let outcome = site.run(&all, here(logs), stop, on_step).await;
+    let sentry = match &room {
+        Some(room) => Some(Sentry::post(gate, room).await.map_err(BaseFault::CannotRun)?),
+        None => None,
+    };
+    let mut place = here(logs);
+    place.after_step = sentry.as_ref().map(Sentry::after_step);
+    let outcome = site.run(&all, place, stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
         LaneRuling::Failed => base.ruling = Ruling::Failed,
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
         LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
         LaneRuling::NothingRan => return Err(BaseFault::CannotRun(super::judge::nothing_ran(lane))),
+    }
+    if let Some(sentry) = sentry {
+        let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseFault::CannotRun)?;
+        if let Some(finding) = written.into_iter().next() {
+            return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
+        }
     }
     base.failing.extend(failing(&outcome.steps));
     show(&outcome, &mut base.evidence);

@@ -3,6 +3,7 @@
 
 use super::base::{self, BaseFault, Caches};
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
+use super::sentry::Sentry;
 use super::{Gate, Site, planted};
 use crate::lane::{Flaky, Lane};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
@@ -20,6 +21,7 @@ pub struct Entered<'g> {
     site: &'g Site,
     lane: Lane,
     room: CleanRoom,
+    sentry: Sentry,
     caches: Option<Caches>,
     _filled: Filled,
 }
@@ -49,20 +51,24 @@ impl Gate {
         let filled = Filled(site.rooms.with_file_name("caches"));
         let caches = kept.or_else(|| Caches::are_wanted(&lane).then(|| Caches::to_fill(filled.0.clone())));
         let tree = self.base();
-        let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &self.kept };
+        let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomFault::from)?;
+        let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept };
         let room = CleanRoom::make(site, &lane.name, wanted, stop).await?;
         if caches.as_ref().is_some_and(Caches::is_open) {
             let place = room.room(site, site.logs.join("setup"));
             base::set_up(&lane, site, place, stop, &|_| {}).await?;
         }
-        Ok(Entered { gate: self, site, lane, room, caches, _filled: filled })
+        let sentry = Sentry::post(self, &room).await.map_err(BaseFault::CannotRun)?;
+        Ok(Entered { gate: self, site, lane, room, sentry, caches, _filled: filled })
     }
 }
 
 impl Entered<'_> {
     /// Where and how the lane runs.
     pub fn room(&self) -> Room {
-        self.room.room(self.site, self.site.logs.clone())
+        let mut room = self.room.room(self.site, self.site.logs.clone());
+        room.after_step = Some(self.sentry.after_step());
+        room
     }
 
     /// Leaves the room, which is gone then. Gives why a pass of the lane would be none of the gate's.
@@ -70,7 +76,7 @@ impl Entered<'_> {
     /// # Errors
     /// [`BaseFault`] when that cannot be told.
     pub async fn leave(self, outcome: &LaneOutcome, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
-        let Self { gate, site, lane, room, mut caches, _filled } = self;
+        let Self { gate, site, lane, room, sentry, mut caches, _filled } = self;
         let mut doubts = Vec::new();
         if outcome.ruling != LaneRuling::Passed {
             room.close().await;
@@ -79,6 +85,8 @@ impl Entered<'_> {
         if lane.flaky == Flaky::Fail && outcome.steps.iter().any(|step| step.status == StepStatus::Flaky) {
             doubts.push("it did not pass at the first try, and says `flaky: fail`".to_owned());
         }
+        let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
+        doubts.extend(written.iter().map(|it| format!("`{}` is protected ({})", it.path, it.rule)));
         let trees = &site.trees;
         let after = trees.retake(gate.base(), &room.files(), lane.writes, &lane.cache, stop).await;
         let after = after.map_err(RoomFault::from)?;

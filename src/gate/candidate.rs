@@ -4,7 +4,7 @@ use super::policy::{Change, ChangeKind, Policy, Side};
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::verdict::Finding;
-use crate::workspace::trees::{self, Oddity, TreeChange, TreesFault};
+use crate::workspace::trees::{self, Oddity, Taken, TreeChange, TreesFault};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
@@ -23,8 +23,17 @@ pub(super) struct Candidate {
 
 /// Takes the workspace as it stands, and compares it with the base.
 pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<Candidate, TreesFault> {
+    look(gate, site, site.trees.take(stop).await?, stop).await
+}
+
+/// Compares a state with the base.
+pub(super) async fn look(
+    gate: &Gate,
+    site: &Site,
+    taken: Taken,
+    stop: &CancellationToken,
+) -> Result<Candidate, TreesFault> {
     let (trees, base) = (&site.trees, gate.base());
-    let taken = trees.take(stop).await?;
     let changes = trees.changes(base, &taken.tree, stop).await?;
     let mut contents: BTreeMap<&str, [Option<Vec<u8>>; 2]> = BTreeMap::new();
     for path in changes.iter().map(|change| change.path.as_str()).filter(|path| Policy::reads(path)) {
@@ -43,18 +52,19 @@ pub(super) async fn take(gate: &Gate, site: &Site, stop: &CancellationToken) -> 
 
 /// What was put where only caches of the base belong.
 fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
-    let caches: Vec<&str> = gate.lanes.iter().flat_map(|lane| &lane.cache).map(String::as_str).collect();
-    let is_in = |path: &str| {
-        let below =
-            |cache: &&str| path.strip_prefix(*cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        caches.iter().any(below)
-    };
+    let caches: Vec<String> = gate.lanes.iter().flat_map(|lane| lane.cache.iter().cloned()).collect();
     let finding = |change: &TreeChange| Finding {
         path: change.path.clone(),
         change: "changed".into(),
         rule: "it is in a cache of the gate, which only the base fills".into(),
     };
-    changes.iter().filter(|change| is_in(&change.path)).map(finding).collect()
+    changes.iter().filter(|change| is_in(&caches, &change.path)).map(finding).collect()
+}
+
+/// Whether a path is one of these folders, or in one.
+pub(super) fn is_in(folders: &[String], path: &str) -> bool {
+    let below = |folder: &String| path.strip_prefix(folder.as_str());
+    folders.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A change as the policy knows it.

@@ -3,6 +3,7 @@
 use crate::lane_runner::excerpt;
 use crate::verdict::{StepReport, StepStatus, TestCase, TestCounts, TestSummary};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The most failing tests of a step that are named.
@@ -108,6 +109,29 @@ fn others(steps: &[StepReport]) -> String {
         line("left out", StepStatus::Skipped),
     ]
     .concat()
+}
+
+/// What could not be written in the room, where a failing step complains of that.
+pub(super) fn unwritable(steps: &[StepReport], kept: &[String]) -> String {
+    const SIGNS: [&str; 2] = ["Read-only file system", "EROFS"];
+    let complains = |step: &StepReport| is_failing(step) && SIGNS.iter().any(|sign| step.excerpt.contains(sign));
+    if kept.is_empty() || !steps.iter().any(complains) {
+        return String::new();
+    }
+    let more = if kept.len() > NAMED { ", …" } else { "" };
+    let names: Vec<&str> = kept.iter().take(NAMED).map(|path| keep_start(path, NAMED_BYTES)).collect();
+    format!("protected, so nothing can be written there in the room: {}{more}\n", names.join(", "))
+}
+
+/// What became of paths that were changed although protected. A manifest `is_whole`: what may be changed in it went with the rest.
+pub(super) fn put_back(paths: &[String], still: &BTreeSet<&str>, is_whole: impl Fn(&str) -> bool) -> String {
+    let line = |what: &str, those: Vec<&str>| {
+        if those.is_empty() { String::new() } else { format!("{what}: {}\n", those.join(", ")) }
+    };
+    let (left, back): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| still.contains(path));
+    let (whole, back): (Vec<&str>, Vec<&str>) = back.into_iter().partition(|path| is_whole(path));
+    let whole_line = "Put back whole, with all that was changed in them (do again what is allowed)";
+    [line("Put back", back), line(whole_line, whole), line("Still there; remove or mend it yourself", left)].concat()
 }
 
 /// Which steps and tests failed and how: the same for two failures that are alike.
@@ -281,5 +305,15 @@ mod tests {
             signature(&[StepReport { tests, ..step("b", StepStatus::Failed, "") }]),
             "verify/b exit 1: s a, s z"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_written_in_a_room_is_told_where_a_step_complains_of_it() {
+        let kept = ["lanes".to_owned(), "tests/a.t".to_owned()];
+        let complaint = step("fmt", StepStatus::Failed, "sed: couldn't open tests/x: Read-only file system");
+        let expected = "protected, so nothing can be written there in the room: lanes, tests/a.t\n";
+        assert_eq!(unwritable(std::slice::from_ref(&complaint), &kept), expected);
+        assert_eq!(unwritable(&[step("fmt", StepStatus::Failed, "no")], &kept), "");
+        assert_eq!(unwritable(&[complaint], &[]), "");
     }
 }

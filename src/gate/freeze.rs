@@ -8,7 +8,7 @@ use super::protected::policy;
 use super::seal::Seal;
 use crate::id::TreeId;
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{self, Lane, LaneFault, Remark, Step};
+use crate::lane::{self, Lane, LaneFault, Remark, RoomKind, Step};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
@@ -131,7 +131,9 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
     }
     let digest = digest_of(&lanes);
     let policy = policy(&lanes, root, from.protect, from.allow_edit, from.paths)?;
-    let seal = Seal::take(root, policy.protection().clone()).map_err(GateFault::Seal)?;
+    let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
+    let scope = is_clean.then(|| from.paths.iter().map(PathBuf::from).collect());
+    let seal = Seal::take(root, policy.protection().clone(), scope).map_err(GateFault::Seal)?;
     let mut notes = notes.concat();
     let mut told = BTreeSet::new();
     notes.retain(|note| told.insert(note.clone())); // lanes of one file share what is said of it
@@ -140,7 +142,6 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
         held_out,
         digest,
         notes,
-        kept: policy.kept(from.paths),
         policy: Arc::new(policy),
         seal: Arc::new(seal),
         base: from.base.clone(),

@@ -3,12 +3,13 @@
 //! First what defines the gate is looked at, then the tree is taken and compared with the base, then the lanes run in rooms made of that
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
+mod settle;
+
 use super::base::{self, Base, Caches};
 use super::candidate::{self, Candidate};
-use super::clean::{CleanRoom, Wanted};
 use super::evidence::Evidence;
-use super::freeze::HOLDOUT;
-use super::seal::{Difference, Seal};
+use super::policy::Policy;
+use super::seal::Seal;
 use super::{Gate, Site, feedback, planted};
 use crate::duration::milliseconds;
 use crate::id::TreeId;
@@ -18,6 +19,8 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
+use settle::Ran;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +42,10 @@ struct Record {
     steps: Vec<StepReport>,
     evidence: Evidence,
     notes: Vec<String>,
+    /// What could not be written in the newest room.
+    kept: Vec<String>,
+    /// Lanes that have changed the tree.
+    writers: BTreeSet<String>,
 }
 
 /// What ends a gate run early.
@@ -51,51 +58,67 @@ enum Early {
 
 impl<E: Error> From<E> for Early {
     fn from(error: E) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        Self::Broken(text)
+        Self::Broken(told(&error))
     }
+}
+
+/// An error with its causes.
+fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 impl Sitting<'_> {
     /// Judges the workspace.
     pub(super) async fn judge(&self) -> Verdict {
-        let restore = self.site.on_tamper == OnTamper::Restore;
-        let (difference, before) = match self.look(move |seal| (seal.inspect(restore), seal.stamps())).await {
-            Ok(looked) => looked,
-            Err(why) => return self.errored(&Record::default(), why),
-        };
-        if !difference.findings.is_empty() {
-            return self.tampered(difference);
-        }
         let mut record = Record::default();
-        let verdict = match self.sit(&mut record).await {
+        let taken = candidate::take(self.gate, self.site, self.stop).await;
+        let (mut findings, before) = match self.look(|seal| (seal.inspect(), seal.stamps())).await {
+            Ok(looked) => looked,
+            Err(why) => return self.errored(&record, why),
+        };
+        if let Ok(candidate) = &taken {
+            add(&mut findings, &candidate.findings);
+        }
+        if !findings.is_empty() {
+            return self.tampered(findings).await;
+        }
+        let seated = match taken {
+            Ok(candidate) => self.sit(candidate, &mut record).await,
+            Err(fault) => Err(fault.into()),
+        };
+        let verdict = match seated {
             Ok(verdict) => verdict,
             Err(Early::Said(verdict)) => *verdict,
             Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(&record, "the gate was stopped".into()),
             Err(Early::Broken(why)) => self.errored(&record, why),
         };
-        let look = move |seal: &Seal| (seal.touched(&before, &seal.stamps()), seal.inspect(restore).left);
+        let aside = self.puts_back().then(|| self.aside());
+        let look = move |seal: &Seal| {
+            let (touched, changed) = (seal.touched(&before, &seal.stamps()), seal.inspect());
+            (touched, aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
+        };
         match self.look(look).await {
             Ok((touched, left)) => written_meanwhile(verdict, touched, left),
             Err(why) => self.errored(&record, why),
         }
     }
 
-    async fn sit(&self, record: &mut Record) -> Result<Verdict, Early> {
-        let mut tree = self.candidate(record).await?;
-        for lane in &self.gate.lanes {
-            tree = self.lane(lane, tree, record).await?;
-        }
-        self.evidence(record)?;
+    async fn sit(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
+        let Candidate { tree: candidate, notes, .. } = candidate;
+        record.notes.extend(notes);
+        let tree = self.settled(&candidate, record).await?;
+        self.evidence(record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
         self.held_out(&tree, record).await?;
+        self.bring(&candidate, &tree, record).await?;
         let proof = Proof {
             base: self.gate.base().clone(),
             tree,
@@ -109,67 +132,17 @@ impl Sitting<'_> {
         Ok(Verdict { proof: Some(Box::new(proof)), ..self.verdict(Ruling::Passed, record) })
     }
 
-    /// Takes the tree that is judged, when nothing in it is against the rules.
-    async fn candidate(&self, record: &mut Record) -> Result<TreeId, Early> {
-        let Candidate { tree, findings, notes } = candidate::take(self.gate, self.site, self.stop).await?;
-        record.notes.extend(notes);
-        if findings.is_empty() {
-            return Ok(tree);
-        }
-        let mut left = Vec::new();
-        if self.site.on_tamper == OnTamper::Restore {
-            let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-            if let Err(fault) = self.site.trees.put_back(self.gate.base(), Some(&paths), self.stop).await {
-                left.push(format!("cannot put back what was changed: {fault}"));
-            }
-        }
-        Err(Early::Said(Box::new(self.tampered(Difference { findings, left }))))
-    }
-
-    /// Runs a lane on a tree; gives the tree that passed, which differs where the lane may write.
-    async fn lane(&self, lane: &Lane, tree: TreeId, record: &mut Record) -> Result<TreeId, Early> {
-        let mut tree = tree;
-        for again in 0..=u8::from(lane.writes) {
-            let name = if again == 0 { lane.name.clone() } else { format!("{}-again", lane.name) };
-            let (outcome, after) = self.run(lane, &name, &tree, self.on_step).await?;
-            self.hear(lane, outcome, record).await?;
-            let before = tree.clone();
-            match after {
-                Some(after) if after != tree => tree = after,
-                Some(_) | None => return Ok(tree),
-            }
-            if !lane.writes {
-                return Err(self.wrote(lane, &before, &tree, record).await);
-            }
-        }
-        Err(Early::Broken(format!("lane `{}` does not settle: it changes what it has just changed", lane.name)))
-    }
-
-    /// Runs a lane in a room; gives what came of it, and the tree that it left, unless it ran in the workspace itself.
-    async fn run(
-        &self,
-        lane: &Lane,
-        name: &str,
-        tree: &TreeId,
-        on_step: &(dyn Fn(StepProgress) + Send + Sync),
-    ) -> Result<(LaneOutcome, Option<TreeId>), Early> {
-        let logs = self.logs(name);
-        if lane.room == RoomKind::InPlace {
-            return Ok((self.site.run(lane, self.site.in_place(lane, logs), self.stop, on_step).await, None));
-        }
-        let caches = self.caches(lane).await?;
-        // A lane that only the gate knows may put its own tests among the others.
-        let kept = if lane.env.contains_key(HOLDOUT) { &[][..] } else { &self.gate.kept };
-        let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept };
-        let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
-        let outcome = self.site.run(lane, room.room(self.site, logs), self.stop, on_step).await;
-        let after = self.site.trees.retake(tree, &room.files(), lane.writes, &lane.cache, self.stop).await?;
-        room.close().await;
-        Ok((outcome, Some(after)))
-    }
-
     fn logs(&self, name: &str) -> PathBuf {
         self.site.logs.join(format!("attempt-{}", self.attempt)).join(name)
+    }
+
+    /// Where what is removed or written over is kept.
+    fn aside(&self) -> PathBuf {
+        self.site.logs.with_file_name("set-aside").join(format!("attempt-{}", self.attempt))
+    }
+
+    fn puts_back(&self) -> bool {
+        self.site.on_tamper == OnTamper::Restore
     }
 
     async fn caches(&self, lane: &Lane) -> Result<Option<Caches>, Early> {
@@ -198,9 +171,15 @@ impl Sitting<'_> {
         }
     }
 
-    /// Whether as many tests ran as on the base, where that is known.
-    fn evidence(&self, record: &Record) -> Result<(), Early> {
-        let Some(base) = self.gate.judged.get() else { return Ok(()) };
+    /// Whether as many tests ran as on the base, where that is known or can be.
+    async fn evidence(&self, record: &Record) -> Result<(), Early> {
+        let may_be_judged = self.site.may_judge_base && self.gate.is_clean();
+        let is_known = || self.site.may_judge_base && base::kept(self.gate, self.site).is_some();
+        let base = match self.gate.judged.get() {
+            Some(base) => Arc::clone(base),
+            None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
+            None => return Ok(()),
+        };
         let shortfalls = record.evidence.shortfalls(&base.evidence);
         match shortfalls.is_empty() {
             true => Ok(()),
@@ -223,7 +202,10 @@ impl Sitting<'_> {
     async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
         for lane in &self.gate.held_out {
             let name = format!("held-out-{}", lane.name);
-            let (outcome, _) = self.run(lane, &name, tree, &|_| {}).await?;
+            let Ran { outcome, room, .. } = self.run(lane, &name, tree, &|_| {}).await?;
+            if let Some(room) = room {
+                room.close().await;
+            }
             match outcome.ruling {
                 LaneRuling::Passed => {}
                 LaneRuling::Failed => {
@@ -246,6 +228,12 @@ impl Sitting<'_> {
 
     /// What the gate said of the base: judged now, if it was not.
     async fn base(&self) -> Result<Arc<Base>, Early> {
+        let is_known = self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some();
+        if !is_known && !self.gate.is_clean() {
+            let why =
+                "the base can be judged no more: a lane runs in the workspace itself, which the agent has changed";
+            return Err(Early::Broken(why.into()));
+        }
         let judge = || async { base::judge(self.gate, self.site, self.stop, &|_| {}).await.map(Arc::new) };
         let judged = self.gate.judged.get_or_try_init(judge);
         Ok(judged.await.cloned()?)
@@ -255,7 +243,7 @@ impl Sitting<'_> {
     async fn failed(&self, record: &Record) -> Early {
         let mut limit = FEEDBACK_LIMIT;
         let mut known = String::new();
-        if self.site.may_judge_base && self.gate.lanes.iter().all(|lane| lane.room == RoomKind::Clean) {
+        if self.site.may_judge_base && self.gate.is_clean() {
             match self.base().await {
                 Ok(base) => {
                     let knew = base.knew(&record.steps);
@@ -269,6 +257,7 @@ impl Sitting<'_> {
                 Err(_) => {}
             }
         }
+        known.push_str(&feedback::unwritable(&record.steps, &record.kept));
         limit -= known.len();
         let feedback = feedback::of(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
@@ -282,24 +271,8 @@ impl Sitting<'_> {
         Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
     }
 
-    /// A lane changed files of the tree and does not say that it may.
-    async fn wrote(&self, lane: &Lane, before: &TreeId, after: &TreeId, record: &Record) -> Early {
-        let changes = match self.site.trees.changes(before, after, self.stop).await {
-            Ok(changes) => changes,
-            Err(fault) => return fault.into(),
-        };
-        let names: Vec<&str> = changes.iter().take(10).map(|change| change.path.as_str()).collect();
-        let why = format!(
-            "lane `{}` changed files that it judges ({}): what it writes there belongs into the work, or the lane says `writes: true`",
-            lane.name,
-            names.join(", ")
-        );
-        self.fell_short(record, &why)
-    }
-
     fn room_word(&self) -> &'static str {
-        let is_clean = self.gate.lanes.iter().all(|lane| lane.room == RoomKind::Clean);
-        if is_clean { RoomKind::Clean.word() } else { RoomKind::InPlace.word() }
+        if self.gate.is_clean() { RoomKind::Clean.word() } else { RoomKind::InPlace.word() }
     }
 
     fn verdict(&self, ruling: Ruling, record: &Record) -> Verdict {
@@ -319,9 +292,43 @@ impl Sitting<'_> {
         Verdict { feedback: why, ..self.verdict(Ruling::Errored, record) }
     }
 
-    fn tampered(&self, difference: Difference) -> Verdict {
-        let Difference { findings, left } = difference;
-        Verdict { findings, notes: left, ..self.verdict(Ruling::Tampered, &Record::default()) }
+    /// Puts back what was changed, where it is to be, and says what came of that.
+    async fn tampered(&self, findings: Vec<Finding>) -> Verdict {
+        let verdict = self.verdict(Ruling::Tampered, &Record::default());
+        if !self.puts_back() {
+            return Verdict { findings, feedback: "Nothing was put back.\n".into(), ..verdict };
+        }
+        let (aside, changed) = (self.aside(), findings.clone());
+        let kept = aside.clone();
+        let work = move |seal: &Seal| {
+            let mut left = seal.set_aside(&changed, &aside);
+            left.extend(seal.restore(&changed, &aside));
+            left
+        };
+        let mut notes = self.look(work).await.unwrap_or_else(|why| vec![why]);
+        let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
+        for path in paths.chunks(paths.len().max(1)).chain(paths.chunks(1)) {
+            // Together, and where one of them is in the way, one by one.
+            match self.site.trees.put_back(self.gate.base(), Some(path), self.stop).await {
+                Ok(_) if path.len() == paths.len() => break,
+                Ok(_) => {}
+                Err(fault) if path.len() > 1 || paths.len() == 1 => {
+                    notes.push(format!("cannot put back what was changed: {}", told(&fault)))
+                }
+                Err(_) => {}
+            }
+        }
+        let mut still = self.look(Seal::inspect).await.unwrap_or_default();
+        match candidate::take(self.gate, self.site, self.stop).await {
+            Ok(candidate) => add(&mut still, &candidate.findings),
+            Err(fault) => notes.push(format!("what was put back cannot be looked at: {}", told(&fault))),
+        }
+        if kept.exists() {
+            notes.push(format!("what stood in the place of protected files is kept in {}", kept.display()));
+        }
+        let still: BTreeSet<&str> = still.iter().map(|finding| finding.path.as_str()).collect();
+        let feedback = feedback::put_back(&paths, &still, Policy::reads);
+        Verdict { findings, feedback, notes, ..verdict }
     }
 
     /// Looks at protected files on a thread that may block.
@@ -330,6 +337,13 @@ impl Sitting<'_> {
         let looked = tokio::task::spawn_blocking(move || work(&seal)).await;
         looked.map_err(|_| "looking at protected files panicked".into())
     }
+}
+
+/// Adds findings on paths that have none yet.
+fn add(findings: &mut Vec<Finding>, more: &[Finding]) {
+    let known: BTreeSet<String> = findings.iter().map(|finding| finding.path.clone()).collect();
+    findings.extend(more.iter().filter(|finding| !known.contains(&finding.path)).cloned());
+    findings.sort();
 }
 
 /// What a gate run comes to when protected files were written while it ran: a pass counts for nothing, whoever wrote them.

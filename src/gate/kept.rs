@@ -5,7 +5,7 @@ use super::Gate;
 use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
 use crate::id::TreeId;
-use crate::lane::Lane;
+use crate::lane::{Lane, RoomKind};
 use crate::workspace::pattern::PatternError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,7 +46,6 @@ struct Head {
     base: TreeId,
     digest: String,
     notes: Vec<String>,
-    kept: Vec<String>,
     policy: Frozen,
     files: Vec<File>,
 }
@@ -94,7 +93,6 @@ impl Gate {
             base: self.base.clone(),
             digest: self.digest.clone(),
             notes: self.notes.clone(),
-            kept: self.kept.clone(),
             policy: self.policy.frozen().clone(),
             files,
         };
@@ -133,11 +131,13 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let Head { lanes, held_out, base, digest, notes, kept, policy: mut frozen, .. } = head;
+        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, .. } = head;
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
-        let seal = Arc::new(Seal { root: root.to_owned(), protection: policy.protection().clone(), files });
-        Ok(Self { lanes, held_out, digest, notes, kept, policy, seal, base, judged: OnceCell::new() })
+        let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
+        let scope = is_clean.then(|| files.keys().cloned().collect());
+        let seal = Arc::new(Seal { root: root.to_owned(), protection: policy.protection().clone(), scope, files });
+        Ok(Self { lanes, held_out, digest, notes, policy, seal, base, judged: OnceCell::new() })
     }
 }
 
@@ -171,7 +171,11 @@ mod tests {
         assert_eq!((&thawed.lanes, &thawed.digest, &thawed.notes), (&gate.lanes, &gate.digest, &gate.notes));
         assert_eq!(thawed.seal.files, gate.seal.files);
         assert_eq!(thawed.keep(), kept);
-        let changed: Vec<String> = thawed.seal.inspect(true).findings.into_iter().map(|finding| finding.path).collect();
+        let changed: Vec<String> = {
+            let findings = thawed.seal.inspect();
+            assert_eq!(thawed.seal.restore(&findings, &dir.path().join("aside")), [""; 0]);
+            findings.into_iter().map(|finding| finding.path).collect()
+        };
         assert_eq!(changed, ["lanes/verify.yaml", "specs/bytes"]);
         assert_eq!(fs::read(root.join("specs/bytes")).unwrap(), [0, b'\n', 255]);
         assert!(

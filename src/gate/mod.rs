@@ -17,6 +17,7 @@ mod planted;
 pub mod policy;
 mod protected;
 mod seal;
+mod sentry;
 
 pub use base::BaseFault;
 pub use by_hand::Entered;
@@ -26,17 +27,17 @@ pub use freeze::{Checked, Definition, GateFault, Listed, Loaded, can_run, check,
 pub use kept::ThawFault;
 pub use planted::CanaryFault;
 pub use policy::Policy;
-pub use seal::{Difference, Seal};
+pub use seal::Seal;
 
 use crate::id::TreeId;
-use crate::lane::{Facts, Lane, Selection};
+use crate::lane::{Facts, Lane, RoomKind, Selection};
 use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
 use crate::process::wall::{Holes, Wall};
 use crate::task::OnTamper;
 use crate::verdict::{Ruling, StepProgress, Verdict};
-use crate::workspace::trees::Trees;
-use base::Base;
+use crate::workspace::trees::{Trees, TreesFault};
+use base::{Base, Caches};
 use freeze::HOLDOUT;
 use judge::Sitting;
 use std::path::PathBuf;
@@ -59,8 +60,6 @@ pub struct Gate {
     pub policy: Arc<Policy>,
     /// What may not be changed, as it was.
     pub seal: Arc<Seal>,
-    /// What of it stays as it is while the lanes run: files, and folders in which nothing else is.
-    kept: Vec<String>,
     /// The tree that was there before the agent.
     base: TreeId,
     /// What the lanes said of it, once they were asked.
@@ -133,6 +132,33 @@ impl Gate {
     /// The tree that was there before the agent.
     pub fn base(&self) -> &TreeId {
         &self.base
+    }
+
+    /// Whether every lane runs in a clean room.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.room == RoomKind::Clean)
+    }
+
+    /// Whether a pass rests on what the lanes say of the base: what they find ready there, and the tests that ran.
+    pub fn rests_on_base(&self) -> bool {
+        let counts = |lane: &Lane| lane.canary.is_some() || lane.steps.iter().any(|step| step.junit.is_some());
+        self.lanes.iter().any(|lane| Caches::are_wanted(lane) || counts(lane))
+    }
+
+    /// Whether the base is judged before the agent or never: rooms need what it leaves, and a lane runs in the workspace itself.
+    pub fn needs_base(&self) -> bool {
+        !self.is_clean() && self.lanes.iter().any(Caches::are_wanted)
+    }
+
+    /// What of a tree stays as it is in the room of a lane: files, and where the lane writes no files of its own, folders too.
+    async fn kept(
+        &self,
+        site: &Site,
+        lane: &Lane,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<String>, TreesFault> {
+        Ok(self.policy.kept(&site.trees.paths(tree, stop).await?, !lane.writes))
     }
 
     /// Judges the base, before any agent: whether its checks pass, and if not what a model is told of that. What is needed of it later is

@@ -1,9 +1,10 @@
 //! Protected files as they were when the gate was frozen: finds what has changed, and puts it back where it can.
 
+use super::policy::defines_the_gate;
 use crate::store;
 use crate::verdict::Finding;
 use crate::workspace::Protection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
@@ -23,16 +24,9 @@ const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
 pub struct Seal {
     pub(super) root: PathBuf,
     pub(super) protection: Protection,
+    /// The paths of the base, where the lanes see nothing else: what git ignores is sealed only where it defines the gate.
+    pub(super) scope: Option<BTreeSet<PathBuf>>,
     pub(super) files: BTreeMap<PathBuf, Sealed>,
-}
-
-/// What differs from a seal.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// What was changed, sorted by path.
-    pub findings: Vec<Finding>,
-    /// Paths that could not be put back, and why.
-    pub left: Vec<String>,
 }
 
 /// When and where each protected file stands: any writing changes it, also one that puts the old content back.
@@ -53,12 +47,12 @@ pub(super) enum Sealed {
 }
 
 impl Seal {
-    /// Reads every protected file of the workspace.
+    /// Reads every protected file of the workspace: with a `scope` those of these paths, and what defines the gate.
     ///
     /// # Errors
     /// When a protected one cannot be read.
-    pub fn take(root: &Path, protection: Protection) -> io::Result<Self> {
-        let mut seal = Self { root: root.to_owned(), protection, files: BTreeMap::new() };
+    pub fn take(root: &Path, protection: Protection, scope: Option<BTreeSet<PathBuf>>) -> io::Result<Self> {
+        let mut seal = Self { scope, ..Self::of_nothing(root, protection) };
         let mut room = KEPT_IN_ALL;
         for (path, entry) in seal.survey() {
             let sealed = seal.read(&path, &entry, &mut room)?;
@@ -67,31 +61,35 @@ impl Seal {
         Ok(seal)
     }
 
+    /// One that knows no file, for who only asks what is written.
+    pub(super) fn of_nothing(root: &Path, protection: Protection) -> Self {
+        Self { root: root.to_owned(), protection, scope: None, files: BTreeMap::new() }
+    }
+
     /// The rules.
     pub fn protection(&self) -> &Protection {
         &self.protection
     }
 
-    /// What differs from the seal; put back where `restore` says so.
-    pub fn inspect(&self, restore: bool) -> Difference {
+    /// What differs from the seal, sorted by path.
+    pub fn inspect(&self) -> Vec<Finding> {
         let mut present = BTreeMap::new();
         for (path, entry) in self.survey() {
             let sealed = self.read(&path, &entry, &mut 0).unwrap_or(Sealed::Other);
             present.insert(path, sealed);
         }
-        let mut changed: Vec<(&PathBuf, &str)> = Vec::new();
+        let mut findings = Vec::new();
         for (path, was) in &self.files {
             match present.get(path) {
                 Some(is) if is.is_like(was) => {}
-                Some(_) => changed.push((path, "changed")),
-                None => changed.push((path, "removed")),
+                Some(_) => findings.push(self.finding(path, "changed")),
+                None => findings.push(self.finding(path, "removed")),
             }
         }
-        changed.extend(present.keys().filter(|path| !self.files.contains_key(*path)).map(|path| (path, "added")));
-        let left = if restore { self.restore(&changed) } else { Vec::new() };
-        let mut findings: Vec<Finding> = changed.iter().map(|(path, change)| self.finding(path, change)).collect();
+        let added = present.keys().filter(|path| !self.files.contains_key(*path));
+        findings.extend(added.map(|path| self.finding(path, "added")));
         findings.sort();
-        Difference { findings, left }
+        findings
     }
 
     /// The stamps of all protected files as they are now.
@@ -107,9 +105,14 @@ impl Seal {
 
     /// The paths that were written between two looks.
     pub fn touched(&self, before: &Stamps, after: &Stamps) -> Vec<Finding> {
-        let all: std::collections::BTreeSet<&PathBuf> = before.0.keys().chain(after.0.keys()).collect();
+        let all: BTreeSet<&PathBuf> = before.0.keys().chain(after.0.keys()).collect();
         let written = all.into_iter().filter(|path| before.0.get(*path) != after.0.get(*path));
-        written.map(|path| self.finding(path, "changed")).collect()
+        let word = |path: &PathBuf| match (before.0.contains_key(path), after.0.contains_key(path)) {
+            (true, false) => "removed",
+            (false, _) => "added",
+            (true, true) => "changed",
+        };
+        written.map(|path| self.finding(path, word(path))).collect()
     }
 
     fn finding(&self, path: &Path, change: &str) -> Finding {
@@ -129,7 +132,11 @@ impl Seal {
         };
         let walk = WalkDir::new(&self.root).follow_links(false).into_iter().filter_entry(enter).flatten();
         let entries = walk.filter(|entry| !entry.file_type().is_dir()).map(|entry| (relative(&entry), entry));
-        entries.filter(|(path, _)| is_protected(path)).collect()
+        let is_sealed = |path: &Path| match self.protection.rule(&path.to_string_lossy()) {
+            Some(rule) => self.scope.as_ref().is_none_or(|scope| scope.contains(path) || defines_the_gate(rule)),
+            None => false,
+        };
+        entries.filter(|(path, _)| is_sealed(path)).collect()
     }
 
     /// What stands at a path; `room` is what may still be kept of bytes.
@@ -149,26 +156,42 @@ impl Seal {
         Ok(Sealed::File { digest, mode, bytes: is_kept.then_some(bytes) })
     }
 
-    /// Puts paths back: first what was added is removed, the deepest first, then what was there is made again. Nothing is removed
-    /// that could not be replaced.
-    fn restore(&self, changed: &[(&PathBuf, &str)]) -> Vec<String> {
+    /// Copies what stands at these paths now to below `aside`; gives what could not be. Folders and pipes are passed over, links are
+    /// copied as links.
+    pub(super) fn set_aside(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
+        let failed = |finding: &Finding| {
+            let (from, to) = (self.root.join(&finding.path), aside.join(&finding.path));
+            let error = keep(&from, &to).err()?;
+            Some(format!("{} cannot be set aside: {error}", finding.path))
+        };
+        findings.iter().filter_map(failed).collect()
+    }
+
+    /// Puts sealed paths back: first what was added is removed, the deepest first, then what was there is made again. Nothing is removed
+    /// that could not be replaced, and of what stands in the way a copy goes to below `aside`. Gives what could not be put back, and why.
+    pub(super) fn restore(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
         let mut left = Vec::new();
-        let (added, lost): (Vec<_>, Vec<_>) = changed.iter().partition(|(_, change)| *change == "added");
+        let changed = findings.iter().filter(|finding| self.protection.rule(&finding.path).is_some());
+        let (added, lost): (Vec<_>, Vec<_>) = changed
+            .map(|finding| (Path::new(&finding.path), finding))
+            .partition(|(_, finding)| finding.change == "added");
         for (path, _) in added.iter().rev() {
             self.open_folders(path);
-            if let Err(error) = fs::remove_file(self.root.join(path)) {
+            let place = self.root.join(path);
+            if let Err(error) = keep(&place, &aside.join(path)).and_then(|()| fs::remove_file(place)) {
                 left.push(format!("{} cannot be removed: {error}", path.display()));
             }
         }
         for (path, _) in lost {
-            let made = match self.files.get(path.as_path()) {
-                Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, |place| {
+            let made = match self.files.get(path) {
+                Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, aside, |place| {
                     fs::write(place, bytes)?;
                     fs::set_permissions(place, Permissions::from_mode(*mode))
                 }),
-                Some(Sealed::Link(leads_to)) => self.make(path, |place| symlink(leads_to, place)),
+                Some(Sealed::Link(leads_to)) => self.make(path, aside, |place| symlink(leads_to, place)),
                 Some(Sealed::File { bytes: None, .. }) => Err(io::Error::other("it is too large to be kept")),
-                Some(Sealed::Other) | None => Err(io::Error::other("it is no file")),
+                Some(Sealed::Other) => Err(io::Error::other("it is no file")),
+                None => continue, // what only the tree of the base has is put back from there
             };
             if let Err(error) = made {
                 left.push(format!("{} cannot be put back: {error}", path.display()));
@@ -178,17 +201,25 @@ impl Seal {
     }
 
     /// Makes a path anew. What stands in its place, or in the place of a folder on the way, is removed and never followed.
-    fn make(&self, path: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    fn make(&self, path: &Path, aside: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
         self.open_folders(path);
         let mut place = self.root.clone();
         let mut parts = path.components().peekable();
         while let Some(part) = parts.next() {
             place.push(part);
             let is_last = parts.peek().is_none();
+            let kept = || aside.join(place.strip_prefix(&self.root).unwrap_or(path));
             match fs::symlink_metadata(&place) {
                 Ok(meta) if meta.is_dir() && !is_last => {}
-                Ok(meta) if meta.is_dir() => fs::remove_dir_all(&place)?,
-                Ok(_) => fs::remove_file(&place)?,
+                Ok(meta) if meta.is_dir() => {
+                    let all = WalkDir::new(&place).into_iter().flatten();
+                    for entry in all.filter(|entry| !entry.file_type().is_dir()) {
+                        let inner = entry.path().strip_prefix(&place).unwrap_or(Path::new(""));
+                        keep(entry.path(), &kept().join(inner))?;
+                    }
+                    fs::remove_dir_all(&place)?;
+                }
+                Ok(_) => keep(&place, &kept()).and_then(|()| fs::remove_file(&place))?,
                 Err(error) if error.kind() == ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
             }
@@ -224,6 +255,16 @@ impl Sealed {
             (Self::File { .. } | Self::Link(_) | Self::Other, _) => false,
         }
     }
+}
+
+/// Copies a file or a link, where there is one and no copy yet.
+fn keep(from: &Path, to: &Path) -> io::Result<()> {
+    let Ok(meta) = from.symlink_metadata() else { return Ok(()) };
+    if !(meta.is_file() || meta.is_symlink()) || to.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    to.parent().map_or(Ok(()), fs::create_dir_all)?;
+    if meta.is_symlink() { symlink(fs::read_link(from)?, to) } else { fs::copy(from, to).map(drop) }
 }
 
 #[cfg(test)]

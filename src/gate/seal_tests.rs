@@ -13,13 +13,13 @@ fn sealed(allow_edit: &[String]) -> (tempfile::TempDir, Seal) {
     fs::write(dir.path().join("src/lib.rs"), "code").unwrap();
     let rule = |pattern: &str| ProtectedRule { pattern: pattern.into(), why: "test".into() };
     let protection = Protection::new([rule("/lanes"), rule("fixtures/**")], allow_edit).unwrap();
-    let seal = Seal::take(dir.path(), protection).unwrap();
+    let seal = Seal::take(dir.path(), protection, None).unwrap();
     (dir, seal)
 }
 
 fn changes(seal: &Seal) -> Vec<(String, String)> {
-    let Difference { findings, left } = seal.inspect(true);
-    assert_eq!(left, Vec::<String>::new());
+    let (findings, aside) = (seal.inspect(), tempfile::tempdir().unwrap());
+    assert_eq!(seal.restore(&findings, aside.path()), [""; 0]);
     findings.into_iter().map(|finding| (finding.path, finding.change)).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_changed_link_is_put_back_as_a_link() {
     let (dir, _) = sealed(&[]);
     symlink("check.sh", dir.path().join("lanes/link")).unwrap();
     let protection = Protection::new([ProtectedRule { pattern: "/lanes".into(), why: "test".into() }], &[]).unwrap();
-    let seal = Seal::take(dir.path(), protection).unwrap();
+    let seal = Seal::take(dir.path(), protection, None).unwrap();
     fs::remove_file(dir.path().join("lanes/link")).unwrap();
     fs::write(dir.path().join("lanes/link"), "exit 0").unwrap();
     assert_eq!(changes(&seal), pairs(&[("lanes/link", "changed")]));
@@ -97,9 +97,10 @@ fn what_is_too_large_to_be_kept_is_found_and_left_as_it_is() {
     let large = dir.path().join("lanes/large.bin");
     fs::write(&large, vec![b'x'; KEPT as usize + 1]).unwrap();
     let protection = Protection::new([ProtectedRule { pattern: "/lanes".into(), why: "test".into() }], &[]).unwrap();
-    let seal = Seal::take(dir.path(), protection).unwrap();
+    let seal = Seal::take(dir.path(), protection, None).unwrap();
     fs::write(&large, "small").unwrap();
-    let Difference { findings, left } = seal.inspect(true);
+    let findings = seal.inspect();
+    let left = seal.restore(&findings, &dir.path().join("aside"));
     assert_eq!(
         (findings.len(), left),
         (1, vec!["lanes/large.bin cannot be put back: it is too large to be kept".to_owned()])
@@ -115,7 +116,7 @@ fn a_protected_file_below_a_folder_of_builds_is_sealed_and_other_such_folders_ar
         fs::write(dir.path().join(folder).join("check.sh"), "exit 1").unwrap();
     }
     let protection = Protection::new([ProtectedRule { pattern: "/lanes".into(), why: "test".into() }], &[]).unwrap();
-    let seal = Seal::take(dir.path(), protection).unwrap();
+    let seal = Seal::take(dir.path(), protection, None).unwrap();
     assert!(seal.files.contains_key(Path::new("lanes/target/check.sh")));
     assert_eq!(seal.files.len(), 3);
 }
@@ -139,4 +140,38 @@ fn a_file_that_was_written_and_put_back_was_touched_all_the_same() {
     assert_eq!(changes(&seal), []);
     let touched: Vec<String> = seal.touched(&before, &seal.stamps()).into_iter().map(|finding| finding.path).collect();
     assert_eq!(touched, ["lanes/check.sh"]);
+}
+
+#[test]
+fn what_is_put_back_writes_nothing_over_that_is_not_set_aside() {
+    let (dir, seal) = sealed(&[]);
+    let (at, aside) = (|path: &str| dir.path().join(path), tempfile::tempdir().unwrap());
+    fs::write(at("lanes/verify.yaml"), "changed").unwrap();
+    fs::write(at("lanes/extra.yaml"), "added").unwrap();
+    fs::remove_file(at("lanes/check.sh")).unwrap();
+    fs::create_dir(at("lanes/check.sh")).unwrap();
+    symlink("nowhere", at("lanes/check.sh/link")).unwrap();
+    let findings = seal.inspect();
+    assert_eq!(seal.restore(&findings, aside.path()), [""; 0]);
+    assert_eq!(seal.inspect(), []);
+    let kept = |path: &str| fs::read_to_string(aside.path().join("lanes").join(path)).unwrap();
+    assert_eq!([kept("verify.yaml"), kept("extra.yaml")], ["changed", "added"]);
+    assert_eq!(fs::read_link(aside.path().join("lanes/check.sh/link")).unwrap(), Path::new("nowhere"));
+}
+
+#[test]
+fn beyond_the_paths_of_the_base_only_what_defines_the_gate_is_sealed() {
+    let (dir, _) = sealed(&[]);
+    let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
+    let rules = [rule("/lanes", "it defines the gate"), rule("Makefile", "it steers")];
+    let protection = Protection::new(rules, &[]).unwrap();
+    fs::write(dir.path().join("Makefile"), "all:").unwrap();
+    let scope = ["Makefile", "lanes/verify.yaml"].map(PathBuf::from).into();
+    let seal = Seal::take(dir.path(), protection, Some(scope)).unwrap();
+    fs::create_dir(dir.path().join("build")).unwrap();
+    for path in ["Makefile", "build/Makefile", "lanes/new.yaml"] {
+        fs::write(dir.path().join(path), "x").unwrap();
+    }
+    assert_eq!(changes(&seal), pairs(&[("Makefile", "changed"), ("lanes/new.yaml", "added")]));
+    assert!(dir.path().join("build/Makefile").exists());
 }

@@ -1,5 +1,7 @@
 //! Gates frozen in real folders, and what they say after somebody has been there.
 
+mod attempts;
+
 use super::*;
 use crate::verdict::{Finding, Proof};
 use std::fs;
@@ -88,6 +90,13 @@ impl Court {
 
     async fn ruling(&self) -> Ruling {
         self.judged(OnTamper::Restore).await.ruling
+    }
+
+    /// The same in another process.
+    fn taken_up_again(self) -> Self {
+        let kept = self.gate().keep();
+        let gate = Gate::thaw(&kept, &self.tree(""), &[]).unwrap();
+        Self { gate: Ok(gate), ..self }
     }
 
     async fn base(&self) -> Result<(Ruling, String), BaseFault> {
@@ -214,13 +223,13 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
 #[tokio::test]
 async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must_settle() {
     let step = |writes: &str, run: &str| format!("{writes}\nsteps: [{{ name: fmt, run: '{run}' }}]");
-    let silent = step("", "echo more >> text");
+    let silent = step("", "echo more | tee -a te*t");
     let court = court(&[("text", "a\n")], &[("verify", &silent)], None).await;
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     assert!(verdict.feedback.contains("changed files that it judges (text)"), "{}", verdict.feedback);
 
-    let settles = step("writes: true", "echo done > text");
+    let settles = step("writes: true", "echo done | tee te*t");
     let court = self::court(&[("text", "a\n")], &[("verify", &settles)], None).await;
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
@@ -228,7 +237,7 @@ async fn a_lane_that_changes_what_it_judges_fails_unless_it_may_and_then_it_must
     let text = court.trees.read(tree, "text", 100, &CancellationToken::new()).await.unwrap();
     assert_eq!(text.as_deref(), Some(&b"done\n"[..]), "what passed is what the lane has written");
 
-    let never = step("writes: true", "date +%N >> text");
+    let never = step("writes: true", "date +%N | tee -a te*t");
     let court = self::court(&[("text", "a\n")], &[("verify", &never)], None).await;
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Errored);

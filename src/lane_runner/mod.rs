@@ -6,6 +6,7 @@ mod explain;
 mod junit;
 mod lines;
 mod listen;
+mod lookout;
 mod place;
 mod recall;
 mod report;
@@ -15,6 +16,7 @@ mod unrun;
 pub use crate::lane::LaneRuling;
 pub use junit::{JunitReport, Malformed};
 pub use listen::Listen;
+pub use lookout::AfterStep;
 pub use recall::{recall, remember};
 pub use test_report::{TestReportFault, forget_junit, read_junit};
 
@@ -55,6 +57,8 @@ pub struct Room {
     pub pace: Option<Pace>,
     /// What stands around the steps; `None`: nothing.
     pub behind: Option<Behind>,
+    /// What is called whenever a step has ended.
+    pub after_step: Option<AfterStep>,
 }
 
 /// A wall around the steps of a lane.
@@ -73,7 +77,7 @@ impl Room {
     pub fn new(root: PathBuf, env: Vec<(String, String)>, log_dir: PathBuf, jobs: usize) -> Self {
         let (left_out, expected) = (Vec::new(), Vec::new());
         let (listen, env) = (Listen::Lines, env.into());
-        Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None }
+        Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None, after_step: None }
     }
 }
 
@@ -230,6 +234,9 @@ async fn run_step(
         },
     };
     teller.finish();
+    if let Some(after) = &room.after_step {
+        after.look(name).await;
+    }
     let unrun = unrun::judge(room, step, &variables, &ended);
     let tests = report.map(|(junit, place)| {
         let place = place

@@ -28,14 +28,15 @@ pub(super) fn gate_failed(feedback: &str, retries_left: u32) -> String {
     )
 }
 
-/// Protected paths had been changed and were put back.
-pub(super) fn tampered(findings: &[Finding], retries_left: u32) -> String {
+/// Protected paths had been changed. `feedback` says what became of them.
+pub(super) fn tampered(findings: &[Finding], feedback: &str, retries_left: u32) -> String {
     let mut text = String::from(
-        "Files that define the checks were changed. They were put back, and nothing was judged. Do the task without changing them:\n",
+        "Files that define the checks were changed, so nothing was judged. Do the task without changing them:\n",
     );
     for finding in findings {
         text.push_str(&format!("- {} ({}): {}\n", finding.path, finding.change, finding.rule));
     }
+    text.push_str(feedback);
     text.push_str(&format!("Attempts left after this one: {retries_left}. A second time ends the run."));
     text
 }

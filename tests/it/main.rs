@@ -18,6 +18,7 @@ mod fail_closed;
 mod fix;
 mod gate;
 mod gate_flags;
+mod gate_rooms;
 mod guard;
 mod init;
 mod input;

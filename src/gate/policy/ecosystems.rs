@@ -48,7 +48,7 @@ pub(super) const STEERS: &[Steers] = &[
         "conftest.py", "{.,}pytest.{ini,toml}", "tox.{ini,toml}", "noxfile.py", ".coveragerc", "{nose2,unittest}.cfg",
         ".testr.conf", ".stestr.conf", "hatch.toml",
     ]),
-    steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "*.pth"]),
+    steers("Python", "Python loads it before anything else", &["sitecustomize.py", "usercustomize.py", "**/{site,dist}-packages/*.pth"]),
     steers("Python", CHECKS, &[
         "{.,}mypy.ini", "{.,}ruff.toml", ".flake8", "{.,}pylintrc{.toml,}", "pyrightconfig.json", ".isort.cfg", ".bandit", ".style.yapf",
     ]),
@@ -170,6 +170,11 @@ pub(super) fn rules() -> impl Iterator<Item = ProtectedRule> {
     STEERS.iter().flat_map(move |steers| {
         steers.globs.iter().flat_map(|glob| expanded(glob)).map(move |glob| rule(steers.why, &glob))
     })
+}
+
+/// Whether this is why what defines the gate is protected.
+pub(super) fn of_the_gate(why: &str) -> bool {
+    STEERS.iter().any(|steers| steers.ecosystem == "fledge" && steers.why == why)
 }
 
 /// A glob with each of its alternatives.

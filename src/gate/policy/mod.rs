@@ -16,6 +16,11 @@ use ecosystems::{REPORTED, SHADOW_FOLDERS, SHADOWED, SHADOWS, STANDS_IN, TEST, T
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
+const MOST_KEPT: usize = 200;
+/// Why what the user has named is protected.
+const SAID: &str = "the task or the project says so";
+
 /// The policy of one run.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -102,7 +107,7 @@ impl Policy {
         let manifests: BTreeSet<String> = base.0.iter().filter(|path| manifest::is_one(path)).cloned().collect();
         let mut rules: Vec<ProtectedRule> = ecosystems::rules().collect();
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
-        rules.extend(protect.iter().map(|pattern| rule(pattern, "the task or the project says so")));
+        rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
         let tests = Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied())?;
         let mut named = named::by_lanes(lanes, &base, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
@@ -153,14 +158,24 @@ impl Policy {
         manifest::is_one(path)
     }
 
-    /// What of these files of the base is protected: files, and folders in which nothing else is.
-    pub fn kept(&self, base: &[String]) -> Vec<String> {
+    /// What of the files of a tree is protected: files, and with `folders` those folders in which nothing else is. What is left out, so that
+    /// there are not too many, is single files, tests first.
+    pub fn kept(&self, tree: &[String], folders: bool) -> Vec<String> {
         let is_kept = |path: &str| self.rule(path).is_some();
         let open: BTreeSet<&str> =
-            base.iter().filter(|path| !is_kept(path)).flat_map(|path| folders_of(path)).collect();
-        let whole = |path: &'_ str| folders_of(path).find(|folder| !open.contains(folder)).unwrap_or(path).to_owned();
-        let kept: BTreeSet<String> = base.iter().filter(|path| is_kept(path)).map(|path| whole(path)).collect();
-        kept.into_iter().collect()
+            tree.iter().filter(|path| !is_kept(path)).flat_map(|path| folders_of(path)).collect();
+        let whole =
+            |path: &'_ str| folders_of(path).find(|folder| folders && !open.contains(folder)).map(ToOwned::to_owned);
+        let mut kept: BTreeSet<(u8, String)> = BTreeSet::new();
+        for path in tree.iter().filter(|path| is_kept(path)) {
+            let is_single_test = || self.rule(path).is_some_and(is_a_test);
+            kept.insert(
+                whole(path).map_or_else(|| (1 + u8::from(is_single_test()), path.clone()), |folder| (0, folder)),
+            );
+        }
+        let mut kept: Vec<String> = kept.into_iter().take(MOST_KEPT).map(|(_, path)| path).collect();
+        kept.sort();
+        kept
     }
 
     /// What of these changes is not allowed, sorted. `contents` gives a file of one of the trees; it is asked for manifests alone.
@@ -231,6 +246,11 @@ impl ChangeKind {
             Self::ModeChanged => "changed (its mode)",
         }
     }
+}
+
+/// Whether a rule protects what defines the gate, or what somebody has named: that stays as it is also where git ignores it.
+pub(super) fn defines_the_gate(rule: &ProtectedRule) -> bool {
+    rule.why == SAID || ecosystems::of_the_gate(&rule.why)
 }
 
 /// Whether a rule is that of a test of the base.

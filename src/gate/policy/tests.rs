@@ -337,3 +337,20 @@ fn a_frozen_policy_is_the_same_again_and_twenty_thousand_tests_cost_no_time() {
     assert!(base.iter().all(|path| thawed.rule(path).is_some_and(is_a_test)));
     assert!(base.iter().all(|path| thawed.rule(&path.replace("tests", "src")).is_none()));
 }
+
+#[test]
+fn what_is_kept_in_a_room_is_folders_where_all_in_them_is_and_never_too_much() {
+    let policy = policy(&[]);
+    let tree = ["lanes/a.yaml", "lanes/b.yaml", "pkg/a.go", "pkg/a_test.go", "tests/api.rs", "tests/support/mod.rs"];
+    let mut tree: Vec<String> = tree.map(str::to_owned).into();
+    assert_eq!(policy.kept(&tree, true), ["lanes", "pkg/a_test.go", "tests"]);
+    assert_eq!(
+        policy.kept(&tree, false),
+        ["lanes/a.yaml", "lanes/b.yaml", "pkg/a_test.go", "tests/api.rs", "tests/support/mod.rs"]
+    );
+    tree.push("tests/new.rs".into());
+    assert_eq!(policy.kept(&tree, true), ["lanes", "pkg/a_test.go", "tests/api.rs", "tests/support"]);
+    tree.extend((0..4000).flat_map(|number| [format!("conf{number}/x"), format!("conf{number}/Makefile")]));
+    let kept = policy.kept(&tree, true);
+    assert_eq!((kept.len(), kept.contains(&"lanes".into()), kept.contains(&"tests/api.rs".into())), (200, true, false));
+}

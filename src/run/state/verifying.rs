@@ -90,7 +90,7 @@ fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
         return Next::end(Reason::GateTampered, format!("changed although protected: {}", names()));
     }
     cx.told.extend(verdict.findings.iter().cloned());
-    cx.transcript.say(prompt::tampered(&verdict.findings, retries_left - 1));
+    cx.transcript.say(prompt::tampered(&verdict.findings, &verdict.feedback, retries_left - 1));
     Next::Begin
 }
 

@@ -1,9 +1,12 @@
 //! What the user ignores outside of the workspace's own `.gitignore` files, as it is when a run begins.
 
 use super::git::Git;
-use super::names::{each, spelled};
-use super::{TreesFault, ground};
+use super::names::{each, listed, spelled};
+use super::take::native;
+use super::{Inner, Trees, TreesFault, ground};
+use crate::id::TreeId;
 use globset::GlobBuilder;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +63,53 @@ pub(super) async fn frozen(
     let tracked = git.run(&ignored, b"", usize::MAX, stop).await?;
     let tracked = if tracked.code == 0 { each(&tracked.output).map(spelled).collect() } else { Vec::new() };
     Ok(Frozen { lines, tracked })
+}
+
+impl Trees {
+    /// Which of these paths are ignored by the `.gitignore` files of a tree, or were by the user when the run began.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn ignored(
+        &self,
+        tree: &TreeId,
+        paths: &[String],
+        stop: &CancellationToken,
+    ) -> Result<BTreeSet<String>, TreesFault> {
+        self.0.ignored(tree, paths, stop).await
+    }
+}
+
+impl Inner {
+    async fn ignored(
+        &self,
+        tree: &TreeId,
+        paths: &[String],
+        stop: &CancellationToken,
+    ) -> Result<BTreeSet<String>, TreesFault> {
+        if paths.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let scratch = self.scratch.path();
+        let folder = tempfile::tempdir_in(scratch).map_err(TreesFault::io("write in", scratch))?;
+        let is_list = |path: &str| path.rsplit('/').next() == Some(".gitignore");
+        let mut lists = self.entries(tree, false, stop).await?;
+        lists.retain(|entry| entry.mode & 0o170_000 == 0o100_000 && is_list(&entry.path));
+        let texts = self.blobs(lists.iter().map(|entry| entry.blob.as_str()), stop).await?;
+        for (list, text) in lists.iter().zip(texts) {
+            let place = folder.path().join(native(&list.path));
+            let parent = place.parent().unwrap_or(folder.path());
+            std::fs::create_dir_all(parent).map_err(TreesFault::io("make", parent))?;
+            ground::write(&place, &text)?;
+        }
+        let git = self.git.within(folder.path());
+        let args = ["check-ignore", "--no-index", "-z", "--stdin"];
+        let answer = git.run(&args, &listed(paths.iter().map(String::as_str)), usize::MAX, stop).await?;
+        match answer.code {
+            0 | 1 => Ok(each(&answer.output).map(spelled).collect()), // 1: none is
+            _ => Err(answer.fault(&args)),
+        }
+    }
 }
 
 /// The lines of an ignored list as they must read in a folder below, `prefix` from where the list stands.

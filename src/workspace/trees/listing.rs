@@ -2,10 +2,20 @@
 
 use super::git::Answer;
 use super::names::{each, listed, spelled};
-use super::{ChangeKind, DiffForm, Entry, Inner, REPOSITORY, TreeChange, TreesFault, take};
+use super::{ChangeKind, DiffForm, Entry, Inner, REPOSITORY, TreeChange, Trees, TreesFault, take};
 use crate::id::TreeId;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
+
+impl Trees {
+    /// The paths of all files of a tree, sorted.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
+        Ok(self.0.entries(tree, false, stop).await?.into_iter().map(|entry| entry.path).collect())
+    }
+}
 
 impl Inner {
     pub(super) async fn changes(

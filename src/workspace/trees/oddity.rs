@@ -1,7 +1,7 @@
 //! What a state of files has, or hides, that honest work seldom needs: told to whoever judges it.
 
 use super::names::with_folders;
-use super::{ChangeKind, Entry, Inner, LINK, REPOSITORY, TreesFault};
+use super::{ChangeKind, Entry, Inner, LINK, REPOSITORY, Trees, TreesFault};
 use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -57,6 +57,21 @@ impl fmt::Display for Oddness {
             Self::LikeGit => f.write_str("a name that some systems take for `.git`"),
             Self::SameButForCase(other) => write!(f, "differs only in capitals from `{other}`"),
         }
+    }
+}
+
+impl Trees {
+    /// What a tree has that is odd and was not so at the base, as far as a tree can tell it.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn oddities(
+        &self,
+        tree: &TreeId,
+        base: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Oddity>, TreesFault> {
+        scan(&self.0, base, tree, BTreeMap::new(), stop).await
     }
 }
 

@@ -1,0 +1,212 @@
+//! The lanes of a gate run: on which tree each of them ran, what they have left, and that all of them have passed on one and the same.
+
+use super::{Early, Record, Sitting, told};
+use crate::gate::candidate::{self, Candidate};
+use crate::gate::clean::{CleanRoom, Wanted};
+use crate::gate::freeze::HOLDOUT;
+use crate::gate::sentry::Sentry;
+use crate::id::TreeId;
+use crate::lane::{Lane, RoomKind};
+use crate::lane_runner::{LaneOutcome, LaneRuling};
+use crate::verdict::{Finding, Ruling, StepProgress, Verdict};
+use crate::workspace::trees::{ChangeKind, Taken, TreeChange, TreesFault};
+use std::path::Path;
+
+/// Changed files that are named.
+const NAMED: usize = 10;
+
+/// A lane that ran.
+pub(super) struct Ran {
+    pub(super) outcome: LaneOutcome,
+    /// Where; `None`: in the workspace itself.
+    pub(super) room: Option<CleanRoom>,
+    /// What is protected and was written there all the same.
+    written: Vec<Finding>,
+    /// What could not be written there.
+    kept: Vec<String>,
+}
+
+impl Sitting<'_> {
+    /// Runs the lanes until all of them have passed on one tree: where one has written, all run once more on what it made.
+    pub(super) async fn settled(&self, candidate: &TreeId, record: &mut Record) -> Result<TreeId, Early> {
+        let (mut tree, mut writer) = (candidate.clone(), String::new());
+        for round in ["", "-again"] {
+            let mut is_settled = true;
+            for lane in &self.gate.lanes {
+                if lane.room == RoomKind::InPlace {
+                    self.bring(candidate, &tree, record).await?;
+                }
+                if let Some(after) = self.lane(lane, round, &tree, record).await? {
+                    (tree, writer, is_settled) = (after, lane.name.clone(), false);
+                }
+            }
+            if is_settled {
+                return Ok(tree);
+            }
+        }
+        Err(Early::Broken(format!("lane `{writer}` does not settle: it changes what it has just changed")))
+    }
+
+    /// Runs a lane on a tree; gives the tree that it has left, where that is another and may be.
+    async fn lane(
+        &self,
+        lane: &Lane,
+        round: &str,
+        tree: &TreeId,
+        record: &mut Record,
+    ) -> Result<Option<TreeId>, Early> {
+        let name = format!("{}{round}", lane.name);
+        let Ran { outcome, room, written, kept } = self.run(lane, &name, tree, self.on_step).await?;
+        record.kept = kept;
+        let after = match self.hear(lane, outcome, record).await {
+            Ok(()) if !written.is_empty() => Err(self.written(written)),
+            Ok(()) => self.left(lane, tree, room.as_ref(), record).await,
+            Err(early) => Err(early),
+        };
+        if let Some(room) = room {
+            room.close().await;
+        }
+        let Some(after) = after? else { return Ok(None) };
+        if !lane.writes {
+            return Err(self.wrote(lane, tree, &after.tree, record).await);
+        }
+        let Candidate { tree: after, mut findings, .. } =
+            candidate::look(self.gate, self.site, after, self.stop).await?;
+        if findings.is_empty() {
+            record.writers.insert(lane.name.clone());
+            return Ok(Some(after));
+        }
+        for finding in &mut findings {
+            finding.rule.push_str(&format!("; lane `{}` has written it", lane.name));
+        }
+        Err(self.written(findings))
+    }
+
+    /// Steps have written what is protected, in their room or in the tree that they left.
+    fn written(&self, findings: Vec<Finding>) -> Early {
+        let names: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
+        let note = format!(
+            "steps of the gate have written what is protected: {}; what is meant to be written there is to be ignored by git, or opened with `allow_edit`",
+            named(&names)
+        );
+        let feedback =
+            "It was written while the checks ran, by code that they run; nothing of it is in the workspace.\n";
+        let verdict = self.verdict(Ruling::Tampered, &Record::default());
+        Early::Said(Box::new(Verdict { findings, feedback: feedback.into(), notes: vec![note], ..verdict }))
+    }
+
+    /// A lane changed files of the tree and does not say that it may.
+    async fn wrote(&self, lane: &Lane, before: &TreeId, after: &TreeId, record: &Record) -> Early {
+        let changes = match self.site.trees.changes(before, after, self.stop).await {
+            Ok(changes) => changes,
+            Err(fault) => return fault.into(),
+        };
+        let changed = changes.into_iter().filter(|change| change.kind != ChangeKind::Added).map(|change| change.path);
+        let why = format!(
+            "lane `{}` changed files that it judges ({}): what it writes there belongs into the work, or the lane says `writes: true`",
+            lane.name,
+            named(&changed.collect::<Vec<_>>())
+        );
+        self.fell_short(record, &why)
+    }
+
+    /// Runs a lane in a room, which is given back, unless it runs in the workspace itself.
+    pub(super) async fn run(
+        &self,
+        lane: &Lane,
+        name: &str,
+        tree: &TreeId,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+    ) -> Result<Ran, Early> {
+        let logs = self.logs(name);
+        if lane.room == RoomKind::InPlace {
+            let outcome = self.site.run(lane, self.site.in_place(lane, logs), self.stop, on_step).await;
+            return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
+        }
+        let caches = self.caches(lane).await?;
+        // A lane that only the gate knows may put its own tests among the others.
+        let is_free = lane.env.contains_key(HOLDOUT);
+        let kept = if is_free { Vec::new() } else { self.gate.kept(self.site, lane, tree, self.stop).await? };
+        let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept };
+        let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
+        let mut place = room.room(self.site, logs);
+        if is_free {
+            let outcome = self.site.run(lane, place, self.stop, on_step).await;
+            return Ok(Ran { outcome, room: Some(room), written: Vec::new(), kept });
+        }
+        let sentry = Sentry::post(self.gate, &room).await.map_err(Early::Broken)?;
+        place.after_step = Some(sentry.after_step());
+        let outcome = self.site.run(lane, place, self.stop, on_step).await;
+        let written = match outcome.ruling {
+            LaneRuling::Passed => sentry.relieve(self.gate, self.site, lane, self.stop).await.map_err(Early::Broken)?,
+            LaneRuling::Failed | LaneRuling::Errored | LaneRuling::Cancelled | LaneRuling::NothingRan => Vec::new(),
+        };
+        Ok(Ran { outcome, room: Some(room), written, kept })
+    }
+
+    /// The state that a lane which passed has left, where it is another than the one it was to judge.
+    async fn left(
+        &self,
+        lane: &Lane,
+        tree: &TreeId,
+        room: Option<&CleanRoom>,
+        record: &Record,
+    ) -> Result<Option<Taken>, Early> {
+        let taken = match room {
+            Some(room) => self.left_in(room, lane, tree).await,
+            None => self.left_here(lane, tree).await,
+        };
+        match taken {
+            Ok(taken) => Ok(taken),
+            Err(fault) if self.stop.is_cancelled() => Err(fault.into()),
+            // What has run chooses what it leaves.
+            Err(fault) => {
+                let why = format!("what lane `{}` has left cannot be read: {}", lane.name, told(&fault));
+                Err(self.fell_short(record, &why))
+            }
+        }
+    }
+
+    async fn left_in(&self, room: &CleanRoom, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
+        let trees = &self.site.trees;
+        let after = trees.retake(tree, &room.files(), lane.writes, &lane.cache, self.stop).await?;
+        if after == *tree {
+            return Ok(None);
+        }
+        let oddities = trees.oddities(&after, self.gate.base(), self.stop).await?;
+        Ok(Some(Taken { tree: after, oddities }))
+    }
+
+    /// In the workspace, what is new counts only where the lane may write, as in a room; and what is sealed is for the seal to say.
+    async fn left_here(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
+        let taken = self.site.trees.take(self.stop).await?;
+        let changes = self.site.trees.changes(tree, &taken.tree, self.stop).await?;
+        let is_sealed = |path: &str| self.gate.seal.files.contains_key(Path::new(path));
+        let counts =
+            |change: &TreeChange| lane.writes || (change.kind != ChangeKind::Added && !is_sealed(&change.path));
+        Ok(changes.iter().any(counts).then_some(taken))
+    }
+
+    /// Brings what lanes have written into the workspace, so that what lies there is what is judged.
+    pub(super) async fn bring(&self, candidate: &TreeId, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+        if candidate == tree {
+            return Ok(());
+        }
+        let paths: Vec<String> =
+            self.site.trees.changes(candidate, tree, self.stop).await?.into_iter().map(|change| change.path).collect();
+        let (count, lanes) = (paths.len(), record.writers.iter().map(|lane| format!("`{lane}`")).collect::<Vec<_>>());
+        let (s, lanes) = (if count == 1 { "" } else { "s" }, lanes.join(", "));
+        let said = format!("lane {lanes} has changed {count} file{s} of the work: {}", named(&paths));
+        record.notes.retain(|note| *note != said);
+        record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
+            Ok(_) => said,
+            Err(fault) => format!("{said}; the workspace is still without that: {}", told(&fault)),
+        });
+        Ok(())
+    }
+}
+
+/// The first of these paths.
+fn named(paths: &[String]) -> String {
+    paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,94 @@
+//! Stands at a clean room while a lane runs in it. What a step runs may be what the agent wrote, and could make or change what steers the
+//! next one; what is protected may be written by none of them, for good or for a while.
+
+use super::candidate::is_in;
+use super::clean::CleanRoom;
+use super::seal::{Seal, Stamps};
+use super::{Gate, Site};
+use crate::lane::Lane;
+use crate::lane_runner::AfterStep;
+use crate::verdict::Finding;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// One at its post.
+#[derive(Debug, Clone)]
+pub(super) struct Sentry(Arc<Post>);
+
+#[derive(Debug)]
+struct Post {
+    seal: Seal,
+    before: Stamps,
+    /// What was seen to be written, by path, each with the step that had just ended.
+    seen: Mutex<BTreeMap<String, (Finding, String)>>,
+}
+
+impl Sentry {
+    /// Takes a look before the first step.
+    ///
+    /// # Errors
+    /// That looking panicked.
+    pub(super) async fn post(gate: &Gate, room: &CleanRoom) -> Result<Self, String> {
+        let (protection, files) = (gate.policy.protection().clone(), room.files());
+        let look = move || {
+            let seal = Seal::of_nothing(&files, protection);
+            let before = seal.stamps();
+            Self(Arc::new(Post { seal, before, seen: Mutex::default() }))
+        };
+        tokio::task::spawn_blocking(look).await.map_err(panicked)
+    }
+
+    /// What is to be called when a step has ended.
+    pub(super) fn after_step(&self) -> AfterStep {
+        let sentry = self.clone();
+        AfterStep::new(move |step| {
+            let sentry = sentry.clone();
+            Box::pin(async move {
+                // One that panics does so again at the end, where it is heard.
+                let _looked = tokio::task::spawn_blocking(move || sentry.look(&step)).await;
+            })
+        })
+    }
+
+    fn look(&self, step: &str) {
+        let Post { seal, before, seen } = &*self.0;
+        let touched = seal.touched(before, &seal.stamps());
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for finding in touched {
+            seen.entry(finding.path.clone()).or_insert_with(|| (finding, step.to_owned()));
+        }
+    }
+
+    /// What was written although protected: not in a cache of the lane, nor new where the base ignores it.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub(super) async fn relieve(
+        self,
+        gate: &Gate,
+        site: &Site,
+        lane: &Lane,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Finding>, String> {
+        let last = self.clone();
+        tokio::task::spawn_blocking(move || last.look("")).await.map_err(panicked)?;
+        let mut seen = std::mem::take(&mut *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        seen.retain(|path, _| !is_in(&lane.cache, path));
+        let new: Vec<String> =
+            seen.values().filter(|(finding, _)| finding.change == "added").map(|it| it.0.path.clone()).collect();
+        let ignored: BTreeSet<String> =
+            site.trees.ignored(gate.base(), &new, stop).await.map_err(|fault| fault.to_string())?;
+        seen.retain(|path, _| !ignored.contains(path));
+        let told = |(mut finding, step): (Finding, String)| {
+            let when = if step.is_empty() { String::new() } else { format!(" after step `{step}`") };
+            finding.rule.push_str(&format!("; written in the room, seen{when} of lane `{}`", lane.name));
+            finding
+        };
+        Ok(seen.into_values().map(told).collect())
+    }
+}
+
+fn panicked(_: tokio::task::JoinError) -> String {
+    "looking at protected files panicked".into()
+}

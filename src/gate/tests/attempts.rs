@@ -1,0 +1,188 @@
+//! What a gate must not take for verified, though every step passed: each of these was once.
+
+use super::*;
+
+/// What runs the product: whatever is in it, at the word of the agent.
+const CODE: &str = "for code in src/*.sh; do . ./$code; done";
+
+fn lane(keys: &str, runs: &[&str]) -> String {
+    let steps: Vec<String> =
+        runs.iter().enumerate().map(|(number, run)| format!("  - {{ name: s{number}, run: '{run}' }}\n")).collect();
+    format!("{keys}\nsteps:\n{}", steps.concat())
+}
+
+fn told(verdict: &Verdict) -> Vec<(String, String)> {
+    verdict.findings.iter().map(|finding| (finding.path.clone(), finding.rule.clone())).collect()
+}
+
+async fn text_of(court: &Court, verdict: &Verdict, path: &str) -> String {
+    let tree = &verdict.proof.as_ref().unwrap().tree;
+    let bytes = court.trees.read(tree, path, 1000, &CancellationToken::new()).await.unwrap();
+    String::from_utf8(bytes.unwrap_or_default()).unwrap()
+}
+
+#[tokio::test]
+async fn what_a_lane_has_written_is_held_against_the_rules_too() {
+    let run = CODE;
+    let manifest = "[package]\nname = 'a'\nversion = '0.1.0'\n";
+    let files = [("src/code.sh", "true\n"), ("Cargo.toml", manifest)];
+    let court = court(&files, &[("verify", &lane("writes: true", &[run]))], None).await;
+    court.write("src/code.sh", "printf \"[profile.test]\\nopt-level = 1\\n\" >> Cargo.toml; ln -sf /etc/passwd out\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, &verdict.proof), (Ruling::Tampered, &None));
+    let by = |rule: &str| format!("{rule}; lane `verify` has written it");
+    let expected = [
+        ("Cargo.toml".to_owned(), by("[profile.test] added: it steers how the tests are built")),
+        ("out".to_owned(), by("a link that leads out of the workspace")),
+    ];
+    assert_eq!(told(&verdict), expected);
+}
+
+#[tokio::test]
+async fn every_lane_passes_on_the_tree_that_is_named_or_none_does() {
+    let (needs_old, renames) = (lane("", &["grep -rq old src"]), lane("writes: true", &["sed -i s/old/new/ src/*"]));
+    let files = [("src/text", "old\n"), ("other", "")];
+    let court = court(&files, &[("verify", &needs_old), ("fmt", &renames)], None).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, verdict.signature.as_str()), (Ruling::Failed, "verify/s0 exit 1"));
+    assert_eq!(fs::read_to_string(court.tree("src/text")).unwrap(), "old\n");
+
+    let (any, formats) = (lane("", &["ls src"]), lane("writes: true", &["sed -i s/old/new/ src/*"]));
+    let court = self::court(&files, &[("verify", &any), ("fmt", &formats)], None).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    assert_eq!(text_of(&court, &verdict, "src/text").await, "new\n");
+    assert_eq!(fs::read_to_string(court.tree("src/text")).unwrap(), "new\n", "the workspace has what is verified");
+    assert_eq!(verdict.notes, ["lane `fmt` has changed 1 file of the work: src/text"]);
+    let steps: Vec<&str> = verdict.steps.iter().map(|step| step.lane.as_str()).collect();
+    assert_eq!(steps, ["verify", "fmt"]);
+}
+
+#[tokio::test]
+async fn a_failure_is_a_failure_whatever_it_leaves_and_a_pass_that_leaves_no_tree_is_one_too() {
+    let pipe = "for f in src/*; do rm $f; mkfifo $f; done";
+    for (end, why) in [("echo the real reason; exit 1", "the real reason"), ("true", "cannot be read")] {
+        let text = lane("", &[&format!("{pipe}; {end}")]);
+        let court = court(&[("src/data", "x\n")], &[("verify", &text)], None).await;
+        let verdict = court.judged(OnTamper::Restore).await;
+        assert_eq!(verdict.ruling, Ruling::Failed, "{}", verdict.feedback);
+        assert!(verdict.feedback.contains(why), "{}", verdict.feedback);
+    }
+}
+
+#[tokio::test]
+async fn in_the_workspace_too_the_tree_that_is_named_is_the_one_that_was_judged() {
+    let runs = [CODE, "grep -rq fix src"];
+    let files = [("src/code.sh", "true\n"), ("src/a", "bug\n")];
+    let code = "x=f; echo ${x}ix > src/a; echo made > log\n";
+    let court = court(&files, &[("verify", &lane("room: in-place", &runs))], None).await;
+    court.write("src/code.sh", code);
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, &verdict.proof), (Ruling::Failed, &None));
+    assert!(verdict.feedback.contains("changed files that it judges (src/a)"), "{}", verdict.feedback);
+
+    let court = self::court(&files, &[("verify", &lane("room: in-place\nwrites: true", &runs))], None).await;
+    court.write("src/code.sh", code);
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    assert_eq!(text_of(&court, &verdict, "src/a").await, "fix\n");
+}
+
+#[tokio::test]
+async fn a_lane_in_the_workspace_finds_there_what_one_in_a_room_has_written() {
+    let (formats, needs) =
+        (lane("writes: true", &["sed -i s/old/new/ src/*"]), lane("room: in-place", &["grep -rq new src"]));
+    let court = court(&[("src/text", "old\n")], &[("fmt", &formats), ("verify", &needs)], None).await;
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    assert_eq!(text_of(&court, &verdict, "src/text").await, "new\n");
+}
+
+#[tokio::test]
+async fn what_is_protected_is_written_by_no_step_in_a_room_not_even_for_a_while() {
+    let check = "for check in tests/*.sh; do sh ./$check; done";
+    let runs = lane("", &[CODE, check, "for code in src/*.end; do . ./$code; done"]);
+    let files = [("src/code.sh", "true\n"), ("src/code.end", "true\n"), ("tests/check.sh", "false\n")];
+    let court = court(&files, &[("verify", &runs)], None).await;
+    court.write("src/code.sh", "cp tests/check.sh kept; echo true > tests/check.sh; echo x > pytest.ini\n");
+    court.write("src/code.end", "cp kept tests/check.sh; rm pytest.ini\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, &verdict.proof), (Ruling::Tampered, &None));
+    let seen = |rule: &str| format!("{rule}; written in the room, seen after step `s0` of lane `verify`");
+    let expected = [
+        ("pytest.ini".to_owned(), seen("it steers the tests")),
+        ("tests/check.sh".to_owned(), seen("it is a test of the base (new tests may be added)")),
+    ];
+    assert_eq!(told(&verdict), expected);
+    assert_eq!(fs::read_to_string(court.tree("tests/check.sh")).unwrap(), "false\n");
+}
+
+#[tokio::test]
+async fn what_git_ignores_and_what_is_in_caches_may_be_made_in_a_room() {
+    let makes = lane("cache: [out]", &["mkdir -p build out && echo all: | tee build/Makefile out/Makefile"]);
+    let court = court(&[(".gitignore", "build/\nout/\n")], &[("verify", &makes)], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    assert_eq!(court.ruling().await, Ruling::Passed);
+    let court = self::court(&[], &[("verify", &lane("", &["echo all: > Makefile"]))], None).await;
+    let fault = court.base().await.unwrap_err().to_string();
+    assert!(fault.starts_with("lane `verify` writes `Makefile` on the base, which is protected"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_gate_that_is_taken_up_again_knows_what_the_base_has_shown() {
+    let court = court(&[("a.count", "Ran 3 tests in 0.1s\n")], &[("verify", &lane("", &["cat *.count"]))], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    court.write("a.count", "Ran 2 tests in 0.1s\n");
+    let court = court.taken_up_again();
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("fewer tests ran than on the base: 2, there 3"), "{}", verdict.feedback);
+
+    let counts = "steps: [{ name: test, run: cp *.xml report, junit: report }]";
+    let tests = |names: &[&str]| {
+        let cases: Vec<String> = names.iter().map(|name| format!("<testcase name=\"{name}\"/>")).collect();
+        format!("<testsuite>{}</testsuite>", cases.concat())
+    };
+    let court = self::court(&[("t.xml", &tests(&["a", "b", "c"]))], &[("verify", counts)], None).await;
+    court.write("t.xml", &tests(&["a"]));
+    let verdict = court.taken_up_again().judged(OnTamper::Restore).await;
+    assert!(verdict.feedback.contains("tests of the base did not run: b, c"), "{}", verdict.feedback);
+}
+
+#[tokio::test]
+async fn what_git_ignores_is_nobodys_tampering_and_stays_where_it_is() {
+    let ignored = [("build/Makefile", "all:"), ("env/lib/site-packages/a.pth", "x"), ("runs/model.pth", "weights")];
+    let files = [(".gitignore", "build/\nenv/\nruns/\n")];
+    let court = court(&files, &[("verify", &lane("", &["true"]))], None).await;
+    ignored.iter().for_each(|(path, text)| court.write(path, text));
+    assert_eq!(court.ruling().await, Ruling::Passed);
+    for (path, text) in ignored {
+        assert_eq!(fs::read_to_string(court.tree(path)).unwrap(), text);
+    }
+    court.write("lanes/verify.yaml", "steps: []");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.findings.len(), 1, "{:?}", verdict.findings);
+}
+
+#[tokio::test]
+async fn all_that_was_tampered_with_is_told_at_once_and_what_became_of_it() {
+    let manifest = "[package]\nname = 'a'\nversion = '0.1.0'\n";
+    let court = court(&[("Cargo.toml", manifest)], &[("verify", &lane("", &["true"]))], None).await;
+    court.write("conftest.py", "x");
+    court.write("Cargo.toml", &format!("{manifest}[profile.test]\nopt-level = 1\n[dependencies]\nserde = '1'\n"));
+    court.write(".GIT/config", "x");
+    let verdict = court.judged(OnTamper::Restore).await;
+    let paths: Vec<&str> = verdict.findings.iter().map(|finding| finding.path.as_str()).collect();
+    assert_eq!((verdict.ruling, paths), (Ruling::Tampered, vec![".GIT", "Cargo.toml", "conftest.py"]));
+    let expected = "Put back: conftest.py\n\
+        Put back whole, with all that was changed in them (do again what is allowed): Cargo.toml\n\
+        Still there; remove or mend it yourself: .GIT\n";
+    assert_eq!(verdict.feedback, expected);
+    let aside = court.home.path().join("set-aside/attempt-1");
+    assert_eq!(verdict.notes, [format!("what stood in the place of protected files is kept in {}", aside.display())]);
+    assert_eq!(fs::read_to_string(aside.join("conftest.py")).unwrap(), "x");
+    assert!(fs::read_to_string(aside.join("Cargo.toml")).unwrap().contains("serde"));
+    assert_eq!(fs::read_to_string(court.tree("Cargo.toml")).unwrap(), manifest);
+    fs::remove_dir_all(court.tree(".GIT")).unwrap();
+    assert_eq!(court.ruling().await, Ruling::Passed);
+}

@@ -1,0 +1,48 @@
+//! What the wall and the gate make together of what is written in a room.
+
+use crate::support::{Fledge, Model, say, shell, write};
+use serde_json::{Value, json};
+
+#[test]
+fn what_one_step_makes_does_not_steer_the_next() {
+    let code = "echo x > pytest.ini";
+    let model = Model::new([write("src/code.sh", code), say("Done."), say("Done.")]);
+    let lane = "steps:\n  - { name: build, run: 'for code in src/*.sh; do . ./$code; done' }\n  - { name: test, run: 'ls | grep -q pytest.ini' }\n";
+    let run = Fledge::simple(&model).file("src/code.sh", "true\n").lane("verify", lane).run();
+    let report = run.must_be(6, "gate_tampered");
+    let rule = "it steers the tests; written in the room, seen after step `build` of lane `verify`";
+    let finding = json!({"path": "pytest.ini", "change": "added", "rule": rule});
+    assert_eq!(report["attempts"][0]["verdict"]["findings"], json!([finding]));
+    assert_eq!(report["attempts"][0]["verdict"].get("proof"), None);
+    let told = model.asked()[2].newest();
+    assert!(told.contains("It was written while the checks ran, by code that they run"), "{told}");
+    assert_eq!(run.file("pytest.ini"), None);
+}
+
+#[test]
+fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
+    let model = Model::new([write("tests/new.t", "bad\n"), say("Done.")]);
+    let tidy = "for file in tests/*.t; do if grep -q bad $file; then sed -i s/bad/good/ $file || exit 1; fi; done";
+    let lane = format!("writes: true\nsteps: [{{ name: tidy, run: '{tidy}' }}]");
+    let run = Fledge::simple(&model).file("tests/old.t", "good\n").lane("verify", &lane).run();
+    let report = run.must_be(0, "verified");
+    assert_eq!(run.file("tests/new.t").as_deref(), Some("good\n"));
+    assert_eq!(report["warnings"], json!(["lane `verify` has changed 1 file of the work: tests/new.t"]));
+}
+
+#[test]
+fn what_was_tampered_with_is_told_once_with_what_became_of_it() {
+    let change =
+        "mkdir -p .GIT && touch .GIT/config conftest.py && printf '[profile.test]\\nopt-level = 1\\n' >> Cargo.toml";
+    let model = Model::new([shell(change), say("Done."), shell("rm -r .GIT; touch done"), say("Done.")]);
+    let run = Fledge::simple(&model).file("Cargo.toml", "[package]\nname = 'a'\nversion = '0.1.0'\n").run();
+    let report = run.must_be(0, "verified");
+    let told = model.asked()[2].newest();
+    for part in ["Put back: conftest.py", "Put back whole", "Still there; remove or mend it yourself: .GIT"] {
+        assert!(told.contains(part), "{part:?} is not in {told}");
+    }
+    let kept = run.run_folder().join("set-aside/attempt-1/Cargo.toml");
+    assert!(std::fs::read_to_string(kept).unwrap().contains("profile.test"));
+    let attempts: Vec<&Value> = report["attempts"].as_array().unwrap().iter().collect();
+    assert_eq!(attempts.len(), 2);
+}
