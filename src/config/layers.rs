@@ -71,10 +71,10 @@ impl Environment {
         self.get("OPENAI_API_KEY")
     }
 
-    /// The values of all variables that are secrets by their name, or by a password in a URL.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+    /// All variables that are secrets by their name, or by a password in a URL, with their values.
+    pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         let secret = self.vars.iter().filter(|(name, value)| is_secret(name) || has_password(value));
-        secret.map(|(_, value)| value.trim())
+        secret.map(|(name, value)| (name.as_str(), value.trim()))
     }
 
     /// Where fledge keeps its state, an absolute path: `FLEDGE_STATE_DIR`, below the current folder where it is relative, else below

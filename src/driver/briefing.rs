@@ -88,12 +88,15 @@ pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]
 fn cautions(settings: &Settings) -> Vec<String> {
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let inside = |folder: &std::path::PathBuf| !folder.is_absolute() || folder.starts_with(&settings.workspace);
-    std::env::split_paths(path)
-        .filter(inside)
-        .map(|folder| {
-            format!("PATH has {}, where the agent can put programs that the gate then runs", folder.display())
-        })
-        .collect()
+    let folders = std::env::split_paths(path).filter(inside).map(|folder| {
+        format!("PATH has {}, where the agent can put programs that the gate then runs", folder.display())
+    });
+    let plain = settings.secrets.plain().iter().map(|name| {
+        format!(
+            "the value of `{name}` is too plain to be masked: where the agent finds it, it stands in journal and logs"
+        )
+    });
+    folders.chain(plain).collect()
 }
 
 fn frozen(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]) -> Result<Gate, PlanFault> {

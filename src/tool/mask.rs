@@ -38,12 +38,25 @@ pub struct Mask {
     secrets: Vec<String>,
     /// Every dress of those that no text has by chance; the longest first, without white space.
     dresses: Vec<Finder<'static>>,
+    /// The names of those that any text may have by chance.
+    plain: Vec<String>,
 }
 
 impl Mask {
     /// Of these secrets; the very short ones are not heeded.
     pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        let mut secrets: Vec<String> = secrets.into_iter().map(Into::into).collect();
+        Self::of(secrets.into_iter().map(|secret| (String::new(), secret)))
+    }
+
+    /// Of these secrets, each with its name.
+    pub fn of<N: Into<String>, S: Into<String>>(secrets: impl IntoIterator<Item = (N, S)>) -> Self {
+        let named: Vec<(String, String)> =
+            secrets.into_iter().map(|(name, secret)| (name.into(), secret.into())).collect();
+        let is_told = |(name, secret): &&(String, String)| !name.is_empty() && is_word(secret) && !is_telling(secret);
+        let mut plain: Vec<String> = named.iter().filter(is_told).map(|(name, _)| name.clone()).collect();
+        plain.sort();
+        plain.dedup();
+        let mut secrets: Vec<String> = named.into_iter().map(|(_, secret)| secret).collect();
         secrets.retain(|secret| secret.len() >= LEAST);
         let longest_first = |texts: &mut Vec<String>| {
             texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -54,7 +67,12 @@ impl Mask {
         let mut dresses: Vec<String> = telling.flat_map(|secret| dress::all(secret)).collect();
         longest_first(&mut dresses);
         let dresses = dresses.iter().map(|dress| Finder::new(dress).into_owned()).collect();
-        Self { secrets, dresses }
+        Self { secrets, dresses, plain }
+    }
+
+    /// The names of secrets that [`Mask::hidden`] leaves as they are, since any text may have such a word or number by chance.
+    pub fn plain(&self) -> &[String] {
+        &self.plain
     }
 
     /// Whether it knows of nothing that [`Mask::hidden`] would hide.
@@ -100,9 +118,21 @@ impl Mask {
 
 /// Whether it is no value that any text may have: no plain word, no number, no path.
 fn is_telling(secret: &str) -> bool {
-    let is_plain = secret.chars().all(char::is_alphabetic) || secret.bytes().all(|byte| byte.is_ascii_digit());
-    let is_path = secret.starts_with('/') && !secret.ends_with('=');
-    secret.len() >= 8 && !is_path && (!is_plain || secret.len() >= 20)
+    let tail = || secret.chars().skip(1);
+    let is_of_letters = secret.chars().all(char::is_alphabetic);
+    let is_word = is_of_letters && (tail().all(char::is_lowercase) || tail().all(char::is_uppercase));
+    let is_number = secret.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = is_word && secret.len() < 12 || is_number && secret.len() < 8;
+    secret.len() >= LEAST && !is_path(secret) && !is_plain
+}
+
+/// Whether it may be a secret at all: neither a path to one nor a switch.
+fn is_word(secret: &str) -> bool {
+    secret.len() > 3 && !is_path(secret) && !["true", "false"].contains(&secret)
+}
+
+fn is_path(secret: &str) -> bool {
+    secret.starts_with('/') && !secret.ends_with('=')
 }
 
 impl fmt::Debug for Mask {
@@ -169,6 +199,34 @@ mod tests {
             assert!(hidden.len() <= 14 && hidden.contains("***"), "{hidden}");
         }
         assert_eq!(mask.hidden("in production by /home/u/key.json, sk-ca/na"), None);
+    }
+
+    #[test]
+    fn what_is_too_plain_to_be_hidden_is_named() {
+        let secrets = [
+            ("APP", "qzxvkjwpmtrlbnfd"), // as some give out passwords for single applications
+            ("DB", "p@ss1!x"),
+            ("PIN", "12345678"),
+            ("MIXED", "hunTer"),
+            ("WORD", "production"),
+            ("NAME", "Production"),
+            ("SHORT", "a1b2"),
+            ("NUMBER", "1234567"),
+            ("FILE", "/home/u/key.json"),
+            ("SWITCH", "true"),
+            ("LEVEL", "1"),
+            ("NONE", ""),
+        ];
+        let mask = Mask::of(secrets);
+        assert_eq!(mask.plain(), ["NAME", "NUMBER", "SHORT", "WORD"]);
+        for (name, secret) in &secrets[..4] {
+            assert_eq!(mask.hidden(&format!("<{secret}>")).as_deref(), Some("<***>"), "{name}");
+        }
+        assert_eq!(mask.hidden("production Production a1b2 1234567 /home/u/key.json true 1"), None);
+        // `hunTer` in base64, in every place of a group of three.
+        for text in ["aHVuVGVy", "eGh1blRlcg==", "eHhodW5UZXI="] {
+            assert!(mask.hidden(text).is_some_and(|hidden| hidden.contains("***")), "{text}");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn a_lane_in_the_workspace_itself_runs_behind_the_wall_that_the_report_names() {
     let spy = "cat $HOME/.ssh/id; ls $STATE; (echo x > ../outside); (echo x > .git/config); (mkdir -p .fledge/lanes)";
     let model = Model::new([write("lib.sh", spy), say("Done.")]);
     let lane = "room: in-place\nsteps: [{ name: use, run: 'STATE=../state; . ./lib.sh; echo used > got; true' }]";
-    let fledge = Fledge::simple(&model).file("../home/.ssh/id", "CANARY").file("lib.sh", "true\n").lane("verify", lane);
+    let fledge = Fledge::simple(&model).file("../home/.ssh/id", "CANARY").lane("verify", lane);
     let run = fledge.run();
     let report = run.must_be(0, "verified");
     let verdict = &report["attempts"][0]["verdict"];

@@ -41,7 +41,7 @@ fn without_a_sandbox_and_with_the_network_it_is_said() {
 fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
-    ["workspace/lanes", "home", "tmp"].map(|path| std::fs::create_dir_all(at(path)).unwrap());
+    ["workspace/lanes", "home", "tmp"].iter().for_each(|path| std::fs::create_dir_all(at(path)).unwrap());
     std::fs::write(at("workspace/lanes/verify.yaml"), lane).unwrap();
     let covered =
         "for b in /usr/bin/bwrap /usr/local/bin/bwrap; do test ! -e $b || mount --bind /dev/null $b || exit 99; done";

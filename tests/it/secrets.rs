@@ -181,6 +181,21 @@ fn without_a_wall_the_same_would_get_at_them_but_not_at_what_fledge_knows() {
     }
 }
 
+#[test]
+fn a_secret_that_is_too_plain_to_be_masked_is_named() {
+    let model = Model::new([say("They are qzxvkjwpmtrlbnfd, p@ss1!x and tuesday.")]);
+    let fledge = Fledge::simple(&model).task("---\nlane: false\n---\nSay it.").env("SMTP_PASSWORD", "qzxvkjwpmtrlbnfd");
+    let ended = fledge.env("DB_PASSWORD", "p@ss1!x").env("ROOM_KEY", "tuesday").run();
+    let report = ended.must_be(0, "skipped");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("`ROOM_KEY` is too plain to be masked"), "{warnings}");
+    assert!(!warnings.contains("SMTP_PASSWORD") && !warnings.contains("DB_PASSWORD"), "{warnings}");
+    let told = ended.traces();
+    for known in ["qzxvkjwpmtrlbnfd", "p@ss1!x"] {
+        assert!(!told.contains(known), "{known} is somewhere");
+    }
+}
+
 /// The scene, with a model whose script knows where the home is: that is known only when the folder is made.
 fn spied(script: impl FnOnce(&Path) -> Vec<crate::support::Turn> + Send + 'static) -> (Model, Fledge) {
     let (tell, told) = std::sync::mpsc::channel::<std::path::PathBuf>();

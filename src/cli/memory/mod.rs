@@ -98,9 +98,11 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
 /// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, and the
 /// headers that models are sent.
 pub(super) fn secrets(environment: &Environment, set: &config::Settings) -> Mask {
-    let keys = set.models.values().filter_map(|model| environment.get(model.key_variable.as_deref()?));
-    let headers = set.models.values().flat_map(|model| model.headers.values().map(config::Secret::expose));
-    Mask::new(environment.secrets().chain(keys).chain(headers))
+    let variables = set.models.values().filter_map(|model| model.key_variable.as_deref());
+    let keys = variables.filter_map(|name| Some((name, environment.get(name)?)));
+    let headers = set.models.values().flat_map(|model| &model.headers);
+    let headers = headers.map(|(name, value)| (name.as_str(), value.expose()));
+    Mask::of(environment.secrets().chain(keys).chain(headers))
 }
 
 /// Where memories are looked for, when, and how they are given out.

@@ -3,7 +3,7 @@
 use memchr::memmem::Finder;
 
 /// The shortest dress that is looked for.
-const LEAST: usize = 8;
+const LEAST: usize = 6;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
