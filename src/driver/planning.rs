@@ -104,7 +104,7 @@ impl Planner {
                 |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
             enclosure::note(&settings, &wall, &mut plan);
             let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
-                HostError::HelperInside { .. } => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
+                HostError::HelperInside(_) => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
                 error => failed(&error),
             })?;
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.

@@ -10,7 +10,7 @@ use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
-use crate::process::wall::{Holes, Wall};
+use crate::process::wall::{Holes, NoWall, Wall};
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
 use futures_util::FutureExt;
@@ -62,14 +62,8 @@ pub enum HostError {
         path: PathBuf,
     },
     /// The agent could write the program that its wall rests on.
-    #[error(
-        "fledge itself, `{}`, is inside the workspace, where an agent could change it: run a copy of it that is elsewhere",
-        path.display()
-    )]
-    HelperInside {
-        /// The program.
-        path: PathBuf,
-    },
+    #[error("{}: {}", .0, .0.mend)]
+    HelperInside(NoWall),
     /// The wall cannot be built around the tools of this run.
     #[error("the tools cannot be started in the sandbox: {0}")]
     Wall(String),
@@ -126,9 +120,7 @@ impl ToolHost {
     pub fn behind(settings: HostSettings, shelf: Option<Shelf>, wall: Wall, holes: Holes) -> Result<Self, HostError> {
         let host = Self::with_memory(settings.clone(), shelf)?;
         let Some(helper) = wall.helper().map(PathBuf::from) else { return Ok(host) };
-        if holes.writable.iter().any(|folder| helper.starts_with(folder)) {
-            return Err(HostError::HelperInside { path: helper });
-        }
+        holes.writable.iter().try_for_each(|folder| wall.stands_outside(folder)).map_err(HostError::HelperInside)?;
         Ok(Self { behind: Some(Behind::new(wall, holes, helper, settings)), ..host })
     }
 

@@ -111,3 +111,14 @@ fn a_stop_leaves_neither_processes_nor_rooms() {
     ended.must_exit(143);
     assert_eq!((running_with(&number), rooms(&ended)), (Vec::<String>::new(), Vec::new()));
 }
+
+#[test]
+fn a_fledge_inside_of_the_workspace_is_told_instead_of_a_lane_that_could_not_run() {
+    let inner = ["sh", "-c", "cp \"$0\" inner && exec ./inner \"$@\""];
+    let place = clean("steps: [run: 'true']\n").under(&inner).run();
+    place.must_exit(5);
+    assert!(place.stderr.contains("is inside the workspace, where an agent could change it"), "{}", place.story());
+    assert!(place.stderr.contains("run a copy of it that is elsewhere"), "{}", place.story());
+    let told = place.again(&["doctor"]).under(&inner).run();
+    assert!(told.stdout.contains("is inside the workspace"), "{}", told.story());
+}

@@ -33,7 +33,7 @@ const FILE_SYSTEMS: [(u64, &str, bool); 10] = [
 pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
-    let mut found = vec![git(root, path).await, sandbox(set.sandbox, environment.program(), path).await];
+    let mut found = vec![git(root, path).await, sandbox(root, set.sandbox, environment.program(), path).await];
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
         Err(fault) => {
@@ -61,13 +61,17 @@ async fn git(root: &Path, path: &str) -> Found {
     }
 }
 
-async fn sandbox(choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
+async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
     if choice == WallChoice::Off {
         let says = "off, by your configuration: an agent has your rights, and so has the code that the gate runs";
         return Found::warning("sandbox", says, "take `sandbox: off` out of your configuration");
     }
     let who = if is_root() { ", as root" } else { "" };
-    let NoWall { tried, mend } = match Wall::raise(WallChoice::Required, helper, path).await {
+    let best = Wall::raise(WallChoice::Required, helper, path).await;
+    if let Some(none) = best.as_ref().ok().and_then(|wall| wall.stands_outside(root).err()) {
+        return Found::problem("sandbox", format!("none{who}: {none}"), none.mend);
+    }
+    let NoWall { tried, mend } = match best {
         Ok(wall) => return Found::good("sandbox", format!("{}{who}", wall.kind().name())),
         Err(none) => none,
     };
@@ -75,7 +79,8 @@ async fn sandbox(choice: WallChoice, helper: Option<&Path>, path: &str) -> Found
     if choice == WallChoice::Required {
         return Found::problem("sandbox", format!("none{who}: {tried}"), mend);
     }
-    match Wall::raise(WallChoice::Auto, helper, path).await.map(|wall| wall.kind()) {
+    let second = Wall::raise(WallChoice::Auto, helper, path).await;
+    match second.and_then(|wall| wall.stands_outside(root).map(|()| wall.kind())) {
         Ok(WallKind::Landlock) => {
             Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}"), mend)
         }

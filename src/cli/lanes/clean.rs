@@ -41,6 +41,7 @@ impl Court {
         let env: Vec<(String, String)> = environment.child_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let wall = Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), path).await;
+        let wall = wall.and_then(|wall| wall.stands_outside(root).map(|()| wall));
         let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;

@@ -160,6 +160,24 @@ impl Wall {
         }
     }
 
+    /// Whether the program that does its part from within stays as it is, when a folder can be written behind the wall or is hidden there.
+    ///
+    /// # Errors
+    /// [`NoWall`] where it does not.
+    pub fn stands_outside(&self, folder: &Path) -> Result<(), NoWall> {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        match self.helper().filter(|helper| helper.starts_with(folder)) {
+            None => Ok(()),
+            Some(helper) => Err(NoWall {
+                tried: vec![format!(
+                    "fledge itself, `{}`, is inside the workspace, where an agent could change it",
+                    helper.display()
+                )],
+                mend: "run a copy of it that is elsewhere".into(),
+            }),
+        }
+    }
+
     /// The same program behind the wall. Its variables are all that anything behind the wall can read, but for those that say where its
     /// home and its temporary files are.
     pub fn around(&self, holes: &Holes, inner: Invocation) -> Invocation {
