@@ -77,7 +77,7 @@ impl Case {
     }
 
     fn fledge(&self, model: &Model, number: &str) -> Fledge {
-        let time = if matches!(self.blow, Blow::TaskOutOfTime) { "budget: { time: 3s }\n" } else { "" };
+        let time = if matches!(self.blow, Blow::TaskOutOfTime) { "budget: { time: 5s }\n" } else { "" };
         let baseline = if matches!(self.scene, Scene::Base) { "always" } else { "never" };
         let timeout = if matches!(self.blow, Blow::StepOutOfTime) { "1s" } else { "10m" };
         let run = match self.scene {
@@ -89,16 +89,17 @@ impl Case {
         Fledge::new().lane("verify", &lane).task(&task).anthropic(model).arg(self.sandbox)
     }
 
-    /// Until the moment of the blow.
+    /// Until the moment of the blow. What comes by itself, and what comes after its children were seen, ends something that is there.
     fn wait(&self, number: &str) {
-        if matches!(self.blow, Blow::StepOutOfTime | Blow::TaskOutOfTime) {
-            return;
-        }
+        let comes_by_itself = matches!(self.blow, Blow::StepOutOfTime | Blow::TaskOutOfTime);
         let late = Instant::now() + Duration::from_secs(30);
-        while self.is_seen && marked(number).is_empty() && Instant::now() < late {
+        while (self.is_seen || comes_by_itself) && marked(number).is_empty() {
+            assert!(Instant::now() < late, "{self:?}: nothing was started");
             std::thread::sleep(Duration::from_millis(2));
         }
-        std::thread::sleep(self.after); // the random moment
+        if !comes_by_itself {
+            std::thread::sleep(self.after); // the random moment
+        }
     }
 }
 
