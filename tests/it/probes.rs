@@ -10,7 +10,8 @@ pub(crate) enum Bare {
 }
 use Bare::{Through, Unasked};
 
-/// `$OUT` is a folder beside the workspace, `$HOME` the user's, `$STATE` what fledge keeps, `$GIT` what git keeps elsewhere.
+/// `$OUT` is a folder beside the workspace, `$HOME` the user's, `$STATE` what fledge keeps, `$LINK` a link to that from the root, `$RUN` a folder
+/// below `/run`. Where these two cannot be made they are empty.
 pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     // what is written outside
     ("a file beside the workspace", Through, "echo x >$OUT/new && echo PWNED"),
@@ -45,7 +46,7 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     ("git's folder removed", Unasked, "rm -rf .git; test -e .git/HEAD || echo PWNED"),
     ("git's folder covered", Unasked, "mount -t tmpfs none .git && echo PWNED"),
     ("a folder that fledge would read", Through, "mkdir -p .fledge/lanes && echo PWNED"),
-    ("that folder as a link", Unasked, "ln -sfn $OUT .fledge && test -L .fledge && echo PWNED"),
+    ("that folder as a link", Unasked, "rm -rf .fledge; ln -sfn $OUT .fledge; test -L .fledge && echo PWNED"),
     // what is read
     ("a key for other machines", Through, "grep -q secret $HOME/.ssh/id && echo PWNED"),
     ("a key for packages", Through, "grep -q secret $HOME/.cargo/credentials.toml && echo PWNED"),
@@ -63,6 +64,13 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     ("what fledge keeps", Through, "grep -rq secret $STATE && echo PWNED"),
     ("fledge's journal written", Through, "echo x >>$STATE/journal && echo PWNED"),
     ("beside the workspace in a temporary folder", Through, "grep -q secret $OUT/secret && echo PWNED"),
+    (
+        "what fledge keeps by a link from elsewhere",
+        Unasked,
+        "test -n \"$LINK\" && grep -q secret $LINK/journal && echo PWNED",
+    ),
+    ("what daemons keep", Unasked, "test -n \"$RUN\" && grep -q secret $RUN/token && echo PWNED"),
+    ("the same by its other name", Unasked, "test -n \"$RUN\" && grep -q secret /var$RUN/token && echo PWNED"),
     ("passwords of the system", Unasked, "head -c1 /etc/shadow | grep -q . && echo PWNED"),
     ("the home of root", Unasked, "cat /root/.profile /root/.bashrc /root/.bash_history | grep -q . && echo PWNED"),
     ("homes of others", Unasked, "for home in /home/*/; do ls -A $home | grep -q . && echo PWNED; done"),
@@ -101,11 +109,16 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     ("words to nobody", Unasked, "bash -c 'echo x >/dev/udp/1.1.1.1/53' && echo PWNED"),
     ("a name", Unasked, "timeout 3 getent ahostsv4 example.com | grep -q . && echo PWNED"),
     ("other networks", Unasked, "tail -n +3 /proc/net/dev | grep -qv ' lo:' && echo PWNED"),
-    ("a socket of this machine", Through, "test -S $SOCKET && echo PWNED"),
+    (
+        "a socket of this machine",
+        Through,
+        "perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ENV{SOCKET})) && print qq(PWNED\n)'",
+    ),
     (
         "a socket of the system",
         Unasked,
-        "for s in /run/docker.sock /var/run/docker.sock /run/dbus/system_bus_socket /run/systemd/private; do test -S $s && echo PWNED; done",
+        "for s in /run/docker.sock /var/run/docker.sock /run/dbus/system_bus_socket /run/systemd/private; do \
+         perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ARGV[0])) && print qq(PWNED\n)' $s; done",
     ),
     // the machine
     ("the clock", Unasked, "date -s @$(date +%s) && echo PWNED"),
@@ -127,9 +140,8 @@ pub(crate) fn connect(path: &str) -> String {
     format!("perl -e '{perl}' {path} 2>/dev/null")
 }
 
-/// What Landlock is known not to keep.
+/// What Landlock does not keep, as root and as any other user.
 pub(crate) const HOLES_OF_LANDLOCK: &[&str] = &[
-    "by a hard link",
     "a mode",
     "a time",
     "a hook",
@@ -139,13 +151,8 @@ pub(crate) const HOLES_OF_LANDLOCK: &[&str] = &[
     "git's folder removed",
     "a folder that fledge would read",
     "that folder as a link",
-    "the folder of another",
     "a list of others",
-    "a device",
-    "a device of the machine",
-    "more rights",
-    "another user",
-    "other networks",
-    "a socket of this machine",
-    "a socket of the system",
 ];
+
+/// What of it is not everywhere.
+pub(crate) const HOLES_OF_SOME_MACHINES: &[&str] = &["a device of the machine", "other networks"];
