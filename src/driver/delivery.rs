@@ -65,14 +65,7 @@ impl Hands {
                 let repository = Repository::around(&trees, &settings.env, &stop).await?;
                 let repository = repository.ok_or(DeliveryFault::NoRepository)?;
                 let (message, trailers) = (commit_message(&result), commit_trailers(&result, &tree));
-                let what = Commit {
-                    head: &head,
-                    tree: &tree,
-                    base: &base,
-                    message: &message,
-                    trailers: &trailers,
-                    sign: false,
-                };
+                let what = Commit { head: &head, tree: &tree, base: &base, message: &message, trailers: &trailers };
                 match repository.made(&what, &stop).await? {
                     Some(made) => Ok(made),
                     None => repository.commit(&what, &stop).await,

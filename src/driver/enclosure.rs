@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::briefing::PlanFault;
+use crate::process;
 use crate::process::wall::{Holes, Wall, WallKind};
 use crate::run::Plan;
 use crate::store::RunDir;
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 /// # Errors
 /// With what mends it, when there is none.
 pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
-    let raised = Wall::raise(settings.wall, settings.helper.as_deref(), variable(settings, "PATH")).await;
+    let path = process::outside(variable(settings, "PATH"), &settings.workspace);
+    let raised = Wall::raise(settings.wall, settings.helper.as_deref(), &path).await;
     raised.map_err(|fault| PlanFault { reason: Reason::NoSandbox, message: format!("{fault}: {}", fault.mend) })
 }
 

@@ -1,8 +1,9 @@
 //! What the model hears of a call that was under way when fledge was interrupted: that nobody knows what it did, and what differs now.
 
 use crate::chat::ToolOutcome;
+use crate::id::TreeId;
 use crate::workspace::jail::{Jail, Last};
-use crate::workspace::{changed_paths, diff_of};
+use crate::workspace::trees::{DiffForm, Trees, TreesFault};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -22,18 +23,29 @@ pub(super) fn tidy(root: &Path, path: &str) {
     }
 }
 
-/// The result of such a call.
-pub(super) async fn outcome(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> ToolOutcome {
-    let Some(paths) = changed_paths(root, env, stop).await else { return ToolOutcome::error(UNKNOWN) };
-    if paths.is_empty() {
-        return ToolOutcome::error(format!("{UNKNOWN}\n\nNothing differs from the last commit."));
+/// The result of such a call; `began` is the tree that the run began with, where it is known. Only our own git is asked: what stands in
+/// the workspace may be a repository that the agent has made.
+pub(super) async fn outcome(trees: &Trees, began: Option<&TreeId>, stop: &CancellationToken) -> ToolOutcome {
+    let Some(began) = began else { return ToolOutcome::error(UNKNOWN) };
+    match differs(trees, began, stop).await {
+        Ok(differs) => ToolOutcome::error(format!("{UNKNOWN}\n\n{differs}")),
+        Err(fault) => {
+            tracing::debug!(%fault, "what differs cannot be told");
+            ToolOutcome::error(UNKNOWN)
+        }
     }
-    let named: Vec<&str> = paths.iter().take(PATHS).map(String::as_str).collect();
-    let more = paths.len().saturating_sub(PATHS);
+}
+
+async fn differs(trees: &Trees, began: &TreeId, stop: &CancellationToken) -> Result<String, TreesFault> {
+    let now = trees.take(stop).await?.tree;
+    let changes = trees.changes(began, &now, stop).await?;
+    if changes.is_empty() {
+        return Ok("Nothing differs from what the run began with.".into());
+    }
+    let named: Vec<&str> = changes.iter().take(PATHS).map(|change| change.path.as_str()).collect();
+    let more = changes.len().saturating_sub(PATHS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let mut text = format!("{UNKNOWN}\n\nWhat differs from the last commit: {}{more}", named.join(", "));
-    if let Some(diff) = diff_of(root, env, DIFF, stop).await.filter(|diff| !diff.is_empty()) {
-        text.push_str(&format!("\n\n{diff}"));
-    }
-    ToolOutcome::error(text)
+    let diff = trees.diff(began, &now, DiffForm::Patch, DIFF, stop).await?;
+    let diff = String::from_utf8_lossy(&diff);
+    Ok(format!("What differs from what the run began with: {}{more}\n\n{diff}", named.join(", ")))
 }

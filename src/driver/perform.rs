@@ -87,17 +87,20 @@ impl Hands {
                 if let Some(path) = input["path"].as_str() {
                     interrupted::tidy(&self.settings.workspace, path);
                 }
-                self.say_interrupted(call, inbox);
+                self.say_interrupted(call, run, inbox);
             }
             action => self.perform(action, run, inbox),
         }
     }
 
     /// The answer for a call that was under way when fledge died.
-    fn say_interrupted(&self, call: CallId, inbox: &mut Inbox) {
-        let (settings, stop) = (self.settings.clone(), inbox.stop_token());
+    fn say_interrupted(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         let finished = move |outcome| Event::ToolFinished { call, outcome };
-        let effect = async move { finished(interrupted::outcome(&settings.workspace, &settings.env, &stop).await) };
+        let Some(ready) = self.ready.get() else {
+            return inbox.outbox().send(finished(ToolOutcome::error(interrupted::UNKNOWN)));
+        };
+        let (trees, began, stop) = (ready.ground.trees.clone(), run.base().cloned(), inbox.stop_token());
+        let effect = async move { finished(interrupted::outcome(&trees, began.as_ref(), &stop).await) };
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 

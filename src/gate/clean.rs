@@ -176,7 +176,9 @@ impl CleanRoom {
         let io = |source| RoomFault::Io { path: to.clone(), source };
         clear(&to).map_err(io)?;
         to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
-        copy_tree(from, &to, &site.env, stop).await.map_err(|why| RoomFault::Cache { path: path.into(), why })
+        copy_tree(from, &to, &process::with_path_outside(&site.env, &site.root), stop)
+            .await
+            .map_err(|why| RoomFault::Cache { path: path.into(), why })
     }
 
     /// Removes the folder; what cannot be removed is left to whoever removes the run.

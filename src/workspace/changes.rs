@@ -1,4 +1,4 @@
-//! What differs from the last commit in the workspace: the only thing that is asked of git so far.
+//! What differs from the last commit in the workspace, as the git of whoever runs a lane by hand sees it.
 
 use crate::process::{self, End, Invocation};
 use std::collections::BTreeSet;
@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 /// The longest that git may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Settings of a repository that would have git start other programs, each switched off.
-const NO_PROGRAMS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+const NO_PROGRAMS: [&str; 6] =
+    ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=explicit"];
 
 /// The paths that are not as they were committed, new ones included, relative to `root`. `None` when that cannot be told: there is no
 /// repository, no commit or no git, or the list is too long to be kept whole.
@@ -36,20 +37,12 @@ async fn answer(root: &Path, env: &[(String, String)], args: &[&str], stop: &Can
     (ended.end == End::Exited(0) && is_whole).then(|| [output.head, output.tail].concat())
 }
 
-/// How the files that git knows differ from the last commit, as a diff of at most about `limit` bytes. `None` when that cannot be told.
-pub async fn diff_of(root: &Path, env: &[(String, String)], limit: usize, stop: &CancellationToken) -> Option<String> {
-    let diff = ["diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--", "."];
-    let args: Vec<&str> = NO_PROGRAMS.iter().chain(&diff).copied().collect();
-    let ended = process::run(git(root, env, &args), stop, &|_| {}).await;
-    (ended.end == End::Exited(0)).then(|| ended.output.text(limit))
-}
-
 fn git(root: &Path, env: &[(String, String)], args: &[&str]) -> Invocation {
     Invocation {
         program: "git".into(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         dir: root.to_owned(),
-        env: env.to_vec().into(),
+        env: process::with_path_outside(env, root).into(),
         timeout: Some(PATIENCE),
         grace: Duration::ZERO,
         linger: Duration::ZERO,

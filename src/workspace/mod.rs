@@ -7,5 +7,5 @@ pub mod pattern;
 mod protection;
 pub mod trees;
 
-pub use changes::{changed_paths, diff_of};
+pub use changes::changed_paths;
 pub use protection::{ProtectedRule, Protection};

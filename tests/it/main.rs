@@ -33,6 +33,7 @@ mod library;
 mod memory;
 mod orphans;
 mod output;
+mod outside;
 mod probes;
 mod processes;
 mod providers;

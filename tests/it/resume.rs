@@ -89,18 +89,23 @@ fn a_command_under_way_is_never_repeated_and_the_model_is_told_so() {
 }
 
 #[test]
-fn what_differs_from_the_last_commit_is_told_after_an_interrupted_command() {
-    let commit =
-        "git init -q . && echo old > a && git add a && git -c user.name=t -c user.email=t@localhost commit -qm x";
-    let command = "echo new > a; echo begun; sleep 60";
-    let model = Model::new([shell(commit), shell(command), write("done", ""), say("Done.")]);
-    // No sandbox: behind one nothing can be committed.
-    let fledge = Fledge::simple(&model).args(&["run", "task.md", "--json", "--sandbox=off"]);
+fn what_differs_from_the_beginning_is_told_after_an_interrupted_command_and_no_repository_of_the_agent_runs_a_program()
+{
+    // Where git would take the workspace for a bare repository, its filter would run outside of the sandbox.
+    let repository = r#"mkdir -p objects refs; echo 'ref: refs/heads/m' > HEAD
+        printf '[core]\nworktree = .\nbare = false\n[filter "e"]\nclean = "touch ../out; cat"\n' > config"#;
+    let command = format!("{repository}; echo new > a; echo begun; sleep 60");
+    let model = Model::new([shell(&command), write("done", ""), say("Done.")]);
+    let fledge = Fledge::simple(&model)
+        .file("a", "old\n")
+        .file(".gitattributes", "* filter=e\n")
+        .args(&["run", "task.md", "--json"]);
     let ended = killed(fledge.start(), "{\"text\":\"begun");
     let ended = resuming(ended, &model).run();
     ended.must_be(0, "verified");
-    let told = model.asked()[2].newest();
-    assert!(told.contains("What differs from the last commit: a, ") && told.contains("-old\\n+new"), "{told}");
+    let told = model.asked()[1].newest();
+    assert!(told.contains("What differs from what the run began with: ") && told.contains("-old\\n+new"), "{told}");
+    assert!(!ended.path("../out").exists());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::Found;
 use crate::config::{self, Environment};
+use crate::process;
 use crate::process::wall::{NoWall, Wall, WallChoice, WallKind};
 use crate::store::is_inside;
 use crate::workspace::trees::{Trees, TreesFault};
@@ -33,7 +34,10 @@ const FILE_SYSTEMS: [(u64, &str, bool); 10] = [
 pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
-    let mut found = vec![git(root, path).await, sandbox(root, set.sandbox, environment.program(), path).await];
+    let mut found = vec![
+        git(root, path).await,
+        sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await,
+    ];
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
         Err(fault) => {

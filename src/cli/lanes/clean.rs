@@ -7,7 +7,10 @@ use crate::config::{self, Environment};
 use crate::driver::Stop;
 use crate::gate::{Definition, Gate, Site, freeze};
 use crate::lane::{Lane, RoomKind};
-use crate::process::wall::{Wall, WallChoice};
+use crate::process::{
+    self,
+    wall::{Wall, WallChoice},
+};
 use crate::store::LaneDir;
 use crate::task::OnTamper;
 use crate::verdict::Reason;
@@ -40,7 +43,8 @@ impl Court {
         let set = config::load(environment, root).map_err(Failure::input)?;
         let env: Vec<(String, String)> = environment.child_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-        let wall = Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), path).await;
+        let wall =
+            Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;
         let wall = wall.and_then(|wall| wall.stands_outside(root).map(|()| wall));
         let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
         let take = async {

@@ -108,14 +108,7 @@ async fn to_branch(left: &Left, verified: &Verified, branch: &str, check: bool) 
         }
     };
     let (message, trailers) = (commit_message(&verified.result), commit_trailers(&verified.result, &verified.tree));
-    let what = Commit {
-        head: &head,
-        tree: &verified.tree,
-        base: &left.base,
-        message: &message,
-        trailers: &trailers,
-        sign: false,
-    };
+    let what = Commit { head: &head, tree: &verified.tree, base: &left.base, message: &message, trailers: &trailers };
     repository.commit_to(branch, &what, check, stop).await.map_err(not_delivered)
 }
 

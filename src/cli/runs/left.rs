@@ -147,6 +147,7 @@ pub(super) fn not_delivered(fault: DeliveryFault) -> Failure {
         DeliveryFault::Trees(fault) => broken(fault),
         DeliveryFault::NoBranch { .. } | DeliveryFault::NoCommit { .. } => Failure::input(fault),
         DeliveryFault::NoRepository
+        | DeliveryFault::Another { .. }
         | DeliveryFault::Moved { .. }
         | DeliveryFault::OtherWork { .. }
         | DeliveryFault::CheckedOut { .. }

@@ -17,21 +17,26 @@ impl Repository<'_> {
         self.compose(head, base, base, stop).await.map(|(_, is_new)| is_new)
     }
 
-    /// The commit, where an earlier process has made it: the newest on the same branch, with the right parent, the right tree, and the
-    /// first of the trailers.
+    /// The commit, where an earlier process has made it: on the same branch, with the right parent, the right tree, and the first of the
+    /// trailers. Somebody may have committed on top of it since; the index is theirs then.
     ///
     /// # Errors
     /// [`DeliveryFault`].
     pub async fn made(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Option<Committed>, DeliveryFault> {
         let now = self.head(stop).await?;
-        let Some(commit) =
-            now.commit.filter(|commit| now.branch == what.head.branch && Some(commit) != what.head.commit.as_ref())
-        else {
-            return Ok(None);
+        let Some(newest) = now.commit.filter(|_| now.branch == what.head.branch) else { return Ok(None) };
+        let but = what.head.commit.as_ref().map(|commit| format!("^{commit}"));
+        let mut args = vec!["rev-list", "--first-parent", &newest];
+        args.extend(but.as_deref());
+        let since = self.git.ask(&args, stop).await?;
+        let since = String::from_utf8_lossy(&since);
+        let Some(commit) = since.lines().next_back() else { return Ok(None) };
+        let Some(tree) = self.is_made(commit, what, stop).await? else { return Ok(None) };
+        let notes = match commit == newest {
+            true => self.bring_index(tree.as_str(), stop).await?.into_iter().collect(),
+            false => Vec::new(),
         };
-        let Some(tree) = self.is_made(&commit, what, stop).await? else { return Ok(None) };
-        let notes = self.bring_index(tree.as_str(), stop).await?.into_iter().collect();
-        Ok(Some(Committed { commit, notes }))
+        Ok(Some(Committed { commit: commit.to_owned(), notes }))
     }
 
     /// Whether this commit is the one; gives its tree.

@@ -3,7 +3,7 @@
 use super::foreign::Foreign;
 use super::{DeliveryFault, Head, Repository};
 use crate::id::TreeId;
-use crate::workspace::trees::names::listed;
+use crate::workspace::trees::names::{each, listed, spelled};
 use crate::workspace::trees::{Entry, REPOSITORY, TreesFault, entries_of, tree_of};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,17 @@ impl Repository<'_> {
             None => Files::new(),
         };
         let foreign = Foreign::find(self, &committed, &judged, stop).await?;
-        let kept = foreign.kept(&committed, &judged, &begun)?;
+        let mut kept = foreign.kept(&committed, &judged, &begun)?;
+        for path in self.not_checked_out(stop).await? {
+            if let (Some(entry), false, false) =
+                (committed.get(&path), judged.contains_key(&path), begun.contains_key(&path))
+            {
+                kept.insert(path, Some(entry.clone()));
+            }
+        }
+        if self.has_no_modes(stop).await? {
+            kept.extend(as_committed(&committed, &judged, &begun));
+        }
 
         let index = self.trees.scratch().join("commit");
         let _there_may_be_none = std::fs::remove_file(&index);
@@ -79,6 +89,18 @@ impl Repository<'_> {
         git.tell(&["update-index", "--add", "--replace", "-z", "--index-info"], &lines, stop).await.map(drop)
     }
 
+    /// Files that the user's git has left out of the folder (a sparse checkout), from the root of the workspace.
+    async fn not_checked_out(&self, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
+        let list = self.git.ask(&["ls-files", "-z", "-t"], stop).await?;
+        Ok(each(&list).filter_map(|entry| entry.strip_prefix(b"S ")).map(spelled).collect())
+    }
+
+    /// Whether the user's git does not look at who may run a file.
+    async fn has_no_modes(&self, stop: &CancellationToken) -> Result<bool, TreesFault> {
+        let answer = self.git.run(&["config", "--type=bool", "--get", "core.fileMode"], b"", 100, stop).await?;
+        Ok(answer.output.trim_ascii() == b"false")
+    }
+
     /// Has the repository have all objects of a tree.
     async fn bring(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let own = self.trees.own_git();
@@ -93,6 +115,18 @@ impl Repository<'_> {
             own.tell(&["pack-objects", "--quiet", "--stdout"], (missing.join("\n") + "\n").as_bytes(), stop).await?;
         self.git.tell(&["unpack-objects", "-q"], &pack, stop).await.map(drop)
     }
+}
+
+/// Files with the mode that they are committed with, where the run left it alone.
+fn as_committed(committed: &Files, judged: &Files, begun: &Files) -> Vec<(String, Option<Entry>)> {
+    const PLAIN: u32 = 0o100_000;
+    let is_plain = |entry: &Entry| entry.mode & 0o170_000 == PLAIN;
+    let differs = |(path, now): (&String, &Entry)| {
+        let then = committed.get(path).filter(|then| is_plain(then) && is_plain(now) && then.mode != now.mode)?;
+        let is_left_alone = begun.get(path).is_some_and(|begun| begun.mode == now.mode);
+        is_left_alone.then(|| (path.clone(), Some(Entry { mode: then.mode, ..now.clone() })))
+    };
+    judged.iter().filter_map(differs).collect()
 }
 
 /// Whether an entry is a submodule.

@@ -16,6 +16,14 @@ pub enum DeliveryFault {
         /// Now.
         is: String,
     },
+    /// What git finds from the workspace is not what it found when the run began.
+    #[error(
+        "git finds another repository here than when the run began, `{path}`: nothing was committed (remove it, if it is not yours)"
+    )]
+    Another {
+        /// Its git directory.
+        path: String,
+    },
     /// There is none of this name, or not with the workspace's folder.
     #[error("there is no commit `{rev}` with this folder in it")]
     NoCommit {

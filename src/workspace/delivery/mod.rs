@@ -37,6 +37,9 @@ pub struct Head {
     pub branch: Option<String>,
     /// The tree of the workspace's folder; `None` when the commit does not have it.
     pub tree: Option<TreeId>,
+    /// Where its git directory is; `None` where an older program looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_dir: Option<String>,
 }
 
 /// What is to be committed.
@@ -52,8 +55,6 @@ pub struct Commit<'c> {
     pub message: &'c str,
     /// Names and values for the end of the message.
     pub trailers: &'c [(String, String)],
-    /// Whether it is signed, in the way that the user's git is configured for.
-    pub sign: bool,
 }
 
 /// A commit that is made.
@@ -101,27 +102,8 @@ impl<'t> Repository<'t> {
             Some(_) => self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await?,
             None => None,
         };
-        Ok(Head { commit, branch, tree: tree.and_then(|tree| TreeId::parse(&tree).ok()) })
-    }
-
-    /// Whether the workspace had something that was not committed when `base` was taken.
-    ///
-    /// # Errors
-    /// [`DeliveryFault`].
-    pub async fn has_uncommitted(
-        &self,
-        head: &Head,
-        base: &TreeId,
-        stop: &CancellationToken,
-    ) -> Result<bool, DeliveryFault> {
-        if head.tree.as_ref() == Some(base) {
-            return Ok(false);
-        }
-        match self.compose(head, base, base, stop).await {
-            Ok((_, is_new)) => Ok(is_new),
-            Err(DeliveryFault::Foreign { .. }) => Ok(true),
-            Err(fault) => Err(fault),
-        }
+        let git_dir = self.line(&["rev-parse", "--absolute-git-dir"], stop).await?;
+        Ok(Head { commit, branch, tree: tree.and_then(|tree| TreeId::parse(&tree).ok()), git_dir })
     }
 
     /// Makes the commit, moves the branch or the detached head to it, and brings the index there. No file of the workspace is touched.
@@ -130,6 +112,9 @@ impl<'t> Repository<'t> {
     /// [`DeliveryFault`], with which nothing but a few loose objects was added to the repository.
     pub async fn commit(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Committed, DeliveryFault> {
         let now = self.head(stop).await?;
+        if what.head.git_dir.is_some() && now.git_dir != what.head.git_dir {
+            return Err(DeliveryFault::Another { path: now.git_dir.unwrap_or_default() });
+        }
         if (&now.commit, &now.branch) != (&what.head.commit, &what.head.branch) {
             return Err(DeliveryFault::Moved { was: told(what.head), is: told(&now) });
         }
@@ -156,7 +141,6 @@ impl<'t> Repository<'t> {
             notes.push(format!("git does not know who you are, so {} is the author", again::nobody()));
         }
         let mut args = vec!["commit-tree", tree.as_str()];
-        args.extend(what.sign.then_some("-S"));
         args.extend(what.head.commit.iter().flat_map(|parent| ["-p", parent.as_str()]));
         let commit = git.tell(&args, message(what).as_bytes(), stop).await?;
         let commit = String::from_utf8_lossy(&commit).trim_end().to_owned();

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -64,7 +65,7 @@ impl Project {
         let tree = trees.take(&self.stop).await.unwrap().tree;
         let trailers = [("Verified-by".to_owned(), "verify".to_owned())];
         let (message, trailers) = ("Mend it\n\nAll of it.", &trailers);
-        let what = Commit { head: &head, tree: &tree, base: &base, message, trailers, sign: false };
+        let what = Commit { head: &head, tree: &tree, base: &base, message, trailers };
         repository.commit(&what, &self.stop).await
     }
 
@@ -184,8 +185,61 @@ async fn what_was_not_committed_before_the_run_is_known() {
     let head = repository.head(&project.stop).await.unwrap();
     let clean = trees.take(&project.stop).await.unwrap().tree;
     assert_eq!((head.branch.as_deref(), head.tree.as_ref()), (Some("refs/heads/main"), Some(&clean)));
-    assert!(!repository.has_uncommitted(&head, &clean, &project.stop).await.unwrap());
+    assert!(!repository.check(&head, &clean, &project.stop).await.unwrap());
     project.write("a", "2");
     let dirty = trees.take(&project.stop).await.unwrap().tree;
-    assert!(repository.has_uncommitted(&head, &dirty, &project.stop).await.unwrap());
+    assert!(repository.check(&head, &dirty, &project.stop).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_is_not_checked_out_and_modes_that_git_does_not_look_at_stay_as_they_are_committed() {
+    let project = Project::new("", &[("a/x", "1"), ("b/y", "1"), ("run", "1")]).await;
+    project.git(&["sparse-checkout", "set", "--no-cone", "/a", "/run"]).await;
+    project.git(&["config", "core.fileMode", "false"]).await;
+    assert!(!project.root().join("b").exists());
+    fs::set_permissions(project.root().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+    project.deliver(async || project.write("run", "2")).await.unwrap();
+    assert_eq!(project.git(&["diff", "--raw", "--abbrev=1", "HEAD^", "HEAD"]).await.split(' ').next(), Some(":100644"));
+    assert_eq!(project.git(&["diff", "--name-status", "HEAD^", "HEAD"]).await, "M\trun");
+    assert_eq!(project.status().await, "");
+}
+
+#[tokio::test]
+async fn nothing_is_committed_into_a_repository_that_was_not_there_at_the_start() {
+    for args in [["init", "-q", "--bare"], ["init", "-q", "."]] {
+        let project = Project::new("p", &[("p/a", "1")]).await;
+        let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
+        let around = async || Repository::around(&trees, &project.env(), &project.stop).await.unwrap();
+        let head = around().await.unwrap().head(&project.stop).await.unwrap();
+        let base = trees.take(&project.stop).await.unwrap().tree;
+        Git::of_user(&project.root(), project.home.path(), &project.env()).ask(&args, &project.stop).await.unwrap();
+        project.write("p/a", "2");
+        let tree = trees.take(&project.stop).await.unwrap().tree;
+        let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
+        let Some(found) = around().await else { continue }; // a newer git finds none
+        let refused = found.commit(&what, &project.stop).await;
+        assert!(matches!(refused, Err(DeliveryFault::Another { .. })), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_commit_of_an_earlier_process_is_known_below_one_of_the_user() {
+    let project = Project::new("", &[("a", "1")]).await;
+    let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
+    let repository = Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+    let head = repository.head(&project.stop).await.unwrap();
+    let base = trees.take(&project.stop).await.unwrap().tree;
+    project.write("a", "2");
+    let tree = trees.take(&project.stop).await.unwrap().tree;
+    let trailers = [("Run".to_owned(), "r".to_owned())];
+    let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &trailers };
+    assert_eq!(repository.made(&what, &project.stop).await.unwrap(), None);
+    let Committed { commit, .. } = repository.commit(&what, &project.stop).await.unwrap();
+    project.write("a", "3");
+    project.commit_all().await;
+    project.write("a", "4");
+    project.git(&["add", "-A"]).await;
+    let made = repository.made(&what, &project.stop).await.unwrap();
+    assert_eq!(made, Some(Committed { commit, notes: Vec::new() }));
+    assert_eq!(project.status().await, "M  a", "the index is the user's");
 }

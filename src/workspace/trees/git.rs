@@ -72,7 +72,7 @@ impl Git {
 
     /// The user's git in the user's repository: with who they are and what they configured, but for what would start other programs.
     pub(in crate::workspace) fn of_user(root: &Path, scratch: &Path, env: &[(String, String)]) -> Self {
-        const SWITCHES: [&str; 12] = [
+        const SWITCHES: [&str; 14] = [
             "-c",
             "core.fsmonitor=false",
             "-c",
@@ -85,6 +85,8 @@ impl Git {
             "maintenance.auto=false",
             "-c",
             "safe.directory=*",
+            "-c",
+            "safe.bareRepository=explicit",
         ];
         let is_theirs = |name: &str| {
             ["PATH", "HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "EMAIL", "GNUPGHOME", "SSH_AUTH_SOCK"]
@@ -100,7 +102,7 @@ impl Git {
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_TERMINAL_PROMPT", "0"),
         ];
-        let theirs = env.iter().filter(|(name, _)| is_theirs(name)).cloned();
+        let theirs = process::with_path_outside(env, root).into_iter().filter(|(name, _)| is_theirs(name));
         let env = Variables::new(theirs.chain(ours.map(|(name, value)| (name.to_owned(), value.to_owned()))));
         Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &SWITCHES }
     }

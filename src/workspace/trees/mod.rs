@@ -20,6 +20,7 @@ pub use oddity::{Oddity, Oddness};
 pub(in crate::workspace) use take::tree_of;
 
 use crate::id::TreeId;
+use crate::process;
 use git::Git;
 use ground::Scratch;
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ pub enum DiffForm {
 
 impl Trees {
     /// Opens the private git directory for this workspace, and makes it when it is missing; its settings are written anew each time.
-    /// `path` is the search path in which git is found.
+    /// `path` is the search path in which git is found, but not in the workspace.
     ///
     /// # Errors
     /// [`TreesFault`] when there is no git that is new enough, or either folder cannot be used.
@@ -132,10 +133,11 @@ impl Trees {
         ground::prepare(&git_dir)?;
         let scratch = Scratch::make(&git_dir)?;
         ground::copy_index(&git_dir.join("index"), &scratch.path().join("index"))?;
-        let git = Git::own(&git_dir, &root, scratch.path(), path);
+        let path = process::outside(path, &root);
+        let git = Git::own(&git_dir, &root, scratch.path(), &path);
         let packs_at_once = git.version(stop).await?.packs_at_once;
         let state = Mutex::default();
-        Ok(Self(Arc::new(Inner { git_dir, root, path: path.to_owned(), git, packs_at_once, scratch, state })))
+        Ok(Self(Arc::new(Inner { git_dir, root, path, git, packs_at_once, scratch, state })))
     }
 
     /// Which git it is, in its own words: `git version 2.47.3`.

@@ -1,0 +1,44 @@
+//! The search path of programs that fledge starts for itself, beside an agent that writes in a folder.
+
+use std::path::Path;
+
+/// The folders of a search path in which nobody who writes below `root` can put a program: those with a whole path that are there, and
+/// not in it, links followed. Of the others none counts, also not one that is yet to be made.
+pub fn outside(search_path: &str, root: &Path) -> String {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let is_safe = |folder: &&str| {
+        let folder = Path::new(folder);
+        folder.is_absolute() && folder.canonicalize().is_ok_and(|folder| !folder.starts_with(&root))
+    };
+    search_path.split(':').filter(is_safe).collect::<Vec<_>>().join(":")
+}
+
+/// The same environment with such a search path.
+pub fn with_path_outside(env: &[(String, String)], root: &Path) -> Vec<(String, String)> {
+    let safe = |(name, value): &(String, String)| {
+        let value = if name == "PATH" { outside(value, root) } else { value.clone() };
+        (name.clone(), value)
+    };
+    env.iter().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn folders_that_somebody_else_writes_in_are_no_part_of_the_search_path() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name).to_string_lossy().into_owned();
+        ["w/bin", "bin", "w2"].iter().for_each(|name| fs::create_dir_all(at(name)).unwrap());
+        symlink(at("w/bin"), at("link")).unwrap();
+        symlink(at("w"), at("root")).unwrap();
+        let path = [&at("w/bin"), "", ".", "bin", &at("link"), &at("none"), &at("w2"), &at("bin"), &at("bin/../w/bin")];
+        let path = path.join(":");
+        let expected = [at("w2"), at("bin")].join(":");
+        assert_eq!(outside(&path, &home.path().join("w")), expected);
+        assert_eq!(outside(&path, &home.path().join("root")), expected, "a root by another name");
+    }
+}
