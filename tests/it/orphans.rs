@@ -77,7 +77,7 @@ impl Case {
     }
 
     fn fledge(&self, model: &Model, number: &str) -> Fledge {
-        let time = if matches!(self.blow, Blow::TaskOutOfTime) { "budget: { time: 5s }\n" } else { "" };
+        let time = if matches!(self.blow, Blow::TaskOutOfTime) { "budget: { time: 10s }\n" } else { "" };
         let baseline = if matches!(self.scene, Scene::Base) { "always" } else { "never" };
         let timeout = if matches!(self.blow, Blow::StepOutOfTime) { "1s" } else { "10m" };
         let run = match self.scene {
