@@ -141,7 +141,7 @@ fn a_hold_out_lane_may_put_its_tests_among_the_others_and_the_agent_hears_only_t
 #[test]
 fn a_hold_out_that_is_not_found_when_a_run_is_taken_up_is_an_error_and_not_in_sight() {
     let model = Model::new([crate::support::hang()]);
-    let fledge = Fledge::simple(&model).file("../held/hidden.yaml", &needs("done")).arg("--holdout=../held");
+    let fledge = Fledge::simple(&model).file("../held/hidden.yaml", needs("done")).arg("--holdout=../held");
     let run = fledge.start();
     model.wait_for(1);
     run.signal(rustix::process::Signal::KILL);

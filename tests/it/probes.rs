@@ -46,7 +46,7 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     ("git's folder removed", Unasked, "rm -rf .git; test -e .git/HEAD || echo PWNED"),
     ("git's folder covered", Unasked, "mount -t tmpfs none .git && echo PWNED"),
     ("a folder that fledge would read", Through, "mkdir -p .fledge/lanes && echo PWNED"),
-    ("that folder as a link", Unasked, "ln -sfn $OUT .fledge && test -L .fledge && echo PWNED"),
+    ("that folder as a link", Unasked, "rm -rf .fledge; ln -sfn $OUT .fledge; test -L .fledge && echo PWNED"),
     // what is read
     ("a key for other machines", Through, "grep -q secret $HOME/.ssh/id && echo PWNED"),
     ("a key for packages", Through, "grep -q secret $HOME/.cargo/credentials.toml && echo PWNED"),
@@ -133,6 +133,7 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     ("the terminal", Unasked, "(echo x >/dev/tty) && echo PWNED"),
 ];
 
+<<<<<<< HEAD
 /// A shell line that connects to a socket.
 pub(crate) fn connect(path: &str) -> String {
     let perl =
@@ -140,6 +141,8 @@ pub(crate) fn connect(path: &str) -> String {
     format!("perl -e '{perl}' {path} 2>/dev/null")
 }
 
+=======
+>>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
 /// What Landlock does not keep, as root and as any other user.
 pub(crate) const HOLES_OF_LANDLOCK: &[&str] = &[
     "a mode",

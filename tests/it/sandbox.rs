@@ -38,6 +38,7 @@ fn without_a_sandbox_and_with_the_network_it_is_said() {
 }
 
 /// Where bubblewrap cannot be found, in a namespace of mounts; `None` where there is none to be had.
+#[expect(clippy::print_stderr, reason = "what is not tried is said")]
 fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);

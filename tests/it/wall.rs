@@ -245,6 +245,7 @@ async fn through_landlock(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
     let mut through = attack(wall, user).await;
     through.retain(|name| !HOLES_OF_SOME_MACHINES.contains(name));
     through
+<<<<<<< HEAD
 }
 
 #[tokio::test]
@@ -256,31 +257,18 @@ async fn only_what_is_known_gets_through_landlock() {
     if is_root() && has_other_users() {
         assert_eq!(through_landlock(&wall, Some(NOBODY)).await, known);
     }
+=======
+>>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
 }
 
 #[tokio::test]
-async fn no_socket_in_sight_can_be_reached_however_many_there_are() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
-    let (scene, seen) = (Scene::new(), tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
-    let reach = async |count: usize, place: &Path| {
-        let bound: Vec<_> = (0..count).map(|at| UnixListener::bind(place.join(format!("a{at}"))).unwrap()).collect();
-        let last = seen.path().join("z");
-        let listener = UnixListener::bind(&last).unwrap();
-        let script = format!("{}; echo RAN", super::probes::connect(&last.display().to_string()));
-        let said = [
-            run(scene.shell(&script)).await.output.text(400),
-            run(wall.around(&scene.holes(), scene.shell(&script))).await.output.text(400),
-        ];
-        drop((bound, listener));
-        fs::remove_file(last).unwrap();
-        said.map(|said| said.trim().replace('\n', " "))
-    };
-    // Hidden ones are none of those that have to be covered; where too many are left, no program can make a socket to reach them.
-    for (count, place) in [(10, seen.path()), (300, scene.path("outside").as_path()), (300, seen.path())] {
-        assert_eq!(reach(count, place).await, ["PWNED RAN", "RAN"], "{count} in {}", place.display());
-        fs::read_dir(place).unwrap().flatten().for_each(|entry| {
-            let _a_folder = fs::remove_file(entry.path());
-        });
+async fn only_what_is_known_gets_through_landlock() {
+    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let known: Vec<&str> =
+        PROBES.iter().map(|(name, _, _)| *name).filter(|name| HOLES_OF_LANDLOCK.contains(name)).collect();
+    assert_eq!(through_landlock(&wall, None).await, known);
+    if is_root() && has_other_users() {
+        assert_eq!(through_landlock(&wall, Some(NOBODY)).await, known);
     }
 }
 

@@ -134,6 +134,11 @@ fn sockets(rules: &[Rule]) -> Option<Vec<PathBuf>> {
             paths.extend(below(Path::new(place), rules)?);
         }
     }
+    covered(paths, rules)
+}
+
+/// Those of them that are sockets in sight, unless they are too many.
+fn covered(paths: Vec<PathBuf>, rules: &[Rule]) -> Option<Vec<PathBuf>> {
     let is_socket = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     let real = paths.into_iter().filter(is_socket).filter_map(|path| path.canonicalize().ok());
     let mut sockets: Vec<PathBuf> = real.filter(|path| is_in_sight(path, rules)).collect();
@@ -203,6 +208,21 @@ mod tests {
         });
         let rule = Rule { at: folder.path().join("hidden"), sight: Sight::Masked, from: None };
         assert_eq!(below(folder.path(), &[rule]), Some(vec![socket]));
+        drop(bound);
+    }
+
+    #[test]
+    fn only_sockets_in_sight_count_and_too_many_are_not_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let hidden = root.join("a");
+        std::fs::create_dir(&hidden).unwrap();
+        let mut paths: Vec<PathBuf> = (0..=MOST_SOCKETS).map(|number| hidden.join(number.to_string())).collect();
+        paths.push(root.join("z"));
+        let bound: Vec<_> = paths.iter().map(|path| std::os::unix::net::UnixListener::bind(path).unwrap()).collect();
+        let rule = Rule { at: hidden, sight: Sight::Masked, from: None };
+        assert_eq!(covered(paths.clone(), &[rule]), Some(vec![root.join("z")]));
+        assert_eq!(covered(paths, &[]), None);
         drop(bound);
     }
 }

@@ -59,7 +59,7 @@ impl Inner {
 
 /// Removes whatever is there and no folder.
 pub(super) fn remove_at(root: &Path, path: &str) -> Result<(), TreesFault> {
-    let gone = Folder::open_root(root).map_err(io::Error::from).and_then(|folder| remove(&folder, path));
+    let gone = Folder::open_root(root).and_then(|folder| remove(&folder, path));
     gone.map_err(|error| TreesFault::InTheWay { path: path.to_owned(), why: error.to_string() })
 }
 

@@ -116,7 +116,7 @@ async fn a_tree_has_what_is_there_and_not_ignored_and_what_changed_is_told() {
 async fn many_files_are_written_at_once_and_are_what_they_are_one_by_one() {
     let project = Project::new(&[("empty", ""), ("lines", "a\r\nb\r\n"), ("zero", "\0\u{1}")]);
     for number in 0..take::MANY {
-        project.write(&format!("d{}/f{number}", number % 7), &number.to_string().repeat(number));
+        project.write(&format!("d{}/f{number}", number % 7), number.to_string().repeat(number));
     }
     std::os::unix::fs::symlink("empty", project.at("link")).unwrap();
     let (trees, many) = project.begin().await;
