@@ -82,14 +82,6 @@ impl Environment {
         }
     }
 
-<<<<<<< HEAD
-=======
-    /// `OPENAI_API_KEY`.
-    pub fn openai_key(&self) -> Option<&str> {
-        self.get("OPENAI_API_KEY")
-    }
-
->>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
     /// All variables that are secrets by their name, or by a password in a URL, with their values.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         let secret = self.vars.iter().filter(|(name, value)| is_secret(name) || has_password(value));

@@ -10,10 +10,7 @@ use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound, foreign};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
-<<<<<<< HEAD
 use crate::process::visible;
-=======
->>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
 use crate::process::wall::{Holes, NoWall, Wall};
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};

@@ -77,11 +77,7 @@ impl Case {
     }
 
     fn fledge(&self, model: &Model, number: &str) -> Fledge {
-<<<<<<< HEAD
-        let time = if matches!(self.blow, Blow::TaskOutOfTime) { "budget: { time: 5s }\n" } else { "" };
-=======
         let time = if matches!(self.blow, Blow::TaskOutOfTime) { "budget: { time: 10s }\n" } else { "" };
->>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
         let baseline = if matches!(self.scene, Scene::Base) { "always" } else { "never" };
         let timeout = if matches!(self.blow, Blow::StepOutOfTime) { "1s" } else { "10m" };
         let run = match self.scene {

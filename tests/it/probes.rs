@@ -133,16 +133,6 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
     ("the terminal", Unasked, "(echo x >/dev/tty) && echo PWNED"),
 ];
 
-<<<<<<< HEAD
-/// A shell line that connects to a socket.
-pub(crate) fn connect(path: &str) -> String {
-    let perl =
-        "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ARGV[0])) && print qq(PWNED\n)";
-    format!("perl -e '{perl}' {path} 2>/dev/null")
-}
-
-=======
->>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
 /// What Landlock does not keep, as root and as any other user.
 pub(crate) const HOLES_OF_LANDLOCK: &[&str] = &[
     "a mode",

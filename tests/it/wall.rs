@@ -245,20 +245,6 @@ async fn through_landlock(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
     let mut through = attack(wall, user).await;
     through.retain(|name| !HOLES_OF_SOME_MACHINES.contains(name));
     through
-<<<<<<< HEAD
-}
-
-#[tokio::test]
-async fn only_what_is_known_gets_through_landlock() {
-    let Some(wall) = wall(WallKind::Landlock).await else { return };
-    let known: Vec<&str> =
-        PROBES.iter().map(|(name, _, _)| *name).filter(|name| HOLES_OF_LANDLOCK.contains(name)).collect();
-    assert_eq!(through_landlock(&wall, None).await, known);
-    if is_root() && has_other_users() {
-        assert_eq!(through_landlock(&wall, Some(NOBODY)).await, known);
-    }
-=======
->>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
 }
 
 #[tokio::test]

@@ -71,12 +71,11 @@ const DONE: &str = "  - { text: Done. }\n";
 #[tokio::test]
 async fn a_model_calls_a_tool_and_the_server_is_gone_before_the_gate_looks() {
     let folder = tempfile::tempdir().unwrap();
-    let turns = format!(
-        "turns:\n  - {{ tools: [{{ name: mcp-t-echo, input: {{ text: hello }} }}] }}\n\
-         \x20 - {{ expect: {{ contains: [hello, It is not trusted], tool_result: ok }}, \
-         tools: [{{ name: mcp-t-fail, input: {{ text: luck }} }}] }}\n\
-         \x20 - {{ expect: {{ contains: [no luck], tool_result: error }}, text: Done. }}\n"
-    );
+    let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: hello } }] }\n\
+         \x20 - { expect: { contains: [hello, It is not trusted], tool_result: ok }, \
+         tools: [{ name: mcp-t-fail, input: { text: luck } }] }\n\
+         \x20 - { expect: { contains: [no luck], tool_result: error }, text: Done. }\n"
+        .to_string();
     let (result, _) = run(&folder, server(folder.path(), "deaf"), &turns, task()).await;
     let result = result.unwrap();
     assert_eq!((result.reason, result.verified), (Reason::Verified, true));
@@ -113,9 +112,7 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
 #[tokio::test]
 async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let turns = format!(
-        "turns:\n  - {{ tools: [{{ name: mcp-t-write, input: {{ text: made }} }}] }}\n  - {{ expect: {{ tool_result: error }}, text: Done. }}\n"
-    );
+    let turns = "turns:\n  - { tools: [{ name: mcp-t-write, input: { text: made } }] }\n  - { expect: { tool_result: error }, text: Done. }\n".to_string();
     let skip = || Task { gate: GateChoice::Skip, ..task() };
     let mut denying = skip();
     denying.tools.deny = vec!["mcp-t-write".into()];

@@ -96,7 +96,6 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
 }
 
-<<<<<<< HEAD
 /// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, what models and
 /// MCP servers are sent beside them, and these keys, which come from elsewhere.
 pub(super) fn secrets(environment: &Environment, set: &config::Settings, keys: &[Secret]) -> Mask {
@@ -115,16 +114,6 @@ pub(super) fn secrets(environment: &Environment, set: &config::Settings, keys: &
     let own = environment.secrets().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let more = models.clone().filter_map(|model| model.proxy.as_ref()).chain(keys).map(unnamed);
     Mask::of(own.chain(models.filter_map(variable)).chain(sent).chain(more))
-=======
-/// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, and the
-/// headers that models are sent.
-pub(super) fn secrets(environment: &Environment, set: &config::Settings) -> Mask {
-    let variables = set.models.values().filter_map(|model| model.key_variable.as_deref());
-    let keys = variables.filter_map(|name| Some((name, environment.get(name)?)));
-    let headers = set.models.values().flat_map(|model| &model.headers);
-    let headers = headers.map(|(name, value)| (name.as_str(), value.expose()));
-    Mask::of(environment.secrets().chain(keys).chain(headers))
->>>>>>> 64b10b2feffe15c6604cb1d3c8b0a6df6c937ef2
 }
 
 /// Where memories are looked for, when, and how they are given out.
