@@ -25,6 +25,7 @@ mod replay;
 mod report;
 mod resume;
 mod stop;
+mod summary;
 mod veil;
 mod watcher;
 

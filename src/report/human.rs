@@ -2,6 +2,7 @@
 
 use super::proof::{findings, found, proof_of, unproven};
 use crate::chat::ChangeKind;
+pub use crate::chat::money;
 use crate::run::TaskResult;
 
 /// One line of the summary: what it is about, and what there is to say.
@@ -107,11 +108,6 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// Millionths of a US dollar as people read them: `$0.0123`.
-pub fn money(micros: u64) -> String {
-    format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
 /// A time in milliseconds as people read it: `0.4s`, `12.3s`, `2m05s`, `1h02m`.

@@ -5,12 +5,11 @@ use super::charter::{Charter, Plan, ToolAccess, ToolRule};
 use super::event::Delivery;
 use super::ledger::Ledger;
 use super::loops::LoopWatch;
-use super::transcript::{self, Transcript};
+use super::transcript::Transcript;
 use super::watch::{AgentEvent, StateName};
-use crate::chat::{Reply, Usage};
 use crate::id::CallId;
 use crate::moment::Moment;
-use crate::verdict::{Finding, Proof, Reason};
+use crate::verdict::{Finding, Proof};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -106,24 +105,6 @@ impl Context {
         self.tell(AgentEvent::Warning(message));
     }
 
-    /// Books a completed model call, and tells of it.
-    pub(super) fn book_reply(&mut self, reply: &Reply) {
-        let tools: usize = self.plan.tools.iter().map(transcript::tool_bytes).sum();
-        self.ledger.book_reply(reply, self.plan.system.len() + tools + self.transcript.bytes());
-        self.tell_usage();
-    }
-
-    /// Books what a sub-agent or a summary used.
-    pub(super) fn book_child(&mut self, usage: &Usage) {
-        self.ledger.book_child(usage);
-        self.tell_usage();
-    }
-
-    /// Tells whoever watches what the run has used so far.
-    pub(super) fn tell_usage(&mut self) {
-        self.tell(AgentEvent::Usage(self.ledger.usage.total.clone()));
-    }
-
     /// An event that makes no sense here: nothing changes but this one warning.
     pub(super) fn senseless(&mut self, state: StateName, event: &str) {
         self.tell(AgentEvent::Warning(format!("{event} makes no sense while {state:?}: ignored")));
@@ -145,24 +126,6 @@ impl Context {
         newest.proof.as_deref().filter(|_| newest.passed())
     }
 
-    /// The limit that forbids another model call, if one does.
-    pub(super) fn exhausted(&self) -> Option<Reason> {
-        let limits = &self.charter.limits;
-        let used = &self.ledger.usage.total;
-        let spent = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        if self.ledger.turns >= limits.turns {
-            Some(Reason::MaxTurns)
-        } else if spent(limits.tokens, used.total()) {
-            Some(Reason::BudgetTokens)
-        } else if spent(limits.usd_micros, used.cost_micros.unwrap_or(0)) {
-            Some(Reason::BudgetMoney)
-        } else if self.now >= self.time_limit() {
-            Some(Reason::BudgetTime)
-        } else {
-            None
-        }
-    }
-
     /// The moment at which the run's time is up.
     pub(super) fn time_limit(&self) -> Moment {
         self.started.plus(Duration::from_millis(self.charter.limits.time_ms))
@@ -176,15 +139,6 @@ impl Context {
         let full = doubled.min(longest);
         let jitter = scramble(self.charter.seed ^ self.next_call) % (full / 2 + 1);
         Duration::from_millis((full / 2 + jitter).max(wish_ms.unwrap_or(0)))
-    }
-
-    /// Whether the conversation has grown so long that it should be summarised.
-    pub(super) fn is_crowded(&self) -> bool {
-        const COMPACT_AT_PERCENT: u64 = 70;
-        const GIVE_UP_AFTER: u32 = 3;
-        let used = self.ledger.context_tokens.saturating_mul(100);
-        self.streaks.compactions < GIVE_UP_AFTER
-            && self.charter.context_window.is_some_and(|window| used >= window.saturating_mul(COMPACT_AT_PERCENT))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the machine itself says to the model, state by state. One place, so that the wording can be read and judged as one.
 
+use super::context::Context;
+use crate::chat::{Message, text_of};
 use crate::verdict::Finding;
 
 /// After an answer that met the output limit.
@@ -11,6 +13,8 @@ pub(super) const NUDGE: &str = "Your answer was empty. Go on with the task by ca
 /// When alike calls reach half of the loop threshold.
 pub(super) const REPETITIVE: &str =
     "You have made nearly the same call several times with the same result. Try something else, or finish.";
+/// The result of a sub-agent for which nothing is left to spend.
+pub(super) const NO_SHARE: &str = "too little of this run's budget is left for a sub-agent: do the work yourself";
 /// Results of calls that will never run.
 pub(super) const NOT_RUN: &str = "not run: the run ended before this call";
 /// Results of calls that were stopped in the middle.
@@ -45,7 +49,14 @@ pub(super) fn answered(answer: &str) -> String {
     format!("You asked for this; next time call the tool.\n\n{answer}")
 }
 
-/// A summary that stands in for the older part of a conversation.
-pub(super) fn summary(prompt: &str, summary: &str) -> String {
-    format!("The task:\n\n{prompt}\n\nThe conversation so far, summarised:\n\n{summary}")
+/// What stands in for the older part of a conversation: the task in its own words, a summary, and what the checks said last, unless that is
+/// still to be read.
+pub(super) fn summary(cx: &Context, summary: &str, upto: usize) -> String {
+    let mut text = format!("The task:\n\n{}\n\nThe conversation so far, summarised:\n\n{summary}", cx.charter.prompt);
+    let feedback = cx.ledger.attempts.last().map_or("", |attempt| attempt.verdict.feedback.as_str());
+    let is_there = |message: &Message| text_of(&message.content).contains(feedback);
+    if !feedback.is_empty() && !cx.transcript.messages().iter().skip(upto).any(is_there) {
+        text.push_str(&format!("\n\nWhat the project's checks said last:\n\n{feedback}"));
+    }
+    text
 }

@@ -1,6 +1,7 @@
 //! The conversation of a run, kept valid at every moment: every tool use has exactly one result, in order, before the next
 //! model call. Providers reject a conversation that breaks this.
 
+use super::compaction::{self, Cleared};
 use crate::chat::{Block, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -25,6 +26,11 @@ impl Transcript {
 
     pub(super) fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// The length of its first messages in bytes.
+    pub(super) fn bytes_upto(&self, upto: usize) -> usize {
+        self.messages.iter().take(upto).map(|message| bytes_of(&message.content)).sum()
     }
 
     /// Its length in bytes of text and arguments.
@@ -76,6 +82,13 @@ impl Transcript {
             id.push('_');
         }
         id
+    }
+
+    /// Replaces older results by a line that says so; their calls keep an answer. Says how many that were, and how many bytes less it is.
+    pub(super) fn clear_results(&mut self) -> Cleared {
+        let cleared = compaction::clear(&mut self.messages);
+        self.bytes = self.bytes.saturating_sub(cleared.bytes);
+        cleared
     }
 
     /// Replaces the first `upto` messages by a summary of them.

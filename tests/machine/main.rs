@@ -1,4 +1,4 @@
-//! The run machine, from outside: every row of its table, its thirteen laws over random events, and whole simulated runs.
+//! The run machine, from outside: every row of its table, its fourteen laws over random events, and whole simulated runs.
 
 mod corners;
 mod laws;

@@ -3,14 +3,15 @@
 use super::super::Next;
 use super::turn::ToolTurn;
 use crate::chat::{Block, Message, Reply, StopReason, text_of};
+use crate::id::CallId;
 use crate::run::context::Context;
 use crate::run::prompt;
 use crate::run::query;
 use crate::verdict::Reason;
 
 /// Books the answer, keeps it in the conversation, and decides where it leads.
-pub(super) fn process(mut reply: Reply, cx: &mut Context) -> Next {
-    cx.book_reply(&reply);
+pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next {
+    cx.book_reply(call, &reply);
     reply.content.retain(|block| !matches!(block, Block::ToolResult(_)));
     let streaks = cx.streaks;
     cx.streaks.continuations = 0;

@@ -255,21 +255,40 @@ impl ToolTurn {
     }
 
     fn start(&mut self, place: usize, cx: &mut Context) {
+        if self.slots[place].role == ToolRole::Child {
+            return self.start_child(place, cx);
+        }
         let call = cx.call();
+        let slot = self.run(place, call, cx);
+        let (tool, input) = (slot.tool.name.clone(), slot.tool.input.to_value());
+        cx.ask(Action::RunTool { call, tool, input });
+    }
+
+    /// A sub-agent has a share of what is left, and it is set aside until it is known what it has used.
+    fn start_child(&mut self, place: usize, cx: &mut Context) {
+        let is_to_come = |slot: &&Slot| slot.role == ToolRole::Child && slot.stage == Stage::Queued;
+        let to_come = self.slots.iter().filter(is_to_come).count() as u64;
+        let share = if cx.is_of_old() { None } else { cx.share(to_come) };
+        if share.is_none() && !cx.is_of_old() {
+            self.refuse(place, prompt::NO_SHARE.into(), false, cx);
+            return self.report(cx);
+        }
+        let call = cx.call();
+        let input = self.run(place, call, cx).tool.input.to_value();
+        cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
+        let limits = share.map(|(limits, aside)| {
+            cx.reserve(call, aside);
+            limits
+        });
+        cx.ask(Action::RunChild { call, input, limits });
+    }
+
+    fn run(&mut self, place: usize, call: CallId, cx: &Context) -> &Slot {
         let slot = &mut self.slots[place];
         slot.stage = Stage::Running { call, since: cx.now };
         slot.tries += 1;
-        let input = slot.tool.input.to_value();
         self.wrote |= slot.role != ToolRole::Reader;
-        match slot.role {
-            ToolRole::Reader | ToolRole::Writer => {
-                cx.ask(Action::RunTool { call, tool: slot.tool.name.clone(), input });
-            }
-            ToolRole::Child => {
-                cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
-                cx.ask(Action::RunChild { call, input, limits: None });
-            }
-        }
+        slot
     }
 
     fn refuse(&mut self, place: usize, why: String, malformed: bool, cx: &mut Context) {
