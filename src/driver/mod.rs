@@ -12,6 +12,7 @@ mod delivery;
 mod drive;
 mod earlier;
 mod enclosure;
+mod environment;
 mod failure;
 mod fold;
 mod ground;
@@ -234,6 +235,7 @@ impl Agent {
         let limits = Limits {
             turns: task.budget.turns.unwrap_or(defaults.turns),
             tokens: task.budget.tokens.or(defaults.tokens),
+            usd_micros: task.budget.usd_micros.or(defaults.usd_micros),
             time_ms: task.budget.time_ms.unwrap_or(defaults.time_ms),
             ..defaults
         };

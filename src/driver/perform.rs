@@ -3,7 +3,7 @@
 use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
-use super::{Settings, interrupted, memory, report, summary};
+use super::{Settings, environment, interrupted, memory, report, summary};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::Gate;
@@ -60,6 +60,10 @@ impl Hands {
             }
             Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
             Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, inbox),
+            Action::AnswerQuery { call, query: Query::Env { name } } => {
+                let answer = environment::told(&self.settings.env, name.as_deref());
+                inbox.outbox().send(Event::QueryAnswered { call, answer });
+            }
             Action::AskConfirmation { call, tool } => {
                 let note = format!("nobody is there to approve {}", tool.name);
                 inbox.outbox().send(Event::ConfirmationAnswered { call, approved: false, note });

@@ -91,8 +91,14 @@ fn tokens(result: &TaskResult) -> String {
     if usage.cached_tokens > 0 {
         text.push_str(&format!(", {} of the input cached", count(usage.cached_tokens)));
     }
+    if let Some(tokens) = result.limits.tokens {
+        text.push_str(&format!(" of {}", count(tokens)));
+    }
     if let Some(micros) = usage.cost_micros {
         text.push_str(&format!(", {}", money(micros)));
+    }
+    if let Some(micros) = result.limits.usd_micros {
+        text.push_str(&format!(" of {}", money(micros)));
     }
     text
 }

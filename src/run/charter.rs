@@ -7,6 +7,7 @@ use crate::process::wall::WallKind;
 use crate::task::OnTamper;
 use crate::workspace::delivery::Head;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The newest edition of the machine's rules. A journal is folded by the rules that it was written under.
 pub const EDITION: u32 = 1;
@@ -147,6 +148,9 @@ pub struct Plan {
     /// Whether the agent reaches the network from behind it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// The JSON Schema that the final answer has to fit, where the task asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
 }

@@ -11,6 +11,7 @@ use crate::id::CallId;
 use crate::moment::Moment;
 use crate::verdict::{Finding, Proof};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Shared by all states of one run.
@@ -28,6 +29,9 @@ pub(super) struct Context {
     pub(super) model: usize,
     /// What was found tampered with and told to the model.
     pub(super) told: Vec<Finding>,
+    /// The newest final answer that fits the task's schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Value>,
     /// What became of the verified tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
@@ -67,6 +71,7 @@ impl Context {
             attempt: 0,
             model: 0,
             told: Vec::new(),
+            answer: None,
             delivery: None,
             started: Moment::default(),
             now: Moment::default(),

@@ -12,6 +12,7 @@
 //! included, and goes on from there as if nothing had happened.
 
 mod action;
+mod answer;
 mod budget;
 mod charter;
 mod compaction;
@@ -27,10 +28,12 @@ mod transcript;
 mod watch;
 
 pub use action::Action;
+pub use answer::schema_fault;
 pub use budget::Reserve;
 pub use charter::{Charter, EDITION, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
 pub use event::{Delivery, Event};
 pub use ledger::{Attempt, ToolTally};
+pub use prompt::output_schema;
 pub use query::Query;
 pub use result::TaskResult;
 pub use watch::{AgentEvent, Phase, StateName};

@@ -2,6 +2,7 @@
 //! model call. Providers reject a conversation that breaks this.
 
 use super::compaction::{self, Cleared};
+use super::prompt;
 use crate::chat::{Block, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -45,6 +46,19 @@ impl Transcript {
             (message.role == Role::Assistant && !text.trim().is_empty()).then_some(text)
         };
         self.messages.iter().rev().find_map(said)
+    }
+
+    /// The whole text of the model's newest answer: with its beginning, where it was cut off and went on.
+    pub(super) fn said_last(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        for message in self.messages.iter().rev() {
+            match message.role {
+                Role::Assistant => parts.push(text_of(&message.content)),
+                Role::User if text_of(&message.content) == prompt::GO_ON => {}
+                Role::User => break,
+            }
+        }
+        parts.iter().rev().map(String::as_str).collect()
     }
 
     pub(super) fn push(&mut self, message: Message) {

@@ -18,7 +18,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["approve", "mcp", "needs", "output_schema", "schedule", "candidates"];
+const LATER: &[&str] = &["approve", "mcp", "needs", "schedule", "candidates"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -108,6 +108,14 @@ fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.protect = table.texts_where("protect", check_glob, problems).unwrap_or_default();
     task.allow_edit = table.texts_where("allow_edit", check_glob, problems).unwrap_or_default();
     task.context = table.texts_where("context", check_path, problems).unwrap_or_default();
+    if let Some(path) = table.text("output_schema", problems) {
+        match (check_path(path), table.place_of("output_schema")) {
+            (Err((why, hint)), Some(place)) => {
+                problems.push(Problem::at(place, format!("`output_schema`: {why}")).hint(hint));
+            }
+            _ => task.output_schema = Some(path.to_owned()),
+        }
+    }
     match table.take("specs") {
         Some(Node { value: Value::List(_), .. }) => {
             task.specs = table.texts("specs", problems).map_or(SpecChoice::None, SpecChoice::Modules);
@@ -136,8 +144,8 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
             |key, problems: &mut _| budget.int(key, 1..=i64::MAX, problems).and_then(|n| u64::try_from(n).ok());
         let (turns, tokens) = (count("turns", problems), count("tokens", problems));
         let time = budget.duration("time", problems).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        task.budget = Budget { turns, tokens, time_ms: time };
-        budget.later(&["usd"], problems);
+        let usd_micros = budget.dollars("usd", problems);
+        task.budget = Budget { turns, tokens, usd_micros, time_ms: time };
         budget.finish(problems);
     }
 }

@@ -52,6 +52,9 @@ pub struct Task {
     /// Whether the base is judged first; what the configuration says where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// The path of the JSON Schema that the final answer has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<String>,
     /// Whether it is to make the gate pass, and nothing else: one that passes already ends it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
@@ -86,6 +89,7 @@ impl Task {
             budget: Budget::default(),
             expect: None,
             baseline: None,
+            output_schema: None,
             is_fix: false,
             commit: Commit::None,
             allow_dirty: false,
@@ -243,6 +247,9 @@ pub struct Budget {
     pub turns: Option<u64>,
     /// Input and output tokens together.
     pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
     /// Time in milliseconds.
     pub time_ms: Option<u64>,
 }

@@ -26,7 +26,8 @@ stuck_after: 2
 specs: [dates]
 context: ["docs/dates.md"]
 tools: { allow: ["read*"], deny: ["shell-exec"] }
-budget: { turns: 60, tokens: 500000, time: 30m }
+budget: { turns: 60, tokens: 500000, usd: 2.50, time: 30m }
+output_schema: report.schema.json
 isolation: in-place
 commit: on-success
 expect: failing
@@ -59,7 +60,13 @@ fn every_key_of_the_front_matter_has_its_field() {
         specs: SpecChoice::Modules(texts(&["dates"])),
         context: texts(&["docs/dates.md"]),
         tools: ToolChoice { allow: texts(&["read*"]), deny: texts(&["shell-exec"]) },
-        budget: Budget { turns: Some(60), tokens: Some(500_000), time_ms: Some(1_800_000) },
+        budget: Budget {
+            turns: Some(60),
+            tokens: Some(500_000),
+            usd_micros: Some(2_500_000),
+            time_ms: Some(1_800_000),
+        },
+        output_schema: Some("report.schema.json".into()),
         expect: Some(Expect::Failing),
         baseline: Some(Baseline::Always),
         is_fix: false,
@@ -101,13 +108,13 @@ fn a_gate_is_named_or_skipped_on_purpose() {
 
 #[test]
 fn all_problems_are_said_at_once_in_the_order_of_the_file() {
-    let text = "---\nmax_retires: 1\nlane: true\nbudget: { turns: 0, usd: 2.5, tiem: 1m }\napprove: {}\n---\n \n";
+    let text = "---\nmax_retires: 1\nlane: true\nbudget: { turns: 0, usd: 0, tiem: 1m }\napprove: {}\n---\n \n";
     let expected = "\
         tasks/task.md:2:1: unknown key `max_retires` in the front matter (did you mean `max_retries`?)\n\
         tasks/task.md:3:7: expected `lane` to be a lane's name, a list of them or `false`, found `true` (write `lane: verify`)\n\
         tasks/task.md:4:18: expected `turns` to be a whole number, at least 1, found the number 0 (write a number in that range)\n\
-        tasks/task.md:4:21: `usd` is not supported yet (remove it)\n\
-        tasks/task.md:4:31: unknown key `tiem` in `budget` (did you mean `time`?)\n\
+        tasks/task.md:4:26: expected `usd` to be an amount of US dollars, found the number 0 (write a number above 0, like `2.50`)\n\
+        tasks/task.md:4:29: unknown key `tiem` in `budget` (did you mean `time`?)\n\
         tasks/task.md:5:1: `approve` is not supported yet (remove it)\n\
         tasks/task.md:7:1: the task has no text (write what is to be done below the front matter)";
     assert_eq!(read(text), Err(expected.into()));
@@ -182,7 +189,9 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "budget: { time: 30 }",
         "budget: { time: 30x }",
         "budget: { time: 0s }",
-        "budget: { usd: 2.50 }",
+        "budget: { usd: $2.50 }",
+        "budget: { usd: -1 }",
+        "budget: { usd: 1e40 }",
         "isolation: worktree",
         "isolation: docker",
         "commit: each-turn",
@@ -194,7 +203,8 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "expect: failing\nlane: false",
         "expect: passing\nbaseline: never",
         "baseline: true",
-        "output_schema: a.json",
+        "output_schema: { type: object }",
+        "output_schema: ../a.json",
         "schedule: '* * * * *'",
         "candidates: 3",
         "params: [issue]",

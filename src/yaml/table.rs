@@ -79,6 +79,23 @@ impl<'a> Table<'a> {
         expected(node, &quoted(key), &Wanted::Number(range), problems)
     }
 
+    /// US dollars, more than none, in millionths of one.
+    pub fn dollars(&mut self, key: &str, problems: &mut Problems) -> Option<u64> {
+        let node = self.take(key)?;
+        let dollars = match node.value {
+            Value::Int(dollars) => dollars as f64,
+            Value::Float(dollars) => dollars,
+            Value::Null | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Other(_) => 0.0,
+        };
+        let micros = (dollars * 1e6).round();
+        if (1.0..=1e15).contains(&micros) {
+            return Some(micros as u64);
+        }
+        let message = format!("expected `{key}` to be an amount of US dollars, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write a number above 0, like `2.50`"));
+        None
+    }
+
     /// A duration like `90s` or `1h30m`.
     pub fn duration(&mut self, key: &str, problems: &mut Problems) -> Option<Duration> {
         let node = self.take(key)?;

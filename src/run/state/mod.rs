@@ -120,6 +120,10 @@ impl State {
                 cx.tell(AgentEvent::StateChanged(StateName::Verifying));
                 Self::Verifying(Verifying::start(cx))
             }
+            Next::Reject(why) => {
+                cx.tell(AgentEvent::StateChanged(StateName::Verifying));
+                Self::enter(verifying::reject(&why, cx), cx)
+            }
             Next::End(ending) => {
                 cx.tell(AgentEvent::StateChanged(StateName::Reporting));
                 match Delivering::due(&ending, cx) {

@@ -120,7 +120,7 @@ impl World {
                 self.dice.pick(&[Reason::BadInput, Reason::PlanFailed, Reason::GateErrored, Reason::NoSandbox]);
             Event::PlanFailed { call, reason, message: "no plan".into() }
         } else {
-            Event::PlanReady { call, plan: Box::new(nature::plan()) }
+            Event::PlanReady { call, plan: Box::new(nature::some_plan(&mut self.dice)) }
         };
         self.soon(event);
     }

@@ -103,6 +103,11 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
+/// Now and then one that asks for an answer of a certain form.
+pub(crate) fn some_plan(dice: &mut Dice) -> Plan {
+    Plan { output_schema: dice.chance(100).then(|| json!({"type": "object"})), ..plan() }
+}
+
 pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
     // calls, done, a question, cut off, pause, refusal, nothing
     let weights = match temper {
@@ -116,8 +121,8 @@ pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
     let text = |text: &str| vec![Block::Text { text: text.into() }];
     let (stop, content) = match dice.weigh(&weights) {
         0 => (dice.pick(&[StopReason::ToolUse, StopReason::ToolUse, StopReason::EndTurn]), calls(temper, dice)),
-        1 => (StopReason::EndTurn, text("All done.")),
-        2 => (StopReason::EndTurn, text("I need to read src/main.rs")),
+        1 => (StopReason::EndTurn, text(dice.pick(&["All done.", "{\"done\": true}"]))),
+        2 => (StopReason::EndTurn, text(dice.pick(&["I need to read src/main.rs", "Which variables are set?"]))),
         3 => (StopReason::OutputLimit, if dice.chance(400) { calls(temper, dice) } else { text("and so") }),
         4 => (StopReason::Pause, if dice.chance(200) { calls(temper, dice) } else { text("wait") }),
         5 => (StopReason::Refusal, if dice.chance(500) { Vec::new() } else { text("No.") }),

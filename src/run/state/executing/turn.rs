@@ -96,7 +96,11 @@ impl ToolTurn {
         let malformed = matches!(tool.input, ToolInput::Malformed { .. });
         self.slots.push(Slot { tool, role, ask, tries: 0, stage: Stage::Queued });
         if let Some(why) = refusal {
-            self.refuse(self.slots.len() - 1, why, malformed, cx);
+            let place = self.slots.len() - 1;
+            if rule.is_none() {
+                self.note_refusal(place, &why, cx);
+            }
+            self.refuse(place, why, malformed, cx);
         }
     }
 
@@ -190,7 +194,16 @@ impl ToolTurn {
 
     /// A person said no, or nobody answered.
     pub(super) fn deny(&mut self, place: usize, why: String, cx: &mut Context) {
+        self.note_refusal(place, &why, cx);
         self.refuse(place, why, false, cx);
+    }
+
+    /// To ask for what one does not get, again and again, is a loop as well.
+    fn note_refusal(&mut self, place: usize, why: &str, cx: &mut Context) {
+        if let (false, Some(slot)) = (cx.is_of_old(), self.slots.get(place)) {
+            let opinion = note(&slot.tool, why, false, cx);
+            self.heed(opinion);
+        }
     }
 
     /// Whether a failed call should be tried again: the number of tries so far if so.
@@ -222,16 +235,18 @@ impl ToolTurn {
         if let (false, Some(change), true) = (is_error, &change, FILE_TOOLS.contains(&slot.tool.name.as_str())) {
             cx.ledger.changed(change);
         }
-        if let ToolInput::Object(input) = &slot.tool.input {
-            let threshold = cx.charter.limits.loop_threshold;
-            match cx.loops.note(&slot.tool.name, input, &content, change.is_some(), threshold) {
-                Opinion::Fine => {}
-                Opinion::Repetitive => self.repetitive = true,
-                Opinion::Loop => self.looping = true,
-            }
-        }
+        let opinion = note(&slot.tool, &content, change.is_some(), cx);
         let result = ToolResult { id: slot.tool.id.clone(), content, is_error };
         slot.stage = Stage::Done { result, denied: false, malformed: false, duration_ms, change, detail };
+        self.heed(opinion);
+    }
+
+    fn heed(&mut self, opinion: Opinion) {
+        match opinion {
+            Opinion::Fine => {}
+            Opinion::Repetitive => self.repetitive = true,
+            Opinion::Loop => self.looping = true,
+        }
     }
 
     /// Shows the results that are next in order.
@@ -300,6 +315,12 @@ impl ToolTurn {
     fn running_roles(&self) -> Vec<ToolRole> {
         self.slots.iter().filter(|slot| matches!(slot.stage, Stage::Running { .. })).map(|slot| slot.role).collect()
     }
+}
+
+/// What the watch over loops thinks of a call with this result.
+fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut Context) -> Opinion {
+    let ToolInput::Object(input) = &tool.input else { return Opinion::Fine };
+    cx.loops.note(&tool.name, input, result, changed, cx.charter.limits.loop_threshold)
 }
 
 impl Slot {
