@@ -21,6 +21,7 @@ const STOP_WITHIN: Duration = Duration::from_millis(1500);
 
 /// What a wait came to.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and it is taken apart at once")]
 pub(super) enum Happened {
     Event(Event),
     Deadline,

@@ -44,7 +44,7 @@ fn message(walk: &Walk) -> String {
 fn total(walk: &Walk) -> Usage {
     let told =
         walk.told().into_iter().filter_map(|told| if let AgentEvent::Usage(usage) = told { Some(usage) } else { None });
-    told.last().expect("usage")
+    told.collect::<Vec<_>>().pop().expect("usage")
 }
 
 #[test]
