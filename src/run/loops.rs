@@ -158,7 +158,8 @@ mod tests {
         let same = |input: Value| (0..4).map(|_| (input.clone(), "same", false)).collect::<Vec<_>>();
         let each = |input: fn(usize) -> Value| (0..4).map(|n| (input(n), "same", false)).collect::<Vec<_>>();
         let results = |result: fn(usize) -> &'static str| (0..4).map(|n| (json!({"a": 1}), result(n), false)).collect();
-        let cases: Vec<(&str, Vec<(Value, &str, bool)>, bool)> = vec![
+        type Calls = Vec<(Value, &'static str, bool)>;
+        let cases: Vec<(&str, Calls, bool)> = vec![
             ("the same arguments", same(json!({"a": 1, "b": 2})), true),
             ("no arguments", same(json!({})), true),
             ("nested arguments that agree", same(json!({"a": {"b": [1, 2]}})), true),
