@@ -78,7 +78,10 @@ fn write(home: &Path, events: u64) -> usize {
             let error = ModelError::new(ModelFault::ContextTooLong, "too long");
             call = feed(at, Event::ModelFailed { call, error });
             let usage = Usage::default();
-            call = feed(at + 1, Event::CompactionFinished { call, result: Ok("Files were read.".into()), usage });
+            call = feed(
+                at + 1,
+                Event::CompactionFinished { call, result: Ok("Files were read.".into()), usage, model: String::new() },
+            );
         } else {
             call = feed(at, Event::ModelCompleted { call, reply: Box::new(reply(at)) });
             let lines: String =

@@ -28,6 +28,13 @@ pub struct Limits {
     pub queries: u32,
     /// Alike calls among recent ones that make a loop; the model is told at half of it.
     pub loop_threshold: usize,
+    /// Percent of the model's context window at which the conversation is shortened.
+    #[serde(default = "compact_at_percent")]
+    pub compact_at_percent: u64,
+}
+
+fn compact_at_percent() -> u64 {
+    70
 }
 
 impl Default for Limits {
@@ -44,6 +51,7 @@ impl Default for Limits {
             continuations: 3,
             queries: 2,
             loop_threshold: 8,
+            compact_at_percent: compact_at_percent(),
         }
     }
 }
@@ -52,6 +60,12 @@ impl Default for Limits {
 pub const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// Further attempts after the first one when the gate says no.
 pub const MAX_RETRIES: u32 = 3;
+/// Sub-agents of sub-agents of a run: a run that is so deep has none.
+pub const MAX_DEPTH: u32 = 2;
+/// Tokens of one answer that are set aside where nobody says how long it may be.
+pub const OUTPUT_ESTIMATE: u64 = 4096;
+/// Tokens that the summary of a conversation may have.
+pub const SUMMARY_TOKENS: u64 = 2048;
 /// Bytes of one tool result that go to the model.
 pub const MAX_RESULT: usize = 30 * 1024;
 /// Bytes of feedback that a failed gate may send to the model.

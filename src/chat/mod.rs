@@ -12,7 +12,7 @@ mod usage;
 pub use fault::{ModelError, ModelFault};
 pub use image::Image;
 pub use outcome::{ChangeKind, Detail, FileChange, ToolOutcome};
-pub use price::Price;
+pub use price::{Price, money};
 pub use usage::{ModelUsage, Usage};
 
 use serde::{Deserialize, Serialize};

@@ -31,6 +31,11 @@ impl Price {
     }
 }
 
+/// Millionths of a US dollar as people read them: `$0.0123`.
+pub fn money(micros: u64) -> String {
+    format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

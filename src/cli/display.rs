@@ -44,7 +44,7 @@ impl Display {
     /// Shows one event.
     pub(super) fn show(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::Started { title, models, max_retries, verify } => {
+            AgentEvent::Started { title, models, max_retries, verify, .. } => {
                 self.attempts = if *verify { max_retries + 1 } else { 1 };
                 let about = format!("  {}", models.join(", "));
                 self.line(&[(Tone::Strong, title), (Tone::Faint, &about)]);

@@ -6,7 +6,7 @@ use crate::chat::{Message, ToolSpec};
 use crate::gate::{Definition, Gate, GateFault, freeze};
 use crate::id::TreeId;
 use crate::limits::MAX_SOURCE;
-use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
+use crate::run::{self, Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
 use crate::store;
 use crate::task::{GateChoice, SpecChoice, Task};
@@ -14,6 +14,7 @@ use crate::tool::{self, Effect};
 use crate::verdict::Reason;
 use crate::workspace::jail::{Jail, JailError, Last};
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use walkdir::WalkDir;
@@ -61,6 +62,10 @@ pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]
     notes.extend(gate.notes.clone());
     let specs = load_specs(&settings.workspace, &mut notes);
     let mut first = first_message(task, &specs, &jail)?;
+    let output_schema = output_schema(task, &jail)?;
+    if let Some(schema) = &output_schema {
+        first.push_str(&format!("\n\n{}", run::output_schema(schema)));
+    }
     let recalled = memory::recalled(task, settings, &mut notes);
     recalled.iter().for_each(|recalled| first.push_str(&format!("\n\n{}", recalled.text)));
     let plan = Plan {
@@ -78,6 +83,7 @@ pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]
         head: None,
         sandbox: None, // once it stands
         network: false,
+        output_schema,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
         notes,
     };
@@ -166,8 +172,12 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
     let mut text = String::from(
         "You work on a task in a repository, alone: nobody is there to answer questions, so decide by yourself. Work with the tools; \
          paths are relative to the repository's root. Read before you change, change as little as the task needs, and keep the style of \
-         the code around. When the task is done, end with a summary of one to three sentences and no tool call.",
+         the code around. When the task is done, end with ",
     );
+    text.push_str(match task.output_schema {
+        None => "a summary of one to three sentences and no tool call.",
+        Some(_) => "the answer in the form that the task asks for and no tool call.",
+    });
     if let GateChoice::Lanes(_) = &task.gate {
         text.push_str(
             "\n\nThen the project's own checks judge your work; if they fail you get the failure and may go on:\n",
@@ -218,6 +228,18 @@ fn first_message(task: &Task, specs: &[Spec], jail: &Jail) -> Result<String, Pla
         text.push_str(&format!("\n\nSpec `{}`:\n{}", spec.path, body.trim()));
     }
     Ok(text)
+}
+
+/// The form of the final answer, as it stands before the agent.
+fn output_schema(task: &Task, jail: &Jail) -> Result<Option<Value>, PlanFault> {
+    let Some(path) = &task.output_schema else { return Ok(None) };
+    let wrong = |why: String| PlanFault::bad(format!("{}: output_schema: {why}", task.source));
+    let text = read(jail, path, CONTEXT_LIMIT).map_err(|error| wrong(error.to_string()))?;
+    let schema = serde_json::from_str(&text).map_err(|error| wrong(format!("`{path}` is not JSON: {error}")))?;
+    match run::schema_fault(&schema) {
+        None => Ok(Some(schema)),
+        Some(fault) => Err(wrong(format!("`{path}` is no JSON Schema that can be used: {fault}"))),
+    }
 }
 
 /// A text file of the workspace; bytes that are not text become replacement characters.

@@ -12,6 +12,7 @@ mod delivery;
 mod drive;
 mod earlier;
 mod enclosure;
+mod environment;
 mod failure;
 mod fold;
 mod ground;
@@ -26,6 +27,7 @@ mod report;
 mod resume;
 mod servers;
 mod stop;
+mod summary;
 mod veil;
 mod watcher;
 
@@ -254,8 +256,10 @@ impl Agent {
         let limits = Limits {
             turns: task.budget.turns.unwrap_or(defaults.turns),
             tokens: task.budget.tokens.or(defaults.tokens),
+            usd_micros: task.budget.usd_micros.or(defaults.usd_micros),
             time_ms: task.budget.time_ms.unwrap_or(defaults.time_ms),
             loop_threshold: task.conduct.loop_threshold.map_or(defaults.loop_threshold, |count| count as usize),
+            compact_at_percent: task.conduct.compact_at_percent.map_or(defaults.compact_at_percent, u64::from),
             ..defaults
         };
         let seed = run.as_str().bytes().fold(0_u64, |seed, byte| seed.rotate_left(7) ^ u64::from(byte));

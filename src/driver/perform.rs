@@ -4,7 +4,7 @@ use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
 use super::stop::Stop;
-use super::{Settings, interrupted, memory, report, servers};
+use super::{Settings, environment, interrupted, memory, report, servers, summary};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::Gate;
@@ -72,19 +72,26 @@ impl Hands {
             }
             Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
             Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, inbox),
+            Action::AnswerQuery { call, query: Query::Env { name } } => {
+                let answer = environment::told(&self.settings.env, name.as_deref());
+                inbox.outbox().send(Event::QueryAnswered { call, answer });
+            }
             Action::AskConfirmation { call, tool } => {
                 let note = format!("nobody is there to approve {}", tool.name);
                 inbox.outbox().send(Event::ConfirmationAnswered { call, approved: false, note });
             }
             Action::RunChild { call, .. } => {
                 let outcome = ToolOutcome::error("sub-agents are not available: do the work yourself");
-                inbox.outbox().send(Event::ChildFinished { call, outcome, usage: Usage::default() });
+                inbox.outbox().send(Event::ChildFinished {
+                    call,
+                    outcome,
+                    usage: Usage::default(),
+                    turns: 0,
+                    by_model: Default::default(),
+                });
             }
             Action::RunHooks { call } => inbox.outbox().send(Event::HooksFinished { call, notes: Vec::new() }),
-            Action::Compact { call, .. } => {
-                let result = Err("summaries are not available: the conversation stays as it is".into());
-                inbox.outbox().send(Event::CompactionFinished { call, result, usage: Usage::default() });
-            }
+            Action::Compact { call, upto } => self.summarise(call, upto, run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
             Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
@@ -149,6 +156,23 @@ impl Hands {
             }
         };
         inbox.start("model", effect, failed("the provider panicked"));
+    }
+
+    fn summarise(&self, call: CallId, upto: usize, run: &Run, inbox: &mut Inbox) {
+        let Some(provider) = self.settings.models.get(run.model()).map(|model| model.provider.clone()) else {
+            inbox.outbox().send(summary::failed(call, "there is no such model in this run".into()));
+            return;
+        };
+        let messages: Arc<[_]> = run.conversation().iter().take(upto).cloned().collect();
+        let (turn, stop) = (run.next_turn(), inbox.stop_token());
+        let effect = async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => summary::failed(call, "stopped".into()),
+                event = summary::summarise(&provider, &messages, turn, call) => event,
+            }
+        };
+        inbox.start("summary", effect, summary::failed(call, "the provider panicked".into()));
     }
 
     fn run_tool(&self, request: ToolRequest, inbox: &mut Inbox) {

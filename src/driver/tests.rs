@@ -270,3 +270,83 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let result = drive.run.result().unwrap();
     assert_eq!((result.reason, result.commit.as_deref()), (Reason::Verified, Some("c")));
 }
+
+/// Three dollars a million tokens in, fifteen out.
+fn priced(agent: Agent, context_window: Option<u64>) -> Agent {
+    let price = crate::chat::Price { input: 3_000_000, output: 15_000_000, ..Default::default() };
+    let terms = ModelTerms { price: Some(price), context_window, max_output_tokens: Some(500) };
+    let models = agent.settings.models.iter().map(|model| Model { terms, ..model.clone() }).collect();
+    Agent::new(Settings { models, ..(*agent.settings).clone() })
+}
+
+#[tokio::test]
+async fn a_run_ends_before_it_would_pass_its_money_and_the_report_says_what_it_cost() {
+    let home = tempfile::tempdir().unwrap();
+    let turns = r#"turns:
+  - { tools: [{ name: files-list, input: {} }], usage: { input: 2000, output: 100 } }
+  - { text: "Done.", usage: { input: 2200, output: 10 } }"#;
+    let budget = |usd_micros| crate::task::Budget { usd_micros: Some(usd_micros), ..Default::default() };
+    let poor = Task { budget: budget(21_000), ..task() };
+    let ended = priced(agent_of(home.path(), "state", turns), None).run_task(poor).await;
+    let Err(RunError::Limit(result)) = ended else { panic!("{ended:?}") };
+    assert_eq!((result.reason, result.usage.total.cost_micros), (Reason::BudgetMoney, Some(7_500)));
+    let rich = Task { budget: budget(100_000), ..task() };
+    let result = priced(agent_of(home.path(), "other", turns), None).run_task(rich.clone()).await.unwrap();
+    assert_eq!((result.usage.total.cost_micros, result.limits.usd_micros), (Some(14_250), Some(100_000)));
+    let unpriced = agent_of(home.path(), "third", turns).run_task(rich).await;
+    assert_eq!(unpriced.unwrap_err().reason(), Reason::BadInput);
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_summarised_by_the_model_in_use_and_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let step = |n: usize| {
+        format!(
+            "  - {{ text: '{}', tools: [{{ name: files-list, input: {{}} }}], usage: {{ input: {}, output: 9 }} }}\n",
+            "hm ".repeat(90),
+            n * 100
+        )
+    };
+    let turns = format!(
+        "turns:\n{}  - {{ text: 'All is well.', usage: {{ input: 50, output: 5 }} }}\n  - {{ text: Done. }}",
+        (1..6).map(step).collect::<String>()
+    );
+    let result = priced(agent_of(home.path(), "state", &turns), Some(1_000)).run_task(task()).await.unwrap();
+    assert_eq!((result.summary.as_str(), result.turns, result.usage.requests), ("Done.", 6, 7));
+    let kinds: Vec<&str> = journal(home.path()).iter().map(|(_, event)| event.name()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "CompactionFinished").count(), 1, "{kinds:?}");
+    let folded = fold_of(home.path());
+    let first = crate::chat::text_of(&folded.conversation()[0].content);
+    assert_eq!(first, "The task:\n\nWrite a.txt\n\nThe conversation so far, summarised:\n\nAll is well.");
+}
+
+fn fold_of(home: &Path) -> Run {
+    let mut run = Run::new();
+    for (moment, event) in journal(home) {
+        run.handle(moment, event);
+    }
+    run
+}
+
+#[tokio::test]
+async fn the_final_answer_fits_its_schema_or_is_sent_back() {
+    let home = tempfile::tempdir().unwrap();
+    let turns = r#"turns:
+  - { text: "All is done." }
+  - { text: '{"files": 3}', expect: { contains: ["it is not JSON"] } }"#;
+    let agent = || agent_of(home.path(), "state", turns);
+    let asking = Task { output_schema: Some("form.json".into()), ..task() };
+    let missing = agent().run_task(asking.clone()).await.unwrap_err();
+    assert_eq!(
+        (missing.reason(), missing.to_string().contains("output_schema: ")),
+        (Reason::BadInput, true),
+        "{missing}"
+    );
+    let form = home.path().join("tree/form.json");
+    fs::write(&form, r#"{"type": "objekt"}"#).unwrap();
+    let wrong = agent().run_task(asking.clone()).await.unwrap_err().to_string();
+    assert!(wrong.contains("`form.json` is no JSON Schema that can be used: "), "{wrong}");
+    fs::write(&form, r#"{"type": "object", "properties": {"files": {"type": "integer"}}}"#).unwrap();
+    let result = agent().run_task(asking).await.unwrap();
+    assert_eq!((result.answer, result.attempts.len()), (Some(serde_json::json!({"files": 3})), 1));
+}

@@ -2,6 +2,7 @@
 
 use super::proof::{findings, found, proof_of, unproven};
 use crate::chat::ChangeKind;
+pub use crate::chat::money;
 use crate::run::TaskResult;
 
 /// One line of the summary: what it is about, and what there is to say.
@@ -90,8 +91,14 @@ fn tokens(result: &TaskResult) -> String {
     if usage.cached_tokens > 0 {
         text.push_str(&format!(", {} of the input cached", count(usage.cached_tokens)));
     }
+    if let Some(tokens) = result.limits.tokens {
+        text.push_str(&format!(" of {}", count(tokens)));
+    }
     if let Some(micros) = usage.cost_micros {
         text.push_str(&format!(", {}", money(micros)));
+    }
+    if let Some(micros) = result.limits.usd_micros {
+        text.push_str(&format!(" of {}", money(micros)));
     }
     text
 }
@@ -107,11 +114,6 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// Millionths of a US dollar as people read them: `$0.0123`.
-pub fn money(micros: u64) -> String {
-    format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
 /// A time in milliseconds as people read it: `0.4s`, `12.3s`, `2m05s`, `1h02m`.

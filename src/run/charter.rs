@@ -7,6 +7,10 @@ use crate::process::wall::WallKind;
 use crate::task::OnTamper;
 use crate::workspace::delivery::Head;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The newest edition of the machine's rules. A journal is folded by the rules that it was written under.
+pub const EDITION: u32 = 1;
 
 /// The terms of one run, fixed when the task is handed over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +50,17 @@ pub struct Charter {
     pub limits: Limits,
     /// Where the jitter of back-off pauses comes from.
     pub seed: u64,
+    /// The edition of the machine's rules that it is decided by; 0 where an older program began the run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub edition: u32,
+    /// How many runs stand above this one: 0 for a run of its own, 1 for its sub-agents.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Charter {
@@ -68,7 +83,20 @@ impl Charter {
             confirm_within_ms: None,
             limits: Limits::default(),
             seed: 0,
+            edition: EDITION,
+            depth: 0,
         }
+    }
+
+    /// What is known of the model at a place of the list.
+    pub(super) fn terms_of(&self, model: usize) -> ModelTerms {
+        self.terms.get(model).copied().unwrap_or_default()
+    }
+
+    /// The first model of the list that has no price.
+    pub(super) fn unpriced(&self) -> Option<&str> {
+        let has_price = |place: usize| self.terms_of(place).price.is_some();
+        self.models.iter().enumerate().find(|(place, _)| !has_price(*place)).map(|(_, name)| name.as_str())
     }
 }
 
@@ -120,8 +148,20 @@ pub struct Plan {
     /// Whether the agent reaches the network from behind it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// The JSON Schema that the final answer has to fit, where the task asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// What was not as it should be while planning; each becomes a warning.
     pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Takes away every tool of a role.
+    pub(super) fn forbid(&mut self, role: ToolRole) {
+        let is_gone = |name: &str| self.rules.iter().any(|rule| rule.role == role && rule.name == name);
+        self.tools.retain(|tool| !is_gone(&tool.name));
+        self.rules.retain(|rule| rule.role != role);
+    }
 }
 
 /// What the machine must know of one tool.

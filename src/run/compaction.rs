@@ -1,9 +1,124 @@
-//! Where a conversation may be cut so that its older part can be summarised.
+//! How a conversation becomes shorter: older tool results are cleared first, then the older part is summarised. Here is when, and where it
+//! may be cut.
 
-use crate::chat::{Block, Message, Role};
+use super::context::Context;
+use super::watch::AgentEvent;
+use crate::chat::{Block, Image, Message, Role};
 
 /// Messages at the end that stay as they are.
 const KEEP: usize = 6;
+/// Results at the end that are never cleared; those of the newest turn are not either.
+const KEEP_RESULTS: usize = 5;
+/// Bytes of a result that is worth to be cleared.
+const WORTH: usize = 400;
+/// Summaries that failed in a row, after which none is asked for any more.
+const GIVE_UP_AFTER: u32 = 3;
+
+/// What was cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cleared {
+    pub(super) results: usize,
+    /// By how much the conversation is shorter.
+    pub(super) bytes: usize,
+}
+
+impl Context {
+    /// Whether the conversation has grown so long that it should be shortened.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.ledger.turns > 0 && self.room().is_some_and(|room| self.context_tokens() >= room)
+    }
+
+    /// The tokens that a conversation may have before it is shortened, where that is known. What is set for the answer must find room beside.
+    fn room(&self) -> Option<u64> {
+        let terms = self.charter.terms_of(self.model);
+        let window = terms.context_window.or(self.charter.context_window)?;
+        let percent = u128::from(window) * u128::from(self.charter.limits.compact_at_percent) / 100;
+        let answer = terms.max_output_tokens.unwrap_or(0).min(window / 2);
+        Some(u64::try_from(percent).unwrap_or(u64::MAX).min(window - answer))
+    }
+
+    /// Clears older results where that alone makes the conversation short enough for a while, and says whether it did.
+    pub(super) fn clears_enough(&mut self) -> bool {
+        let Some(room) = self.room() else { return false };
+        let after = self.context_tokens().saturating_sub(tokens(clearable(self.transcript.messages()).bytes));
+        after <= room / 4 * 3 && self.clear_results()
+    }
+
+    /// Clears older results; says whether there were any.
+    pub(super) fn clear_results(&mut self) -> bool {
+        let Cleared { results, bytes } = self.transcript.clear_results();
+        let ledger = &mut self.ledger;
+        if ledger.context_tokens > 0 {
+            ledger.context_tokens = ledger.context_tokens.saturating_sub(tokens(bytes)).max(1);
+            ledger.context_bytes = ledger.context_bytes.saturating_sub(bytes);
+        }
+        if results > 0 {
+            self.tell(AgentEvent::Compaction { success: true, note: format!("{results} older results were cleared") });
+        }
+        results > 0
+    }
+
+    /// Whether a summary may still be asked for.
+    pub(super) fn may_summarise(&self) -> bool {
+        self.streaks.compactions < GIVE_UP_AFTER
+    }
+}
+
+fn tokens(bytes: usize) -> u64 {
+    (bytes / super::budget::BYTES_PER_TOKEN) as u64
+}
+
+/// What would be cleared.
+fn clearable(messages: &[Message]) -> Cleared {
+    each_old(messages.iter().map(|message| message.content.as_slice())).fold(
+        Cleared::default(),
+        |sum, (_, _, bytes)| Cleared { results: sum.results + 1, bytes: sum.bytes + bytes - marker(bytes).len() },
+    )
+}
+
+/// Replaces the text of older results by a line that says so.
+pub(super) fn clear(messages: &mut [Message]) -> Cleared {
+    let cleared = clearable(messages);
+    let old: Vec<_> = each_old(messages.iter().map(|message| message.content.as_slice())).collect();
+    for (message, block, bytes) in old {
+        if let Block::ToolResult(result) = &mut messages[message].content[block] {
+            result.content = marker(bytes);
+            result.images.clear();
+        }
+    }
+    cleared
+}
+
+fn marker(bytes: usize) -> String {
+    format!("[a result of {bytes} bytes was cleared to save room: call the tool again if it is needed]")
+}
+
+/// The places and bytes of the results that are old and long: those before the newest few, and before the newest turn's.
+fn each_old<'m>(
+    messages: impl DoubleEndedIterator<Item = &'m [Block]> + ExactSizeIterator,
+) -> impl Iterator<Item = (usize, usize, usize)> {
+    let mut newer = 0;
+    messages
+        .enumerate()
+        .rev()
+        .flat_map(move |(message, content)| {
+            let results = content.iter().enumerate().filter_map(|(block, content)| match content {
+                Block::ToolResult(result) => {
+                    Some((message, block, result.content.len() + result.images.len() * Image::BYTES))
+                }
+                Block::Text { .. }
+                | Block::Thinking { .. }
+                | Block::ToolUse(_)
+                | Block::Image(_)
+                | Block::Opaque { .. } => None,
+            });
+            let results: Vec<_> = results.collect();
+            let is_new = newer < KEEP_RESULTS;
+            newer += results.len();
+            if is_new { Vec::new() } else { results }
+        })
+        .filter(|(_, _, bytes)| *bytes >= WORTH)
+}
 
 /// How many messages from the start may be replaced by a summary: never between a tool use and its result, never the newest
 /// few, and at least two. `None` when there is nothing to gain.
@@ -32,6 +147,31 @@ mod tests {
             Message::assistant(vec![Block::ToolUse(call)]),
             Message { role: Role::User, content: vec![Block::ToolResult(result)] },
         ]
+    }
+
+    #[test]
+    fn older_results_are_cleared_and_keep_their_ids() {
+        let mut messages = vec![Message::user("task")];
+        messages.extend((0..9).flat_map(turn));
+        let results = |messages: &[Message]| {
+            let result =
+                |block: &Block| if let Block::ToolResult(result) = block { Some(result.clone()) } else { None };
+            messages.iter().flat_map(|message| &message.content).filter_map(result).collect::<Vec<_>>()
+        };
+        assert_eq!(clear(&mut messages.clone()), Cleared::default(), "short results are not worth it");
+        for message in &mut messages {
+            if let [Block::ToolResult(result)] = &mut message.content[..] {
+                result.content = "x".repeat(1_000);
+            }
+        }
+        let before = results(&messages);
+        let cleared = clear(&mut messages);
+        let after = results(&messages);
+        let line = "[a result of 1000 bytes was cleared to save room: call the tool again if it is needed]";
+        assert_eq!(cleared, Cleared { results: 4, bytes: 4 * (1_000 - line.len()) });
+        assert!(after[..4].iter().all(|result| result.content == line) && after[4..] == before[4..]);
+        assert!(after.iter().zip(&before).all(|(now, then)| now.id == then.id));
+        assert_eq!(clear(&mut messages), Cleared::default(), "once");
     }
 
     #[test]

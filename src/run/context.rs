@@ -5,13 +5,13 @@ use super::charter::{Charter, Plan, ToolAccess, ToolRule};
 use super::event::Delivery;
 use super::ledger::Ledger;
 use super::loops::LoopWatch;
-use super::transcript::{self, Transcript};
+use super::transcript::Transcript;
 use super::watch::{AgentEvent, StateName};
-use crate::chat::{Reply, Usage};
 use crate::id::CallId;
 use crate::moment::Moment;
-use crate::verdict::{Finding, Proof, Reason};
+use crate::verdict::{Finding, Proof};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Shared by all states of one run.
@@ -29,6 +29,9 @@ pub(super) struct Context {
     pub(super) model: usize,
     /// What was found tampered with and told to the model.
     pub(super) told: Vec<Finding>,
+    /// The newest final answer that fits the task's schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Value>,
     /// What became of the verified tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
@@ -68,6 +71,7 @@ impl Context {
             attempt: 0,
             model: 0,
             told: Vec::new(),
+            answer: None,
             delivery: None,
             started: Moment::default(),
             now: Moment::default(),
@@ -106,24 +110,6 @@ impl Context {
         self.tell(AgentEvent::Warning(message));
     }
 
-    /// Books a completed model call, and tells of it.
-    pub(super) fn book_reply(&mut self, reply: &Reply) {
-        let tools: usize = self.plan.tools.iter().map(transcript::tool_bytes).sum();
-        self.ledger.book_reply(reply, self.plan.system.len() + tools + self.transcript.bytes());
-        self.tell_usage();
-    }
-
-    /// Books what a sub-agent or a summary used.
-    pub(super) fn book_child(&mut self, usage: &Usage) {
-        self.ledger.book_child(usage);
-        self.tell_usage();
-    }
-
-    /// Tells whoever watches what the run has used so far.
-    pub(super) fn tell_usage(&mut self) {
-        self.tell(AgentEvent::Usage(self.ledger.usage.total.clone()));
-    }
-
     /// An event that makes no sense here: nothing changes but this one warning.
     pub(super) fn senseless(&mut self, state: StateName, event: &str) {
         self.tell(AgentEvent::Warning(format!("{event} makes no sense while {state:?}: ignored")));
@@ -145,24 +131,6 @@ impl Context {
         newest.proof.as_deref().filter(|_| newest.passed())
     }
 
-    /// The limit that forbids another model call, if one does.
-    pub(super) fn exhausted(&self) -> Option<Reason> {
-        let limits = &self.charter.limits;
-        let used = &self.ledger.usage.total;
-        let spent = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        if self.ledger.turns >= limits.turns {
-            Some(Reason::MaxTurns)
-        } else if spent(limits.tokens, used.total()) {
-            Some(Reason::BudgetTokens)
-        } else if spent(limits.usd_micros, used.cost_micros.unwrap_or(0)) {
-            Some(Reason::BudgetMoney)
-        } else if self.now >= self.time_limit() {
-            Some(Reason::BudgetTime)
-        } else {
-            None
-        }
-    }
-
     /// The moment at which the run's time is up.
     pub(super) fn time_limit(&self) -> Moment {
         self.started.plus(Duration::from_millis(self.charter.limits.time_ms))
@@ -176,15 +144,6 @@ impl Context {
         let full = doubled.min(longest);
         let jitter = scramble(self.charter.seed ^ self.next_call) % (full / 2 + 1);
         Duration::from_millis((full / 2 + jitter).max(wish_ms.unwrap_or(0)))
-    }
-
-    /// Whether the conversation has grown so long that it should be summarised.
-    pub(super) fn is_crowded(&self) -> bool {
-        const COMPACT_AT_PERCENT: u64 = 70;
-        const GIVE_UP_AFTER: u32 = 3;
-        let used = self.ledger.context_tokens.saturating_mul(100);
-        self.streaks.compactions < GIVE_UP_AFTER
-            && self.charter.context_window.is_some_and(|window| used >= window.saturating_mul(COMPACT_AT_PERCENT))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::chat::{Delta, ModelError, Reply, ToolOutcome, Usage};
 use crate::id::CallId;
 use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Something that happened. `call` names the action that it answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,14 +32,29 @@ pub enum Event {
     ToolProgress { call: CallId, text: String },
     /// A tool call ended.
     ToolFinished { call: CallId, outcome: ToolOutcome },
-    /// A sub-agent ended.
-    ChildFinished { call: CallId, outcome: ToolOutcome, usage: Usage },
+    /// A sub-agent ended. What it used, how many turns it took of its models, and what of the use was whose.
+    ChildFinished {
+        call: CallId,
+        outcome: ToolOutcome,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        turns: u64,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        by_model: BTreeMap<String, Usage>,
+    },
     /// The hooks after a turn ended; each note is told to the model.
     HooksFinished { call: CallId, notes: Vec<String> },
     /// What the model asked for in prose was looked up.
     QueryAnswered { call: CallId, answer: String },
     /// The conversation was summarised, or could not be.
-    CompactionFinished { call: CallId, result: Result<String, String>, usage: Usage },
+    CompactionFinished {
+        call: CallId,
+        result: Result<String, String>,
+        usage: Usage,
+        /// Who summarised, as its provider names it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        model: String,
+    },
     /// A step of the gate began, printed or ended. Shown, never decided on, not journaled.
     GateProgress { call: CallId, progress: StepProgress },
     /// The gate spoke.
@@ -53,6 +69,11 @@ pub enum Event {
     LimitReached { reason: Reason },
     /// Somebody wants the run to stop. `said` is what the model had said of an unfinished answer.
     CancelRequested { cause: StopCause, said: String },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A verified tree that became a commit.

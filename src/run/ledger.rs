@@ -1,6 +1,8 @@
 //! What a run has used and done so far: turns, tokens, tools, files, attempts, warnings.
 
-use crate::chat::{FileChange, ModelUsage, Reply, Usage};
+use super::budget::Reserve;
+use crate::chat::{FileChange, ModelUsage};
+use crate::id::CallId;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,8 +16,17 @@ pub(super) struct Ledger {
     /// Model calls that completed.
     pub(super) turns: u64,
     pub(super) usage: ModelUsage,
-    /// Input and output tokens of the newest model call: how long the conversation is.
+    /// Input and output tokens of the newest model call: how long the conversation was then; 0: not known.
     pub(super) context_tokens: u64,
+    /// The bytes that the conversation had then, with the answer.
+    #[serde(default)]
+    pub(super) context_bytes: usize,
+    /// Model calls that sub-agents completed.
+    #[serde(default)]
+    pub(super) child_turns: u64,
+    /// What is set aside for calls in flight.
+    #[serde(default)]
+    pub(super) reserved: Vec<(CallId, Reserve)>,
     /// By tool name.
     pub(super) tools: BTreeMap<String, ToolTally>,
     /// By path: what successful file tools did.
@@ -46,25 +57,6 @@ pub struct Attempt {
 }
 
 impl Ledger {
-    /// Books a completed model call. Without usage from the provider, the bytes of request and reply stand in for it.
-    pub(super) fn book_reply(&mut self, reply: &Reply, request_bytes: usize) {
-        const BYTES_PER_TOKEN: usize = 4;
-        let estimate = || Usage {
-            input_tokens: (request_bytes / BYTES_PER_TOKEN) as u64,
-            output_tokens: (super::transcript::bytes_of(&reply.content) / BYTES_PER_TOKEN) as u64,
-            ..Usage::default()
-        };
-        let usage = reply.usage.clone().unwrap_or_else(estimate);
-        self.turns += 1;
-        self.context_tokens = usage.total();
-        self.usage.book(&reply.model, &usage);
-    }
-
-    /// Books what a sub-agent used.
-    pub(super) fn book_child(&mut self, usage: &Usage) {
-        self.usage.total.add(usage);
-    }
-
     pub(super) fn tally(&mut self, tool: &str) -> &mut ToolTally {
         self.tools.entry(tool.to_owned()).or_default()
     }

@@ -152,6 +152,54 @@ mod tests {
         assert_eq!(opinions(&calls).last(), Some(&Opinion::Loop));
     }
 
+    /// Each row of calls, four of which would be a loop: whether it is one.
+    #[test]
+    fn each_sentence_of_the_rule_has_its_case() {
+        let same = |input: Value| (0..4).map(|_| (input.clone(), "same", false)).collect::<Vec<_>>();
+        let each = |input: fn(usize) -> Value| (0..4).map(|n| (input(n), "same", false)).collect::<Vec<_>>();
+        let results = |result: fn(usize) -> &'static str| (0..4).map(|n| (json!({"a": 1}), result(n), false)).collect();
+        type Calls = Vec<(Value, &'static str, bool)>;
+        let cases: Vec<(&str, Calls, bool)> = vec![
+            ("the same arguments", same(json!({"a": 1, "b": 2})), true),
+            ("no arguments", same(json!({})), true),
+            ("nested arguments that agree", same(json!({"a": {"b": [1, 2]}})), true),
+            ("half of two agree", each(|n| json!({"a": 1, "b": n})), true),
+            ("two of four agree", each(|n| json!({"a": 1, "b": 2, "c": n, "d": n})), true),
+            ("one of three agrees", each(|n| json!({"a": 1, "b": n, "c": n})), false),
+            ("none agrees", each(|n| json!({"a": n})), false),
+            ("other names with the same values", each(|n| json!({ format!("a{n}"): 1 })), false),
+            ("only the offset differs", each(|n| json!({"path": "x", "offset": n})), false),
+            ("only the cursor differs", each(|n| json!({"query": "x", "cursor": n.to_string()})), false),
+            ("only the page and its size differ", each(|n| json!({"q": 1, "page": n, "page_size": n * 10})), false),
+            ("only lines differ", each(|n| json!({"path": "x", "start_line": n, "end_line": n + 9})), false),
+            ("the same page", same(json!({"path": "x", "offset": 7})), true),
+            ("results differ", results(|n| ["w", "x", "y", "z"][n]), false),
+            ("two results by turns", results(|n| ["x", "y"][n % 2]), false),
+            ("changes between", (0..4).map(|n| (json!({"a": 1}), "same", n % 2 == 1)).collect(), false),
+        ];
+        for (what, calls, is_loop) in cases {
+            assert_eq!(opinions(&calls).contains(&Opinion::Loop), is_loop, "{what}");
+        }
+    }
+
+    #[test]
+    fn another_tool_between_does_not_hide_a_loop_and_another_tool_is_no_part_of_it() {
+        let mut watch = LoopWatch::default();
+        let mut note = |tool| watch.note(tool, &json!({"a": 1}), "same", false, 4);
+        let opinions: Vec<_> = ["t", "u", "t", "u", "t", "u", "t"].map(&mut note).into();
+        assert_eq!(opinions.iter().position(|opinion| *opinion == Opinion::Loop), Some(6));
+    }
+
+    #[test]
+    fn it_is_told_once_and_an_attempt_begins_anew() {
+        let mut watch = LoopWatch::default();
+        let note = |watch: &mut LoopWatch, a: u64| watch.note("t", &json!({"a": a}), "same", false, 4);
+        let told = [1, 1, 2, 2].map(|a| note(&mut watch, a));
+        assert_eq!(told.iter().filter(|opinion| **opinion == Opinion::Repetitive).count(), 1);
+        watch.forget();
+        assert_eq!([1, 1].map(|a| note(&mut watch, a)), [Opinion::Fine, Opinion::Repetitive]);
+    }
+
     #[test]
     fn calls_that_agree_in_nothing_are_not_alike() {
         let calls: Vec<_> = (0..8).map(|n| (json!({"command": format!("c{n}")}), "ok", false)).collect();

@@ -12,6 +12,8 @@
 //! included, and goes on from there as if nothing had happened.
 
 mod action;
+mod answer;
+mod budget;
 mod charter;
 mod compaction;
 mod context;
@@ -26,9 +28,12 @@ mod transcript;
 mod watch;
 
 pub use action::Action;
-pub use charter::{Charter, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
+pub use answer::schema_fault;
+pub use budget::Reserve;
+pub use charter::{Charter, EDITION, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
 pub use event::{Delivery, Event};
 pub use ledger::{Attempt, ToolTally};
+pub use prompt::output_schema;
 pub use query::Query;
 pub use result::TaskResult;
 pub use watch::{AgentEvent, Phase, StateName};
@@ -117,6 +122,21 @@ impl Run {
     /// Where the user's repository stood when the run was planned, for one that commits.
     pub fn head(&self) -> Option<&Head> {
         self.context.plan.head.as_ref()
+    }
+
+    /// What is set aside for the calls in flight.
+    pub fn reserved(&self) -> Reserve {
+        self.context.reserved()
+    }
+
+    /// The place of the model in use in the task's list.
+    pub fn model(&self) -> usize {
+        self.context.model
+    }
+
+    /// What the task asks for.
+    pub fn prompt(&self) -> &str {
+        &self.context.charter.prompt
     }
 
     /// The number of the model's turn that comes next, from 1.

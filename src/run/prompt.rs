@@ -1,6 +1,9 @@
 //! What the machine itself says to the model, state by state. One place, so that the wording can be read and judged as one.
 
+use super::context::Context;
+use crate::chat::{Message, text_of};
 use crate::verdict::Finding;
+use serde_json::Value;
 
 /// After an answer that met the output limit.
 pub(super) const GO_ON: &str = "Your answer was cut off by the output limit. Go on exactly where it stopped.";
@@ -11,6 +14,8 @@ pub(super) const NUDGE: &str = "Your answer was empty. Go on with the task by ca
 /// When alike calls reach half of the loop threshold.
 pub(super) const REPETITIVE: &str =
     "You have made nearly the same call several times with the same result. Try something else, or finish.";
+/// The result of a sub-agent for which nothing is left to spend.
+pub(super) const NO_SHARE: &str = "too little of this run's budget is left for a sub-agent: do the work yourself";
 /// Results of calls that will never run.
 pub(super) const NOT_RUN: &str = "not run: the run ended before this call";
 /// Results of calls that were stopped in the middle.
@@ -18,14 +23,23 @@ pub(super) const OUTCOME_UNKNOWN: &str = "the run ended while this call was runn
 
 /// The gate failed: what the model is told, with how often it may try again.
 pub(super) fn gate_failed(feedback: &str, retries_left: u32) -> String {
-    let more = match retries_left {
-        0 => "This is the last attempt.".to_owned(),
-        1 => "After this, one more attempt is left.".to_owned(),
-        n => format!("After this, {n} more attempts are left."),
-    };
+    let more = attempts_left(retries_left);
     format!(
         "The project's checks were run on your work and failed. Mend the cause and finish again. {more}\n\n{feedback}"
     )
+}
+
+/// The final answer is not of the form that was asked for.
+pub(super) fn wrong_answer(why: &str, retries_left: u32) -> String {
+    format!("{why}\n\nThe checks were not run. Give the whole answer again. {}", attempts_left(retries_left))
+}
+
+fn attempts_left(retries_left: u32) -> String {
+    match retries_left {
+        0 => "This is the last attempt.".to_owned(),
+        1 => "After this, one more attempt is left.".to_owned(),
+        n => format!("After this, {n} more attempts are left."),
+    }
 }
 
 /// Protected paths had been changed. `feedback` says what became of them.
@@ -46,7 +60,25 @@ pub(super) fn answered(answer: &str) -> String {
     format!("You asked for this; next time call the tool.\n\n{answer}")
 }
 
-/// A summary that stands in for the older part of a conversation.
-pub(super) fn summary(prompt: &str, summary: &str) -> String {
-    format!("The task:\n\n{prompt}\n\nThe conversation so far, summarised:\n\n{summary}")
+/// What stands in for the older part of a conversation: the task in its own words, a summary, and what the checks said last, unless that is
+/// still to be read.
+pub(super) fn summary(cx: &Context, summary: &str, upto: usize) -> String {
+    let mut text = format!("The task:\n\n{}\n\nThe conversation so far, summarised:\n\n{summary}", cx.charter.prompt);
+    if let Some(schema) = &cx.plan.output_schema {
+        text.push_str(&format!("\n\n{}", output_schema(schema)));
+    }
+    let feedback = cx.ledger.attempts.last().map_or("", |attempt| attempt.verdict.feedback.as_str());
+    let is_there = |message: &Message| text_of(&message.content).contains(feedback);
+    if !feedback.is_empty() && !cx.transcript.messages().iter().skip(upto).any(is_there) {
+        text.push_str(&format!("\n\nWhat the project's checks said last:\n\n{feedback}"));
+    }
+    text
+}
+
+/// What is said of the form that the final answer must have.
+pub fn output_schema(schema: &Value) -> String {
+    format!(
+        "The final answer, when everything is done, is one JSON value of this JSON Schema and nothing else, bare or in one ```json block:\n\
+         ```json\n{schema:#}\n```"
+    )
 }

@@ -5,9 +5,11 @@ use super::state::Ended;
 use super::{Run, context::Context};
 use crate::chat::{FileChange, ModelUsage};
 use crate::id::{RunId, TreeId};
+use crate::limits::Limits;
 use crate::process::wall::WallKind;
 use crate::verdict::{Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The result of a run. `files_changed` has only paths that successful file tools wrote, edited or deleted.
@@ -35,12 +37,18 @@ pub struct TaskResult {
     pub message: String,
     /// What the model said last.
     pub summary: String,
+    /// The final answer, of a task that asks for one of a certain form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
     /// Every attempt that reached the gate, with its verdict.
     pub attempts: Vec<Attempt>,
     /// Model calls that completed.
     pub turns: u64,
     /// What file tools changed, sorted by path.
     pub files_changed: Vec<FileChange>,
+    /// What it might spend.
+    #[serde(default)]
+    pub limits: Limits,
     /// Tokens and requests, in total and by model.
     pub usage: ModelUsage,
     /// Tool calls, by tool.
@@ -93,9 +101,11 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         stopped_by: ended.stopped_by,
         message: ended.message.clone(),
         summary: said.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
+        answer: cx.answer.clone(),
         attempts: cx.ledger.attempts.clone(),
         turns: cx.ledger.turns,
         files_changed: cx.ledger.files.values().cloned().collect(),
+        limits: cx.charter.limits.clone(),
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),
         warnings: cx.ledger.warnings.clone(),

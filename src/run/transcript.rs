@@ -1,6 +1,8 @@
 //! The conversation of a run, kept valid at every moment: every tool use has exactly one result, in order, before the next
 //! model call. Providers reject a conversation that breaks this.
 
+use super::compaction::{self, Cleared};
+use super::prompt;
 use crate::chat::{Block, Image, Message, Role, ToolInput, ToolResult, ToolSpec, text_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -27,6 +29,11 @@ impl Transcript {
         &self.messages
     }
 
+    /// The length of its first messages in bytes.
+    pub(super) fn bytes_upto(&self, upto: usize) -> usize {
+        self.messages.iter().take(upto).map(|message| bytes_of(&message.content)).sum()
+    }
+
     /// Its length in bytes of text and arguments.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -39,6 +46,19 @@ impl Transcript {
             (message.role == Role::Assistant && !text.trim().is_empty()).then_some(text)
         };
         self.messages.iter().rev().find_map(said)
+    }
+
+    /// The whole text of the model's newest answer: with its beginning, where it was cut off and went on.
+    pub(super) fn said_last(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        for message in self.messages.iter().rev() {
+            match message.role {
+                Role::Assistant => parts.push(text_of(&message.content)),
+                Role::User if text_of(&message.content) == prompt::GO_ON => {}
+                Role::User => break,
+            }
+        }
+        parts.iter().rev().map(String::as_str).collect()
     }
 
     pub(super) fn push(&mut self, message: Message) {
@@ -76,6 +96,13 @@ impl Transcript {
             id.push('_');
         }
         id
+    }
+
+    /// Replaces older results by a line that says so; their calls keep an answer. Says how many that were, and how many bytes less it is.
+    pub(super) fn clear_results(&mut self) -> Cleared {
+        let cleared = compaction::clear(&mut self.messages);
+        self.bytes = self.bytes.saturating_sub(cleared.bytes);
+        cleared
     }
 
     /// Replaces the first `upto` messages by a summary of them.

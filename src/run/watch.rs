@@ -2,6 +2,7 @@
 //! `Usage` are a contract with programs that match on them; everything else lives in further variants or in the envelope.
 
 use crate::chat::{Detail, FileChange, Usage};
+use crate::limits::Limits;
 use crate::verdict::{Finding, Proof, Reason, StepProgress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +14,14 @@ use serde_json::Value;
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum AgentEvent {
     /// The run began.
-    Started { title: String, models: Vec<String>, max_retries: u32, verify: bool },
+    Started {
+        title: String,
+        models: Vec<String>,
+        max_retries: u32,
+        verify: bool,
+        #[serde(default)]
+        limits: Limits,
+    },
     /// Another process has taken the run up in this state, attempt and turn of the model, each from 1. The machine itself never says so.
     Resumed { state: StateName, attempt: u32, turn: u64 },
     /// Memories of earlier runs went into the first message.

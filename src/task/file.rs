@@ -17,7 +17,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["needs", "output_schema", "schedule", "candidates"];
+const LATER: &[&str] = &["needs", "schedule", "candidates"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -115,6 +115,14 @@ fn read_paths(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.protect = table.texts_where("protect", check_glob, problems).unwrap_or_default();
     task.allow_edit = table.texts_where("allow_edit", check_glob, problems).unwrap_or_default();
     task.context = table.texts_where("context", check_path, problems).unwrap_or_default();
+    if let Some(path) = table.text("output_schema", problems) {
+        match (check_path(path), table.place_of("output_schema")) {
+            (Err((why, hint)), Some(place)) => {
+                problems.push(Problem::at(place, format!("`output_schema`: {why}")).hint(hint));
+            }
+            _ => task.output_schema = Some(path.to_owned()),
+        }
+    }
     match table.take("specs") {
         Some(Node { value: Value::List(_), .. }) => {
             task.specs = table.texts("specs", problems).map_or(SpecChoice::None, SpecChoice::Modules);

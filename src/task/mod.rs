@@ -54,6 +54,9 @@ pub struct Task {
     /// Whether the base is judged first; what the configuration says where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// The path of the JSON Schema that the final answer has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<String>,
     /// Whether it is to make the gate pass, and nothing else: one that passes already ends it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
@@ -120,6 +123,7 @@ impl Task {
             budget: Budget::default(),
             expect: None,
             baseline: None,
+            output_schema: None,
             is_fix: false,
             commit: Commit::None,
             allow_dirty: false,

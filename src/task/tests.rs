@@ -29,6 +29,7 @@ tools: { allow: ["read*"], deny: ["shell-exec"] }
 budget: { turns: 60, tokens: 500000, usd: 2.50, time: 30m }
 approve: { ask: ["shell-exec:git push*"] }
 mcp: [docs]
+output_schema: report.schema.json
 isolation: in-place
 commit: on-success
 expect: failing
@@ -67,6 +68,7 @@ fn every_key_of_the_front_matter_has_its_field() {
             usd_micros: Some(2_500_000),
             time_ms: Some(1_800_000),
         },
+        output_schema: Some("report.schema.json".into()),
         expect: Some(Expect::Failing),
         baseline: Some(Baseline::Always),
         is_fix: false,
@@ -193,6 +195,9 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "budget: { time: 0s }",
         "budget: { usd: 2.5000001 }",
         "budget: { usd: '2.50' }",
+        "budget: { usd: $2.50 }",
+        "budget: { usd: -1 }",
+        "budget: { usd: 1e40 }",
         "isolation: worktree",
         "isolation: docker",
         "commit: each-turn",
@@ -206,7 +211,8 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "expect: failing\nlane: false",
         "expect: passing\nbaseline: never",
         "baseline: true",
-        "output_schema: a.json",
+        "output_schema: { type: object }",
+        "output_schema: ../a.json",
         "schedule: '* * * * *'",
         "candidates: 3",
         "params: [issue]",

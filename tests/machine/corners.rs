@@ -2,7 +2,7 @@
 
 use crate::laws::{law_12_journals_reproduce, law_13_snapshots_go_on};
 use crate::walk::{
-    Walk, calls, cancel, charter, everywhere, fails, heard, judged, planned, ran, replies, reported, says,
+    Walk, calls, cancel, charter, everywhere, fails, heard, judged, planned, ran, replies, reported, says, summarised,
 };
 use crate::world::nature;
 use fledge::chat::{
@@ -82,15 +82,15 @@ fn a_result_in_a_reply_is_not_kept() {
 fn what_a_child_or_a_summary_costs_is_booked_and_told_even_after_a_cancel() {
     let [_, _, _, _, _, _, child, _, _, summary, _, _, _] = everywhere();
     let usage = Usage { input_tokens: 7, ..Usage::default() };
-    let summarised = |call| Event::CompactionFinished { call, result: Ok("in short".into()), usage };
+    let summarised = || summarised(Ok("in short"), usage.clone());
     let used = |walk: Walk| match walk.told().into_iter().find(|told| matches!(told, AgentEvent::Usage(_))) {
         Some(AgentEvent::Usage(usage)) => usage.input_tokens,
         other => panic!("told {other:?}"),
     };
     assert_eq!(used(child.clone().answer(reported("done"))), 17);
     assert_eq!(used(child.then(cancel()).answer(reported("done"))), 17);
-    assert_eq!(used(summary.clone().answer(summarised.clone())), 7);
-    assert_eq!(used(summary.then(cancel()).answer(summarised)), 7);
+    assert_eq!(used(summary.clone().answer(summarised())), 7);
+    assert_eq!(used(summary.then(cancel()).answer(summarised())), 7);
 }
 
 #[test]
@@ -169,10 +169,9 @@ fn three_failed_compactions_switch_compaction_off() {
     let mut walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
     let turn = |walk: Walk| walk.answer(calls(&[("c", "files-read")])).answer(ran(ToolOutcome::ok("text")));
     for _ in 0..3 {
-        let failed = |call| Event::CompactionFinished { call, result: Err("no".into()), usage: Usage::default() };
         walk = turn(walk);
         assert_eq!(walk.run.label(), "Compacting");
-        walk = walk.answer(failed);
+        walk = walk.answer(summarised(Err("no"), Usage::default()));
     }
     let walk = turn(walk);
     assert_eq!(walk.run.label(), "CallingModel");

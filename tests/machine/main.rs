@@ -1,9 +1,12 @@
-//! The run machine, from outside: every row of its table, its thirteen laws over random events, and whole simulated runs.
+//! The run machine, from outside: every row of its table, its fourteen laws over random events, and whole simulated runs.
 
+mod answers;
+mod budgets;
 mod corners;
 mod laws;
 mod random;
 mod rows;
+mod shorter;
 mod simulator;
 mod table;
 mod walk;

@@ -115,11 +115,11 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
         9 | 10 => Event::ToolFinished { call, outcome: nature::outcome(temper, dice) },
         11 => {
             let outcome = nature::outcome(temper, dice);
-            Event::ChildFinished { call, outcome, usage: nature::usage(temper, dice) }
+            nature::reported(call, outcome, temper, dice)
         }
         12 => Event::HooksFinished { call, notes: vec!["noted".into()] },
         13 => Event::QueryAnswered { call, answer: String::new() },
-        14 => Event::CompactionFinished { call, result: Ok("so far".into()), usage: nature::usage(temper, dice) },
+        14 => nature::summarised(call, temper, dice),
         15 => {
             let progress = StepProgress::Ended(nature::step("a", StepStatus::Skipped));
             Event::GateProgress { call, progress }
@@ -142,12 +142,13 @@ fn go_wild(event: Event, seed: u64) -> Event {
     *context_window = dice.pick(&[None, Some(0), Some(u64::MAX)]);
     *confirm_within_ms = dice.pick(&[None, Some(0), Some(u64::MAX)]);
     limits.turns = dice.pick(&[20, u64::MAX]);
-    limits.tokens = dice.pick(&[None, Some(u64::MAX)]);
+    limits.tokens = dice.pick(&[None, Some(0), Some(u64::MAX)]);
     limits.usd_micros = dice.pick(&[None, Some(u64::MAX)]);
     limits.time_ms = dice.pick(&[600_000, u64::MAX]);
     limits.calls_per_turn = dice.pick(&[0, usize::MAX]);
     limits.tries = dice.pick(&[0, u32::MAX]);
     limits.max_wait_ms = dice.pick(&[0, u64::MAX]);
+    limits.compact_at_percent = dice.pick(&[0, 70, u64::MAX]);
     limits.backoff_ms = dice.pick(&[0, u64::MAX]);
     limits.continuations = dice.pick(&[0, u32::MAX]);
     limits.queries = dice.pick(&[0, u32::MAX]);

@@ -4,7 +4,7 @@
 
 use crate::walk::{
     Walk, calls, cancel, charter, committing, delivered, everywhere, fails, judged, planned, proven, ran, replies,
-    reported, says,
+    reported, says, summarised,
 };
 use crate::world::nature;
 use fledge::chat::{Delta, ModelFault, StopReason, ToolOutcome, Usage};
@@ -144,9 +144,8 @@ fn events() -> Vec<(&'static str, Make)> {
     add("HooksFinished", Box::new(|call| Event::HooksFinished { call, notes: Vec::new() }));
     add("HooksFinished: with a note", Box::new(|call| Event::HooksFinished { call, notes: vec!["bad".into()] }));
     add("QueryAnswered", Box::new(|call| Event::QueryAnswered { call, answer: "text".into() }));
-    let compacted = |result| move |call| Event::CompactionFinished { call, result, usage: Usage::default() };
-    add("CompactionFinished: ok", Box::new(compacted(Ok("so far".into()))));
-    add("CompactionFinished: failed", Box::new(compacted(Err("no".into()))));
+    add("CompactionFinished: ok", Box::new(summarised(Ok("so far"), Usage::default())));
+    add("CompactionFinished: failed", Box::new(summarised(Err("no"), Usage::default())));
     let progress = StepProgress::Ended(nature::step("test", StepStatus::Passed));
     add("GateProgress", Box::new(move |call| Event::GateProgress { call, progress }));
     add("GateFinished: passed", Box::new(judged(Ruling::Passed)));

@@ -34,7 +34,8 @@ impl Walk {
 
     /// At the first model call of a conversation that can be shortened.
     pub(crate) fn calling_after_much(charter: Charter) -> Self {
-        let turn = |_| [Message::user("more"), Message::assistant(text("done"))];
+        let turn =
+            |_| [Message::user("more of it, and then some more"), Message::assistant(text("done, and more than that"))];
         let messages = (0..4).flat_map(turn).chain([Message::user("do it")]).collect();
         Self::planning(charter).answer(planned(Plan { messages, ..nature::plan() }))
     }
@@ -153,7 +154,12 @@ pub(crate) fn ran(outcome: ToolOutcome) -> impl FnOnce(CallId) -> Event {
 pub(crate) fn reported(content: &str) -> impl FnOnce(CallId) -> Event + use<> {
     let outcome = ToolOutcome::ok(content);
     let usage = Usage { input_tokens: 7, ..Usage::default() };
-    move |call| Event::ChildFinished { call, outcome, usage }
+    move |call| Event::ChildFinished { call, outcome, usage, turns: 1, by_model: Default::default() }
+}
+
+pub(crate) fn summarised(result: Result<&str, &str>, usage: Usage) -> impl FnOnce(CallId) -> Event + use<> {
+    let result = result.map(str::to_owned).map_err(str::to_owned);
+    move |call| Event::CompactionFinished { call, result, usage, model: "model-v1".into() }
 }
 
 pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {

@@ -35,6 +35,7 @@ impl Idle {
                     models: cx.charter.models.clone(),
                     max_retries: cx.charter.max_retries,
                     verify: cx.charter.verify,
+                    limits: cx.charter.limits.clone(),
                 });
                 Some(Next::Plan)
             }

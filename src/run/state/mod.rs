@@ -16,6 +16,7 @@ use super::event::Event;
 use super::watch::{AgentEvent, Phase, StateName};
 use crate::id::CallId;
 use crate::moment::Moment;
+use crate::verdict::Reason;
 use delivering::Delivering;
 use executing::{
     AnsweringQuery, BackingOff, CallingModel, Compacting, Confirming, Dispatching, RunningHooks, RunningTools,
@@ -76,15 +77,18 @@ impl State {
         match next {
             Next::Plan => {
                 cx.tell(AgentEvent::StateChanged(StateName::Planning));
-                Self::Planning(Planning::start(cx))
+                match Planning::forbidden(cx) {
+                    Some(why) => Self::enter(Next::end(Reason::BadInput, why), cx),
+                    None => Self::Planning(Planning::start(cx)),
+                }
             }
             Next::Begin => {
                 cx.tell(AgentEvent::StateChanged(StateName::Executing));
                 Self::enter(Next::CallModel, cx)
             }
             Next::CallModel => match cx.exhausted() {
-                Some(reason) => Self::enter(Next::end(reason, reason.row().meaning), cx),
-                None if cx.is_crowded() => Self::enter(Next::Compact, cx),
+                Some((reason, message)) => Self::enter(Next::end(reason, message), cx),
+                None if cx.is_crowded() && !cx.clears_enough() && cx.may_summarise() => Self::enter(Next::Compact, cx),
                 None => Self::enter(Next::TryModel { tries: 1, compacted: false }, cx),
             },
             Next::TryModel { tries, compacted } => {
@@ -104,16 +108,21 @@ impl State {
                 phase(cx, Phase::AnsweringQuery);
                 Self::AnsweringQuery(AnsweringQuery::start(query, cx))
             }
-            Next::Compact => match Compacting::start(cx) {
-                Some(compacting) => {
-                    phase(cx, Phase::Compacting);
-                    Self::Compacting(compacting)
-                }
+            Next::Compact => match Compacting::due(cx) {
                 None => Self::enter(Next::TryModel { tries: 1, compacted: true }, cx),
+                Some(Err((reason, message))) => Self::enter(Next::end(reason, message), cx),
+                Some(Ok(upto)) => {
+                    phase(cx, Phase::Compacting);
+                    Self::Compacting(Compacting::start(upto, cx))
+                }
             },
             Next::Verify => {
                 cx.tell(AgentEvent::StateChanged(StateName::Verifying));
                 Self::Verifying(Verifying::start(cx))
+            }
+            Next::Reject(why) => {
+                cx.tell(AgentEvent::StateChanged(StateName::Verifying));
+                Self::enter(verifying::reject(&why, cx), cx)
             }
             Next::End(ending) => {
                 cx.tell(AgentEvent::StateChanged(StateName::Reporting));

@@ -29,6 +29,8 @@ pub(in crate::run) enum Next {
     Compact,
     /// To Verifying.
     Verify,
+    /// By way of Verifying, with a final answer that the gate need not see: this is wrong with it.
+    Reject(String),
     /// To the end: by way of a delivery where one is due.
     End(Ending),
     /// To the report.

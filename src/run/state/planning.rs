@@ -2,7 +2,9 @@
 
 use super::Next;
 use crate::id::CallId;
+use crate::limits::MAX_DEPTH;
 use crate::run::action::Action;
+use crate::run::charter::ToolRole;
 use crate::run::context::Context;
 use crate::run::event::{self, Event};
 use crate::run::transcript::Transcript;
@@ -17,6 +19,16 @@ pub(in crate::run) struct Planning {
 }
 
 impl Planning {
+    /// Why a run of these terms must not begin: what it spends could not be counted.
+    pub(super) fn forbidden(cx: &Context) -> Option<String> {
+        cx.charter.limits.usd_micros?;
+        let model = cx.charter.unpriced()?;
+        Some(format!(
+            "a budget in dollars needs the price of every model, and that of {model} is not known\n  \
+             add it to the model's entry in the configuration, in dollars a million tokens: price: {{ input: …, output: … }}"
+        ))
+    }
+
     pub(super) fn start(cx: &mut Context) -> Self {
         let call = cx.call();
         cx.ask(Action::Plan { call });
@@ -27,6 +39,9 @@ impl Planning {
         match event {
             Event::PlanReady { plan, .. } => {
                 cx.plan = *plan;
+                if cx.charter.depth >= MAX_DEPTH {
+                    cx.plan.forbid(ToolRole::Child);
+                }
                 cx.transcript = Transcript::begin(std::mem::take(&mut cx.plan.messages));
                 cx.attempt = 1;
                 for note in std::mem::take(&mut cx.plan.notes) {

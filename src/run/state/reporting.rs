@@ -74,18 +74,18 @@ impl Reporting {
                 self.book(call, outcome, cx);
                 None
             }
-            Event::ChildFinished { call, outcome, usage } => {
-                cx.book_child(&usage);
+            Event::ChildFinished { call, outcome, usage, turns, by_model } => {
+                cx.book_child(call, &usage, turns, &by_model);
                 self.book(call, outcome, cx);
                 None
             }
             Event::ModelCompleted { call, reply } => {
-                cx.book_reply(&reply);
+                cx.book_reply(call, &reply);
                 self.came(call);
                 None
             }
-            Event::CompactionFinished { call, usage, .. } => {
-                cx.book_child(&usage);
+            Event::CompactionFinished { call, usage, model, result } => {
+                cx.book_summary(call, usage, &model, result.is_ok());
                 self.came(call);
                 None
             }

@@ -73,12 +73,44 @@ impl Verifying {
             }
             Ruling::Tampered => tampered(&verdict, retries_left, cx),
         };
-        cx.ledger.attempts.push(Attempt { number: self.attempt, verdict });
-        if matches!(next, Next::Begin) {
-            cx.attempt += 1;
-            cx.loops.forget();
-        }
+        close(self.attempt, verdict, &next, cx);
         next
+    }
+}
+
+/// Sends back a final answer that is not of the form that the task asks for: an attempt like any other, that no gate needs to see.
+pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
+    let attempt = cx.attempt;
+    let verdict = Verdict {
+        ruling: Ruling::Failed,
+        steps: Vec::new(),
+        findings: Vec::new(),
+        duration_ms: 0,
+        feedback: format!("The final answer is not what the task asks for: {why}"),
+        signature: "output_schema".into(),
+        notes: Vec::new(),
+        proof: None,
+    };
+    tell(&verdict, attempt, cx);
+    let retries_left = cx.charter.max_retries.saturating_sub(attempt.saturating_sub(1));
+    let next = if is_stuck(&verdict, cx) {
+        Next::end(Reason::Stuck, self::why(&verdict))
+    } else if retries_left == 0 {
+        Next::end(Reason::GateFailed, self::why(&verdict))
+    } else {
+        cx.transcript.say(prompt::wrong_answer(&verdict.feedback, retries_left - 1));
+        Next::Begin
+    };
+    close(attempt, verdict, &next, cx);
+    next
+}
+
+/// Keeps the verdict of an attempt; where another one follows, that begins anew.
+fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
+    cx.ledger.attempts.push(Attempt { number, verdict });
+    if matches!(next, Next::Begin) {
+        cx.attempt += 1;
+        cx.loops.forget();
     }
 }
 

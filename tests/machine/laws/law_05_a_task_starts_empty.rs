@@ -18,6 +18,9 @@ impl Law for Watch {
                 let run = step.run;
                 let bare = run.conversation().is_empty() && run.tools().is_empty() && run.system().is_empty();
                 law(5, bare && run.next_turn() == 1, || "something is left of the task before".into())?;
+                if run.state() == StateName::Reporting {
+                    return Ok(()); // it must not begin
+                }
                 law(5, run.result().is_none(), || "a result is left of the task before".into())?;
                 let fresh = run.deadline().is_some_and(|due| due >= Moment(charter.limits.time_ms));
                 law(5, fresh, || "the task does not have its whole time".into())?;

@@ -16,6 +16,12 @@ impl Law for Watch {
                 *self = Self { max_retries: charter.max_retries, ..Self::default() };
             }
             Event::GateFinished { .. } if step.label == "Verifying" && step.is_answer() => self.judged += 1,
+            // An answer of the wrong form never comes to the gate.
+            Event::ModelCompleted { .. } => {
+                let is_rejected = step.told().any(|told| matches!(told, AgentEvent::VerifyResult { .. }));
+                self.begun += u32::from(is_rejected);
+                self.judged += u32::from(is_rejected);
+            }
             _ => {}
         }
         for action in step.asked() {

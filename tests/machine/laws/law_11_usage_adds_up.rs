@@ -1,10 +1,12 @@
-//! 11. Usage never falls, and what sub-agents and summaries cost is part of it, even when it comes in after the end was decided.
+//! 11. Usage never falls, and what sub-agents and summaries cost is part of it, even when it comes in after the end was decided. What has a
+//!     price costs by it; what nobody counted, or counted wrong, is charged by estimate.
 
 use super::{AgentEvent, Checked, Event, Law, Step, law};
-use fledge::chat::Usage;
+use fledge::chat::{Price, Usage};
 
 #[derive(Default)]
 pub(crate) struct Watch {
+    prices: Vec<Option<Price>>,
     /// What the answers said so far.
     known: Usage,
     /// Whether some answer did not say.
@@ -14,17 +16,27 @@ pub(crate) struct Watch {
 
 impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
-        if matches!(step.event, Event::TaskSubmitted { .. }) && step.label == "Idle" {
-            *self = Self::default();
+        if let (Event::TaskSubmitted { charter }, "Idle") = (step.event, step.label) {
+            *self = Self { prices: charter.terms.iter().map(|terms| terms.price).collect(), ..Self::default() };
         }
         if step.is_answer() {
+            let price = self.prices.get(step.run.model()).copied().flatten();
+            let priced = |usage: &Usage| {
+                let cost_micros = price.map(|price| price.cost_micros(usage)).or(usage.cost_micros);
+                Usage { cost_micros, ..usage.clone() }
+            };
             match (step.event, step.label) {
                 (Event::ModelCompleted { reply, .. }, "CallingModel" | "Reporting") => match &reply.usage {
-                    Some(usage) => self.known.add(usage),
-                    None => self.estimated = true,
+                    Some(usage) if (1..1_000_000).contains(&usage.total()) => self.known.add(&priced(usage)),
+                    Some(_) | None => self.estimated = true,
                 },
-                (Event::ChildFinished { usage, .. }, "Dispatching" | "Reporting")
-                | (Event::CompactionFinished { usage, .. }, "Compacting" | "Reporting") => self.known.add(usage),
+                (Event::CompactionFinished { result: Ok(_), usage, .. }, "Compacting" | "Reporting")
+                    if usage.total() == 0 =>
+                {
+                    self.estimated = true;
+                }
+                (Event::CompactionFinished { usage, .. }, "Compacting" | "Reporting") => self.known.add(&priced(usage)),
+                (Event::ChildFinished { usage, .. }, "Dispatching" | "Reporting") => self.known.add(usage),
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The thirteen laws of a run, one file each. Eleven look on, step by step; the last two are about whole journals and single
+//! The fourteen laws of a run, one file each. Twelve look on, step by step; two, the twelfth and the thirteenth, are about whole journals and single
 //! snapshots. All of them speak only of what the public interface shows.
 
 pub(crate) mod law_01_idle_is_first_and_last;
@@ -14,6 +14,7 @@ pub(crate) mod law_10_models_are_called_only_while_executing;
 pub(crate) mod law_11_usage_adds_up;
 pub(crate) mod law_12_journals_reproduce;
 pub(crate) mod law_13_snapshots_go_on;
+pub(crate) mod law_14_nothing_is_overdrawn;
 
 use fledge::id::CallId;
 use fledge::moment::Moment;
@@ -57,13 +58,13 @@ pub(crate) trait Law {
 
 /// All laws that look on, and the journal for the one that looks back.
 pub(crate) struct Court {
-    laws: [Box<dyn Law>; 11],
+    laws: [Box<dyn Law>; 12],
     pub(crate) journal: Vec<(Moment, Event, Vec<Action>)>,
 }
 
 impl Court {
     pub(crate) fn new() -> Self {
-        let laws: [Box<dyn Law>; 11] = [
+        let laws: [Box<dyn Law>; 12] = [
             Box::<law_01_idle_is_first_and_last::Watch>::default(),
             Box::<law_02_verified_means_judged::Watch>::default(),
             Box::<law_03_calls_keep_their_order::Watch>::default(),
@@ -75,6 +76,7 @@ impl Court {
             Box::<law_09_conversations_are_whole::Watch>::default(),
             Box::<law_10_models_are_called_only_while_executing::Watch>::default(),
             Box::<law_11_usage_adds_up::Watch>::default(),
+            Box::<law_14_nothing_is_overdrawn::Watch>::default(),
         ];
         Self { laws, journal: Vec::new() }
     }

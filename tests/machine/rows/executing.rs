@@ -1,8 +1,9 @@
 //! Rows within Executing: what answers of models, tools, people and sub-agents lead to.
 
-use crate::walk::{Walk, calls, charter, everywhere, fails, heard, ran, replies, reported, says, tool};
+use crate::walk::{Walk, calls, charter, everywhere, fails, heard, ran, replies, reported, says, summarised, tool};
 use fledge::chat::{Delta, Message, ModelFault, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
+use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Charter, Event, Query};
 use fledge::verdict::Reason;
 use serde_json::json;
@@ -15,8 +16,10 @@ fn run_tool(call: u64, id: &str, name: &str) -> Action {
     Action::RunTool { call: CallId(call), tool: name.into(), input: json!({ "path": id }) }
 }
 
-fn run_child(call: u64, id: &str) -> Action {
-    Action::RunChild { call: CallId(call), input: json!({ "path": id }), limits: None }
+/// A sub-agent that may take so many turns.
+fn run_child(call: u64, id: &str, turns: u64) -> Action {
+    let limits = Some(Limits { turns, ..Limits::default() });
+    Action::RunChild { call: CallId(call), input: json!({ "path": id }), limits }
 }
 
 /// A run whose model has just asked for these tools.
@@ -43,7 +46,7 @@ pub(super) fn a_tool_use_runs_asks_or_dispatches() {
     using(&[("c1", "files-read")]).gives("RunningTools", &[run_tool(3, "c1", "files-read")]);
     let ask = Action::AskConfirmation { call: CallId(3), tool: tool("c1", "files-delete") };
     using(&[("c1", "files-delete")]).gives("Confirming", &[ask]);
-    using(&[("c1", "subagent-spawn")]).gives("Dispatching", &[run_child(3, "c1")]);
+    using(&[("c1", "subagent-spawn")]).gives("Dispatching", &[run_child(3, "c1", 49)]);
 }
 
 #[test]
@@ -190,7 +193,7 @@ pub(super) fn a_no_or_silence_is_the_call_s_result() {
 #[test]
 pub(super) fn children_are_waited_for_together() {
     let walk = using(&[("c1", "subagent-spawn"), ("c2", "subagent-spawn")]);
-    let walk = walk.gives("Dispatching", &[run_child(3, "c1"), run_child(4, "c2")]).answer(reported("one"));
+    let walk = walk.gives("Dispatching", &[run_child(3, "c1", 33), run_child(4, "c2", 33)]).answer(reported("one"));
     let walk = walk.gives("Dispatching", &[]);
     let used = Usage { input_tokens: 17, output_tokens: 1, ..Usage::default() };
     assert!(walk.told().contains(&AgentEvent::Usage(used)));
@@ -217,13 +220,13 @@ pub(super) fn what_was_looked_up_is_told_to_the_model() {
     assert_eq!(heard, ["You asked for this; next time call the tool.\n\nfn main() {}"]);
 }
 
-fn compacted(result: Result<String, String>) -> Walk {
-    everywhere()[9].clone().answer(|call| Event::CompactionFinished { call, result, usage: Usage::default() })
+fn compacted(result: Result<&str, &str>) -> Walk {
+    everywhere()[9].clone().answer(summarised(result, Usage::default()))
 }
 
 #[test]
 pub(super) fn a_summary_takes_the_place_of_the_older_part() {
-    let walk = compacted(Ok("so far".into())).gives("CallingModel", &[call_model(4)]);
+    let walk = compacted(Ok("so far")).gives("CallingModel", &[call_model(4)]);
     let long = Walk::calling_after_much(charter());
     let summary = "The task:\n\nprompt\n\nThe conversation so far, summarised:\n\nso far";
     let expected: Vec<_> =
@@ -233,6 +236,6 @@ pub(super) fn a_summary_takes_the_place_of_the_older_part() {
 
 #[test]
 pub(super) fn a_failed_summary_changes_nothing() {
-    let walk = compacted(Err("too long".into())).gives("CallingModel", &[call_model(4)]);
+    let walk = compacted(Err("too long")).gives("CallingModel", &[call_model(4)]);
     assert_eq!(walk.run.conversation(), Walk::calling_after_much(charter()).run.conversation());
 }

@@ -4,6 +4,7 @@ use crate::walk::{Walk, cancel, charter, committing, delivered, everywhere, hear
 use crate::world::nature;
 use fledge::chat::{StopReason, Usage};
 use fledge::id::CallId;
+use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Charter, Delivery, Event, Phase, StateName, TaskResult};
 use fledge::task::OnTamper;
 use fledge::verdict::{Proof, Reason, Ruling, Verification};
@@ -22,8 +23,13 @@ fn call_model(call: u64) -> Action {
 
 #[test]
 pub(super) fn a_submitted_task_is_planned() {
-    let started =
-        AgentEvent::Started { title: "title".into(), models: vec!["model".into()], max_retries: 3, verify: true };
+    let started = AgentEvent::Started {
+        title: "title".into(),
+        models: vec!["model".into()],
+        max_retries: 3,
+        verify: true,
+        limits: Limits::default(),
+    };
     Walk::planning(charter()).gives_all(
         "Planning",
         &[told(started), told(AgentEvent::StateChanged(StateName::Planning)), Action::Plan { call: CallId(1) }],

@@ -82,8 +82,8 @@ impl World {
                 Action::Plan { call } => self.answer_as_planner(*call),
                 Action::RunChild { call, .. } => {
                     let outcome = nature::outcome(self.temper, &mut self.dice);
-                    let usage = nature::usage(self.temper, &mut self.dice);
-                    self.soon(Event::ChildFinished { call: *call, outcome, usage });
+                    let event = nature::reported(*call, outcome, self.temper, &mut self.dice);
+                    self.soon(event);
                 }
                 Action::RunHooks { call } => {
                     let notes = if self.dice.chance(200) { vec!["a hook failed".into()] } else { Vec::new() };
@@ -93,9 +93,8 @@ impl World {
                     self.soon(Event::QueryAnswered { call: *call, answer: "fn main() {}".into() });
                 }
                 Action::Compact { call, .. } => {
-                    let result = if self.dice.chance(600) { Ok("in short".into()) } else { Err("too long".into()) };
-                    let usage = nature::usage(self.temper, &mut self.dice);
-                    self.soon(Event::CompactionFinished { call: *call, result, usage });
+                    let event = nature::summarised(*call, self.temper, &mut self.dice);
+                    self.soon(event);
                 }
                 Action::RunGate { call, .. } => self.answer_as_gate(*call),
                 Action::Deliver { call, .. } => {
@@ -121,7 +120,7 @@ impl World {
                 self.dice.pick(&[Reason::BadInput, Reason::PlanFailed, Reason::GateErrored, Reason::NoSandbox]);
             Event::PlanFailed { call, reason, message: "no plan".into() }
         } else {
-            Event::PlanReady { call, plan: Box::new(nature::plan()) }
+            Event::PlanReady { call, plan: Box::new(nature::some_plan(&mut self.dice)) }
         };
         self.soon(event);
     }

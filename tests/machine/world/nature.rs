@@ -2,15 +2,16 @@
 
 use super::dice::Dice;
 use fledge::chat::{
-    Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Reply, StopReason, ToolCall,
+    Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Price, Reply, StopReason, ToolCall,
     ToolInput, ToolOutcome, Usage,
 };
-use fledge::id::{RunId, TreeId};
+use fledge::id::{CallId, RunId, TreeId};
 use fledge::limits::Limits;
-use fledge::run::{Charter, Delivery, Plan, ToolAccess, ToolRole, ToolRule};
+use fledge::run::{Charter, Delivery, EDITION, Event, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
 use fledge::task::OnTamper;
 use fledge::verdict::{Finding, Proof, Reason, Ruling, StepReport, StepStatus, StopCause, Verdict};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// What a run is mostly troubled by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,12 @@ const TOOLS: [(&str, ToolRole, ToolAccess); 8] = [
 
 pub(crate) fn charter(dice: &mut Dice) -> Charter {
     let models = ["first", "second", "third"].iter().take(1 + dice.below(3) as usize);
+    let usd_micros = dice.pick(&[None, None, None, Some(900), Some(20_000)]);
+    let has_prices = usd_micros.is_some() && !dice.chance(100);
     Charter {
+        terms: models.clone().map(|_| terms(has_prices, dice)).collect(),
+        edition: dice.pick(&[0, EDITION, EDITION, EDITION]),
+        depth: dice.pick(&[0, 0, 0, 1, 2]),
         commits: dice.chance(500),
         verify: !dice.chance(150),
         max_retries: dice.pick(&[0, 1, 3, 3, 5]),
@@ -65,8 +71,8 @@ pub(crate) fn charter(dice: &mut Dice) -> Charter {
         confirm_within_ms: dice.pick(&[None, Some(0), Some(30_000)]),
         limits: Limits {
             turns: dice.pick(&[0, 3, 12, 40, 40]),
-            tokens: dice.pick(&[None, None, None, Some(5_000)]),
-            usd_micros: dice.pick(&[None, None, None, Some(900)]),
+            tokens: dice.pick(&[None, None, None, Some(5_000), Some(20_000)]),
+            usd_micros,
             time_ms: dice.pick(&[20_000, 600_000, 3_600_000]),
             calls_per_turn: dice.pick(&[2, 64]),
             tries: dice.pick(&[1, 2, 4]),
@@ -78,6 +84,15 @@ pub(crate) fn charter(dice: &mut Dice) -> Charter {
     }
 }
 
+fn terms(has_price: bool, dice: &mut Dice) -> ModelTerms {
+    let price = Price { input: 1_000_000, output: dice.pick(&[0, 3_000_000]), ..Price::default() };
+    ModelTerms {
+        price: has_price.then_some(price),
+        context_window: dice.pick(&[None, None, Some(0), Some(900), Some(4_000)]),
+        max_output_tokens: dice.pick(&[None, Some(0), Some(50), Some(50), Some(u64::MAX)]),
+    }
+}
+
 pub(crate) fn plan() -> Plan {
     let rule = |(name, role, access): (&str, ToolRole, ToolAccess)| ToolRule { name: name.into(), access, role };
     Plan {
@@ -86,6 +101,11 @@ pub(crate) fn plan() -> Plan {
         gate_digest: "gate".into(),
         ..Plan::default()
     }
+}
+
+/// Now and then one that asks for an answer of a certain form.
+pub(crate) fn some_plan(dice: &mut Dice) -> Plan {
+    Plan { output_schema: dice.chance(100).then(|| json!({"type": "object"})), ..plan() }
 }
 
 pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
@@ -101,8 +121,8 @@ pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
     let text = |text: &str| vec![Block::Text { text: text.into() }];
     let (stop, content) = match dice.weigh(&weights) {
         0 => (dice.pick(&[StopReason::ToolUse, StopReason::ToolUse, StopReason::EndTurn]), calls(temper, dice)),
-        1 => (StopReason::EndTurn, text("All done.")),
-        2 => (StopReason::EndTurn, text("I need to read src/main.rs")),
+        1 => (StopReason::EndTurn, text(dice.pick(&["All done.", "{\"done\": true}"]))),
+        2 => (StopReason::EndTurn, text(dice.pick(&["I need to read src/main.rs", "Which variables are set?"]))),
         3 => (StopReason::OutputLimit, if dice.chance(400) { calls(temper, dice) } else { text("and so") }),
         4 => (StopReason::Pause, if dice.chance(200) { calls(temper, dice) } else { text("wait") }),
         5 => (StopReason::Refusal, if dice.chance(500) { Vec::new() } else { text("No.") }),
@@ -156,6 +176,27 @@ pub(crate) fn usage(temper: Temper, dice: &mut Dice) -> Usage {
     let input_tokens = if huge { u64::MAX - 5 } else { dice.below(900) };
     let cost_micros = dice.chance(600).then(|| dice.below(200));
     Usage { input_tokens, output_tokens: dice.below(90), cost_micros, ..Usage::default() }
+}
+
+/// A sub-agent's end.
+pub(crate) fn reported(call: CallId, outcome: ToolOutcome, temper: Temper, dice: &mut Dice) -> Event {
+    let usage = usage(temper, dice);
+    let by_model =
+        if dice.chance(500) { BTreeMap::from([("first-v1".to_owned(), usage.clone())]) } else { BTreeMap::new() };
+    Event::ChildFinished { call, outcome, usage, turns: dice.below(4), by_model }
+}
+
+/// A summary, or none.
+pub(crate) fn summarised(call: CallId, temper: Temper, dice: &mut Dice) -> Event {
+    let result = match dice.below(8) {
+        0 => Ok(String::new()),
+        1 => Ok("at length ".repeat(200)),
+        2 | 3 => Err("too long".into()),
+        _ => Ok("in short".into()),
+    };
+    let usage = if dice.chance(300) { Usage::default() } else { usage(temper, dice) };
+    let model = dice.pick(&["", "first-v1"]).into();
+    Event::CompactionFinished { call, result, usage, model }
 }
 
 pub(crate) fn failure(dice: &mut Dice) -> ModelError {

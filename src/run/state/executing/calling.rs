@@ -6,6 +6,7 @@ use super::processing;
 use crate::chat::{Delta, ModelError, ModelFault};
 use crate::id::CallId;
 use crate::run::action::Action;
+use crate::run::compaction;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
@@ -25,6 +26,7 @@ pub(in crate::run) struct CallingModel {
 impl CallingModel {
     pub(in crate::run::state) fn start(tries: u32, compacted: bool, cx: &mut Context) -> Self {
         let call = cx.call();
+        cx.reserve(call, cx.next_call());
         cx.ask(Action::CallModel { call, model: cx.model });
         Self { call, tries, compacted }
     }
@@ -39,7 +41,7 @@ impl CallingModel {
                 });
                 None
             }
-            Event::ModelCompleted { reply, .. } => Some(processing::process(*reply, cx)),
+            Event::ModelCompleted { reply, .. } => Some(processing::process(self.call, *reply, cx)),
             Event::ModelFailed { error, .. } => Some(self.failed(&error, cx)),
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }
@@ -67,10 +69,14 @@ impl CallingModel {
 
     /// The turn is discarded whole. Then, by its fault: compaction, another try, another model, or the end.
     fn failed(&self, error: &ModelError, cx: &mut Context) -> Next {
+        cx.settle(self.call);
         cx.tell(AgentEvent::TurnDiscarded { error: error.message.clone() });
         let wish = error.retry_after_ms;
-        if error.fault == ModelFault::ContextTooLong && !self.compacted {
-            return Next::Compact;
+        if error.fault == ModelFault::ContextTooLong
+            && !self.compacted
+            && let Some(next) = shorter(cx)
+        {
+            return next;
         }
         if wish.is_some_and(|wish| wish > cx.charter.limits.max_wait_ms) && error.fault.is_retryable() {
             let seconds = wish.unwrap_or(0) / 1000;
@@ -95,6 +101,18 @@ impl CallingModel {
         };
         another_model(cx).unwrap_or_else(|| Next::end(reason, error.message.clone()))
     }
+}
+
+/// To a shorter conversation, where there is one: without its older results, and with a summary of its older part.
+fn shorter(cx: &mut Context) -> Option<Next> {
+    if cx.is_of_old() {
+        return Some(Next::Compact);
+    }
+    let has_cleared = cx.clear_results();
+    if cx.may_summarise() && compaction::cut(cx.transcript.messages()).is_some() {
+        return Some(Next::Compact);
+    }
+    has_cleared.then_some(Next::TryModel { tries: 1, compacted: true })
 }
 
 /// The next model of the task's list, if there is one.

@@ -3,14 +3,16 @@
 use super::super::Next;
 use super::turn::ToolTurn;
 use crate::chat::{Block, Message, Reply, StopReason, text_of};
+use crate::id::CallId;
+use crate::run::answer;
 use crate::run::context::Context;
 use crate::run::prompt;
-use crate::run::query;
+use crate::run::query::{self, Query};
 use crate::verdict::Reason;
 
 /// Books the answer, keeps it in the conversation, and decides where it leads.
-pub(super) fn process(mut reply: Reply, cx: &mut Context) -> Next {
-    cx.book_reply(&reply);
+pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next {
+    cx.book_reply(call, &reply);
     reply.content.retain(|block| !matches!(block, Block::ToolResult(_)));
     let streaks = cx.streaks;
     cx.streaks.continuations = 0;
@@ -45,6 +47,9 @@ fn empty(reply: Reply, cx: &mut Context) -> Next {
     if cx.streaks.empties > 1 {
         return Next::end(Reason::EmptyResponse, Reason::EmptyResponse.row().meaning);
     }
+    if reply.stop == StopReason::ToolUse {
+        cx.warn("the model waits for tools and called none: it was asked to go on".into());
+    }
     keep_words(reply, cx);
     cx.transcript.say(prompt::NUDGE.into());
     Next::CallModel
@@ -53,7 +58,8 @@ fn empty(reply: Reply, cx: &mut Context) -> Next {
 /// Asked to go on, a bounded number of times. A call that was cut is never run, even if what came of it can be read.
 fn cut_off(reply: Reply, cx: &mut Context) -> Next {
     if cx.streaks.continuations > cx.charter.limits.continuations {
-        return Next::end(Reason::ModelProtocol, "the model met its output limit again and again");
+        let what = if reply.stop == StopReason::Pause { "paused" } else { "met its output limit" };
+        return Next::end(Reason::ModelProtocol, format!("the model {what} again and again"));
     }
     let had_calls = reply.tool_calls().next().is_some();
     if reply.stop == StopReason::Pause && !had_calls {
@@ -76,14 +82,26 @@ fn keep_words(reply: Reply, cx: &mut Context) {
     }
 }
 
-/// The model says that it is done. A question in prose is answered instead; otherwise the gate has the word.
+/// The model says that it is done. A question in prose is answered instead, and an answer of the wrong form is sent back; otherwise the
+/// gate has the word.
 fn said_it_is_done(text: &str, cx: &mut Context) -> Next {
-    if cx.streaks.queries < cx.charter.limits.queries
-        && cx.rule("files-read").is_some()
-        && let Some(query) = query::detect(text)
+    let answer = cx.plan.output_schema.as_ref().map(|schema| answer::judge(schema, &cx.transcript.said_last()));
+    let is_answer = matches!(answer, Some(Ok(_)));
+    if !is_answer
+        && cx.streaks.queries < cx.charter.limits.queries
+        && let Some(query) = query::detect(text, cx.charter.edition)
+        && (cx.rule("files-read").is_some() || matches!(query, Query::Env { .. }))
     {
         cx.streaks.queries += 1;
         return Next::Answer(query);
+    }
+    match answer {
+        Some(Err(why)) => {
+            cx.answer = None;
+            return Next::Reject(why);
+        }
+        Some(Ok(value)) => cx.answer = Some(value),
+        None => {}
     }
     if cx.charter.verify { Next::Verify } else { Next::end(Reason::Skipped, Reason::Skipped.row().meaning) }
 }

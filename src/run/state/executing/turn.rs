@@ -96,7 +96,11 @@ impl ToolTurn {
         let malformed = matches!(tool.input, ToolInput::Malformed { .. });
         self.slots.push(Slot { tool, role, ask, tries: 0, stage: Stage::Queued });
         if let Some(why) = refusal {
-            self.refuse(self.slots.len() - 1, why, malformed, cx);
+            let place = self.slots.len() - 1;
+            if rule.is_none() {
+                self.note_refusal(place, &why, cx);
+            }
+            self.refuse(place, why, malformed, cx);
         }
     }
 
@@ -190,7 +194,16 @@ impl ToolTurn {
 
     /// A person said no, or nobody answered.
     pub(super) fn deny(&mut self, place: usize, why: String, cx: &mut Context) {
+        self.note_refusal(place, &why, cx);
         self.refuse(place, why, false, cx);
+    }
+
+    /// To ask for what one does not get, again and again, is a loop as well.
+    fn note_refusal(&mut self, place: usize, why: &str, cx: &mut Context) {
+        if let (false, Some(slot)) = (cx.is_of_old(), self.slots.get(place)) {
+            let opinion = note(&slot.tool, why, false, cx);
+            self.heed(opinion);
+        }
     }
 
     /// Whether a failed call should be tried again: the number of tries so far if so.
@@ -222,16 +235,18 @@ impl ToolTurn {
         if let (false, Some(change), true) = (is_error, &change, FILE_TOOLS.contains(&slot.tool.name.as_str())) {
             cx.ledger.changed(change);
         }
-        if let ToolInput::Object(input) = &slot.tool.input {
-            let threshold = cx.charter.limits.loop_threshold;
-            match cx.loops.note(&slot.tool.name, input, &content, change.is_some(), threshold) {
-                Opinion::Fine => {}
-                Opinion::Repetitive => self.repetitive = true,
-                Opinion::Loop => self.looping = true,
-            }
-        }
+        let opinion = note(&slot.tool, &content, change.is_some(), cx);
         let result = ToolResult { id: slot.tool.id.clone(), content, is_error, images };
         slot.stage = Stage::Done { result, denied: false, malformed: false, duration_ms, change, detail };
+        self.heed(opinion);
+    }
+
+    fn heed(&mut self, opinion: Opinion) {
+        match opinion {
+            Opinion::Fine => {}
+            Opinion::Repetitive => self.repetitive = true,
+            Opinion::Loop => self.looping = true,
+        }
     }
 
     /// Shows the results that are next in order.
@@ -255,21 +270,40 @@ impl ToolTurn {
     }
 
     fn start(&mut self, place: usize, cx: &mut Context) {
+        if self.slots[place].role == ToolRole::Child {
+            return self.start_child(place, cx);
+        }
         let call = cx.call();
+        let slot = self.run(place, call, cx);
+        let (tool, input) = (slot.tool.name.clone(), slot.tool.input.to_value());
+        cx.ask(Action::RunTool { call, tool, input });
+    }
+
+    /// A sub-agent has a share of what is left, and it is set aside until it is known what it has used.
+    fn start_child(&mut self, place: usize, cx: &mut Context) {
+        let is_to_come = |slot: &&Slot| slot.role == ToolRole::Child && slot.stage == Stage::Queued;
+        let to_come = self.slots.iter().filter(is_to_come).count() as u64;
+        let share = if cx.is_of_old() { None } else { cx.share(to_come) };
+        if share.is_none() && !cx.is_of_old() {
+            self.refuse(place, prompt::NO_SHARE.into(), false, cx);
+            return self.report(cx);
+        }
+        let call = cx.call();
+        let input = self.run(place, call, cx).tool.input.to_value();
+        cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
+        let limits = share.map(|(limits, aside)| {
+            cx.reserve(call, aside);
+            limits
+        });
+        cx.ask(Action::RunChild { call, input, limits });
+    }
+
+    fn run(&mut self, place: usize, call: CallId, cx: &Context) -> &Slot {
         let slot = &mut self.slots[place];
         slot.stage = Stage::Running { call, since: cx.now };
         slot.tries += 1;
-        let input = slot.tool.input.to_value();
         self.wrote |= slot.role != ToolRole::Reader;
-        match slot.role {
-            ToolRole::Reader | ToolRole::Writer => {
-                cx.ask(Action::RunTool { call, tool: slot.tool.name.clone(), input });
-            }
-            ToolRole::Child => {
-                cx.tell(AgentEvent::Subagent { finished: false, note: String::new() });
-                cx.ask(Action::RunChild { call, input, limits: None });
-            }
-        }
+        slot
     }
 
     fn refuse(&mut self, place: usize, why: String, malformed: bool, cx: &mut Context) {
@@ -281,6 +315,12 @@ impl ToolTurn {
     fn running_roles(&self) -> Vec<ToolRole> {
         self.slots.iter().filter(|slot| matches!(slot.stage, Stage::Running { .. })).map(|slot| slot.role).collect()
     }
+}
+
+/// What the watch over loops thinks of a call with this result.
+fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut Context) -> Opinion {
+    let ToolInput::Object(input) = &tool.input else { return Opinion::Fine };
+    cx.loops.note(&tool.name, input, result, changed, cx.charter.limits.loop_threshold)
 }
 
 impl Slot {

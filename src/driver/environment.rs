@@ -1,0 +1,54 @@
+//! What a model may know of the environment of its tools when it asks in prose: a few variables that never hold a secret.
+
+/// The variables that may be told.
+const TOLD: [&str; 16] = [
+    "CI",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "NO_COLOR",
+    "PATH",
+    "PWD",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+    "XDG_RUNTIME_DIR",
+];
+
+/// The answer to a question after a variable, or after those that are set.
+pub(super) fn told(env: &[(String, String)], name: Option<&str>) -> String {
+    let value = |name: &str| env.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+    let line = |name: &&str| value(name).map(|value| format!("{name}={value}"));
+    match name {
+        Some(name) if !TOLD.contains(&name) => {
+            format!("`{name}` is not told here. Those that are: {}", TOLD.join(", "))
+        }
+        Some(name) => line(&name).unwrap_or_else(|| format!("{name} is not set")),
+        None => {
+            let set: Vec<String> = TOLD.iter().filter_map(line).collect();
+            format!("Set, as far as they are told here:\n{}", set.join("\n"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_never_holds_a_secret_is_told() {
+        let env =
+            [("PATH", "/bin"), ("API_KEY", "sk-1"), ("TZ", "UTC")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(told(&env, Some("PATH")), "PATH=/bin");
+        assert_eq!(told(&env, Some("HOME")), "HOME is not set");
+        assert_eq!(told(&env, None), "Set, as far as they are told here:\nPATH=/bin\nTZ=UTC");
+        for hidden in ["API_KEY", "NO_SUCH_KEY"] {
+            assert!(told(&env, Some(hidden)).starts_with(&format!("`{hidden}` is not told here.")), "{hidden}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a run may still spend. Every call that costs something is reserved before it is made and settled by what it cost, so that a
+//! limit is passed by no more than what one estimate was wrong.
+
+use super::context::Context;
+use super::transcript::{bytes_of, tool_bytes};
+use super::watch::AgentEvent;
+use crate::chat::{Reply, Usage, money};
+use crate::id::CallId;
+use crate::limits::{Limits, OUTPUT_ESTIMATE, SUMMARY_TOKENS};
+use crate::verdict::Reason;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes that count as one token where nobody has counted.
+pub(super) const BYTES_PER_TOKEN: usize = 4;
+/// Tokens beyond one for each byte that a provider may count for what is not seen here: reasoning, images, its own words.
+const UNSEEN: u64 = 1_000_000;
+
+/// What is set aside for a call in flight.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// Model calls.
+    pub turns: u64,
+    /// Tokens that the model reads; of a sub-agent, all of its tokens.
+    pub input_tokens: u64,
+    /// Tokens that the model writes.
+    pub output_tokens: u64,
+    /// Money, in millionths of a US dollar.
+    pub usd_micros: u64,
+}
+
+impl Reserve {
+    /// Input and output together.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            usd_micros: self.usd_micros.saturating_add(other.usd_micros),
+        }
+    }
+}
+
+impl Context {
+    /// The limit that forbids the next model call, with what to say of it, if one does.
+    pub(super) fn exhausted(&self) -> Option<(Reason, String)> {
+        self.overdrawn_by(self.next_call())
+    }
+
+    /// What the next model call may cost.
+    pub(super) fn next_call(&self) -> Reserve {
+        let output = self.charter.terms_of(self.model).max_output_tokens.unwrap_or(OUTPUT_ESTIMATE);
+        self.estimate(1, self.context_tokens(), output)
+    }
+
+    /// What a summary of the first messages may cost.
+    pub(super) fn next_summary(&self, upto: usize) -> Reserve {
+        self.estimate(0, (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64, SUMMARY_TOKENS)
+    }
+
+    fn estimate(&self, turns: u64, input_tokens: u64, output_tokens: u64) -> Reserve {
+        if self.is_of_old() {
+            return Reserve::default();
+        }
+        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+        Reserve { turns, input_tokens, output_tokens, usd_micros: self.price(&usage).unwrap_or(0) }
+    }
+
+    /// The limit that a call with such an estimate would pass, with what to say of it.
+    pub(super) fn overdrawn_by(&self, next: Reserve) -> Option<(Reason, String)> {
+        let Limits { turns, tokens, usd_micros, .. } = self.charter.limits;
+        let spent = self.spent();
+        let aside = self.reserved();
+        let full = |limit: Option<u64>, spent: u64, aside: u64, next: u64| {
+            let needed = u128::from(spent) + u128::from(aside) + u128::from(next);
+            limit.filter(|limit| spent >= *limit || needed > u128::from(*limit))
+        };
+        let over = |reason: Reason, spent: u64, limit: u64, next: u64, say: fn(u64) -> String| {
+            let of = format!("{} of {} are spent", say(spent), say(limit));
+            let more = if next == 0 { String::new() } else { format!(", and the next call may take {}", say(next)) };
+            (reason, format!("{}: {of}{more}", reason.row().meaning))
+        };
+        if full(Some(turns), spent.turns, aside.turns, next.turns).is_some() {
+            Some((Reason::MaxTurns, Reason::MaxTurns.row().meaning.into()))
+        } else if let Some(limit) = full(tokens, spent.tokens(), aside.tokens(), next.tokens()) {
+            Some(over(Reason::BudgetTokens, spent.tokens(), limit, next.tokens(), |tokens| tokens.to_string()))
+        } else if let Some(limit) = full(usd_micros, spent.usd_micros, aside.usd_micros, next.usd_micros) {
+            Some(over(Reason::BudgetMoney, spent.usd_micros, limit, next.usd_micros, money))
+        } else if self.now >= self.time_limit() {
+            Some((Reason::BudgetTime, Reason::BudgetTime.row().meaning.into()))
+        } else {
+            None
+        }
+    }
+
+    /// What was booked so far.
+    fn spent(&self) -> Reserve {
+        let total = &self.ledger.usage.total;
+        Reserve {
+            turns: self.ledger.turns.saturating_add(self.ledger.child_turns),
+            input_tokens: total.input_tokens,
+            output_tokens: total.output_tokens,
+            usd_micros: total.cost_micros.unwrap_or(0),
+        }
+    }
+
+    /// What is set aside for calls in flight.
+    pub(super) fn reserved(&self) -> Reserve {
+        self.ledger.reserved.iter().fold(Reserve::default(), |sum, (_, reserve)| sum.plus(*reserve))
+    }
+
+    /// Sets something aside for a call.
+    pub(super) fn reserve(&mut self, call: CallId, reserve: Reserve) {
+        if reserve != Reserve::default() {
+            self.ledger.reserved.push((call, reserve));
+        }
+    }
+
+    /// Gives back what was set aside for a call that is over.
+    pub(super) fn settle(&mut self, call: CallId) -> Reserve {
+        let place = self.ledger.reserved.iter().position(|(reserved, _)| *reserved == call);
+        place.map(|place| self.ledger.reserved.remove(place).1).unwrap_or_default()
+    }
+
+    /// The share of one sub-agent, when so many are still to be started: they and what comes after them have as much each. `None`: there is
+    /// too little left for that.
+    pub(super) fn share(&self, children: u64) -> Option<(Limits, Reserve)> {
+        let limits = &self.charter.limits;
+        let used = self.spent().plus(self.reserved());
+        let share = |limit: u64, used: u64| {
+            Some(limit.saturating_sub(used) / children.saturating_add(1)).filter(|share| *share > 0)
+        };
+        let turns = share(limits.turns, used.turns)?;
+        let tokens = limits.tokens.map(|limit| share(limit, used.tokens()));
+        let usd_micros = limits.usd_micros.map(|limit| share(limit, used.usd_micros));
+        if tokens == Some(None) || usd_micros == Some(None) {
+            return None;
+        }
+        let (tokens, usd_micros) = (tokens.flatten(), usd_micros.flatten());
+        let time_ms = u64::try_from(self.time_limit().since(self.now).as_millis()).unwrap_or(u64::MAX);
+        let reserve =
+            Reserve { turns, input_tokens: tokens.unwrap_or(0), output_tokens: 0, usd_micros: usd_micros.unwrap_or(0) };
+        Some((Limits { turns, tokens, usd_micros, time_ms, ..limits.clone() }, reserve))
+    }
+
+    /// Books a completed model call, and tells of it. Without a count that can be true, what was set aside for it is charged.
+    pub(super) fn book_reply(&mut self, call: CallId, reply: &Reply) {
+        let aside = self.settle(call);
+        let (request, answer) = (self.request_bytes(), bytes_of(&reply.content));
+        let said = reply.usage.clone().filter(|usage| self.is_of_old() || is_plausible(usage, request, answer));
+        if reply.usage.is_some() && said.is_none() {
+            self.warn(format!("{} cannot have counted its tokens right: the estimate is charged", reply.model));
+        }
+        self.ledger.context_tokens = said.as_ref().map_or(0, Usage::total);
+        self.ledger.context_bytes = self.transcript.bytes() + answer;
+        let usage = said.unwrap_or_else(|| match self.is_of_old() {
+            true => counted(request, answer),
+            false => Usage { input_tokens: aside.input_tokens, output_tokens: aside.output_tokens, ..Usage::default() },
+        });
+        if self.is_of_old() {
+            self.ledger.context_tokens = usage.total();
+        }
+        let usage = self.priced(usage);
+        self.ledger.turns += 1;
+        self.ledger.usage.book(&reply.model, &usage);
+        self.tell_usage();
+    }
+
+    /// Books what a sub-agent used.
+    pub(super) fn book_child(&mut self, call: CallId, usage: &Usage, turns: u64, by_model: &BTreeMap<String, Usage>) {
+        self.settle(call);
+        let books = &mut self.ledger.usage;
+        books.requests = books.requests.saturating_add(turns);
+        books.total.add(usage);
+        for (model, usage) in by_model {
+            books.by_model.entry(model.clone()).or_default().add(usage);
+        }
+        self.ledger.child_turns = self.ledger.child_turns.saturating_add(turns);
+        self.tell_usage();
+    }
+
+    /// Books what a summary used; one that came without a count is charged what was set aside for it.
+    pub(super) fn book_summary(&mut self, call: CallId, usage: Usage, model: &str, came: bool) {
+        let aside = self.settle(call);
+        let usage = match usage {
+            usage if usage.total() > 0 || !came => usage,
+            _ => Usage { input_tokens: aside.input_tokens, output_tokens: aside.output_tokens, ..Usage::default() },
+        };
+        let usage = self.priced(usage);
+        if model.is_empty() {
+            self.ledger.usage.total.add(&usage);
+        } else {
+            self.ledger.usage.book(model, &usage);
+        }
+        self.tell_usage();
+    }
+
+    /// Tells whoever watches what the run has used so far.
+    fn tell_usage(&mut self) {
+        self.tell(AgentEvent::Usage(self.ledger.usage.total.clone()));
+    }
+
+    /// The tokens that the conversation has, by the newest count and what came since, or else by its bytes.
+    pub(super) fn context_tokens(&self) -> u64 {
+        let since = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
+        match self.ledger.context_tokens {
+            0 => since(self.request_bytes()),
+            known => known.saturating_add(since(self.transcript.bytes().saturating_sub(self.ledger.context_bytes))),
+        }
+    }
+
+    /// The bytes of all that a model call sends.
+    fn request_bytes(&self) -> usize {
+        let tools: usize = self.plan.tools.iter().map(tool_bytes).sum();
+        self.plan.system.len() + tools + self.transcript.bytes()
+    }
+
+    /// With its cost by the price of the model in use, else as its provider says.
+    fn priced(&self, usage: Usage) -> Usage {
+        Usage { cost_micros: self.price(&usage).or(usage.cost_micros), ..usage }
+    }
+
+    fn price(&self, usage: &Usage) -> Option<u64> {
+        self.charter.terms_of(self.model).price.map(|price| price.cost_micros(usage))
+    }
+
+    /// Whether the run was begun by a program that set nothing aside: its journal is folded as it was written.
+    pub(super) fn is_of_old(&self) -> bool {
+        self.charter.edition == 0
+    }
+}
+
+/// Whether a count of tokens can be true of a call: something was read, and not much more than was sent and said.
+fn is_plausible(usage: &Usage, request: usize, answer: usize) -> bool {
+    let most = |bytes: usize| (bytes as u64).saturating_add(UNSEEN);
+    usage.total() > 0 && usage.input_tokens <= most(request) && usage.output_tokens <= most(answer)
+}
+
+fn counted(request: usize, answer: usize) -> Usage {
+    let tokens = |bytes: usize| (bytes / BYTES_PER_TOKEN) as u64;
+    Usage { input_tokens: tokens(request), output_tokens: tokens(answer), ..Usage::default() }
+}

@@ -1,0 +1,156 @@
+//! How a long conversation becomes shorter, and what survives it.
+
+use crate::walk::{Walk, calls, charter, fails, judged, planned, ran, replies, says, summarised, text, tool};
+use crate::world::nature;
+use fledge::chat::{Block, Message, ModelFault, Reply, StopReason, ToolOutcome, Usage};
+use fledge::id::CallId;
+use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms, Plan};
+use fledge::verdict::{Reason, Ruling};
+
+/// A turn with one read of so many bytes.
+fn read(walk: Walk, id: &str, bytes: usize) -> Walk {
+    walk.answer(calls(&[(id, "files-read")])).answer(ran(ToolOutcome::ok("x".repeat(bytes))))
+}
+
+/// The same, after which the model has counted so many tokens before it.
+fn read_at(walk: Walk, id: &str, bytes: usize, tokens: u64) -> Walk {
+    let usage = Some(Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() });
+    let content = vec![Block::ToolUse(tool(id, "files-read"))];
+    let reply = Reply { content, stop: StopReason::ToolUse, usage, model: "model-v1".into() };
+    walk.answer(|call| Event::ModelCompleted { call, reply: Box::new(reply) })
+        .answer(ran(ToolOutcome::ok("x".repeat(bytes))))
+}
+
+fn within(window: u64) -> Charter {
+    Charter { terms: vec![ModelTerms { context_window: Some(window), ..ModelTerms::default() }], ..charter() }
+}
+
+fn compacted(walk: &Walk) -> Vec<(bool, String)> {
+    let told = |told| if let AgentEvent::Compaction { success, note } = told { Some((success, note)) } else { None };
+    walk.told().into_iter().filter_map(told).collect()
+}
+
+fn results(walk: &Walk) -> Vec<usize> {
+    let result = |block: &Block| if let Block::ToolResult(result) = block { Some(result.content.len()) } else { None };
+    walk.run.conversation().iter().flat_map(|message| &message.content).filter_map(result).collect()
+}
+
+#[test]
+fn older_results_are_cleared_before_anything_is_summarised() {
+    // Each read of 4 000 bytes is a thousand tokens; 70 % of 10 000 are reached by the seventh.
+    let mut walk = Walk::calling(within(10_000));
+    for n in 0..7 {
+        walk = read_at(walk, &format!("c{n}"), 4_000 + n, n as u64 * 1_000);
+        if n < 6 {
+            assert_eq!(compacted(&walk), [], "after read {n}");
+        }
+    }
+    assert_eq!(
+        (walk.run.label(), compacted(&walk)),
+        ("CallingModel", vec![(true, "2 older results were cleared".into())])
+    );
+    assert_eq!(results(&walk)[2..], [4_002, 4_003, 4_004, 4_005, 4_006]);
+    assert!(results(&walk)[..2].iter().all(|bytes| *bytes < 100));
+}
+
+#[test]
+fn a_conversation_that_stays_long_is_summarised() {
+    let walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    let walk = read(walk, "c1", 4);
+    assert!(matches!(walk.asked()[..], [Action::Compact { upto: 5, .. }]));
+}
+
+#[test]
+fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
+    let terms =
+        |window, answer| ModelTerms { context_window: Some(window), max_output_tokens: Some(answer), price: None };
+    let after = |charter| read(Walk::calling_after_much(charter), "c1", 4).run.label();
+    let of = |terms| Charter { terms: vec![terms], context_window: Some(1_000_000), ..charter() };
+    assert_eq!(after(of(terms(12, 0))), "Compacting");
+    assert_eq!(after(of(terms(1_000, 0))), "CallingModel");
+    assert_eq!(after(of(terms(24, 0))), "CallingModel");
+    assert_eq!(after(of(terms(24, 20))), "Compacting", "half of it is kept for the answer");
+}
+
+#[test]
+fn a_summary_that_is_empty_or_no_shorter_fails() {
+    for summary in ["", "  \n", &"at length ".repeat(50)] {
+        let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+        let before = walk.run.conversation().to_vec();
+        let walk = walk.answer(summarised(Ok(summary), Usage::default()));
+        assert!(matches!(&compacted(&walk)[..], [(false, _)]), "{summary:?}");
+        assert_eq!(walk.run.conversation(), before);
+    }
+}
+
+#[test]
+fn the_task_the_newest_feedback_and_the_form_of_the_answer_survive() {
+    let schema = serde_json::json!({"type": "object"});
+    let long = Message::user("do it, ".repeat(100));
+    let plan = Plan { messages: vec![long], output_schema: Some(schema), ..nature::plan() };
+    let mut walk = Walk::planning(Charter { prompt: "mend the parser".into(), ..charter() }).answer(planned(plan));
+    walk = walk.answer(says(StopReason::EndTurn, "{}")).answer(judged(Ruling::Failed));
+    for n in 0..4 {
+        walk = read(walk, &format!("c{n}"), 400);
+    }
+    let walk = walk.answer(fails(ModelFault::ContextTooLong)).answer(summarised(Ok("so far"), Usage::default()));
+    let first = fledge::chat::text_of(&walk.run.conversation()[0].content);
+    for part in ["mend the parser", "so far", "1 test failed", "\"type\": \"object\""] {
+        assert!(first.contains(part), "{part} is not in {first}");
+    }
+}
+
+#[test]
+fn too_long_for_the_provider_is_one_compaction_and_then_the_end() {
+    let too_long = || fails(ModelFault::ContextTooLong);
+    let walk = Walk::calling_after_much(charter()).answer(too_long());
+    assert_eq!(walk.run.label(), "Compacting");
+    let walk = walk.answer(summarised(Ok("so far"), Usage::default()));
+    assert_eq!(walk.run.label(), "CallingModel");
+    walk.answer(too_long()).ends_as(Reason::ProviderFailed);
+    Walk::calling(charter()).answer(too_long()).ends_as(Reason::ProviderFailed);
+    let old = Walk::calling(Charter { edition: 0, ..charter() }).answer(too_long());
+    assert_eq!(old.run.label(), "CallingModel");
+}
+
+#[test]
+fn where_only_results_can_go_they_go_and_it_is_tried_once_more() {
+    let mut content: Vec<Block> = (0..3).map(|n| Block::ToolUse(tool(&format!("a{n}"), "files-read"))).collect();
+    content.insert(0, text("I read").remove(0));
+    let mut walk = Walk::calling(charter()).answer(replies(StopReason::ToolUse, content));
+    for _ in 0..3 {
+        walk = walk.answer(ran(ToolOutcome::ok("y".repeat(9_000))));
+    }
+    let six: Vec<(String, &str)> = (0..6).map(|n| (format!("b{n}"), "files-read")).collect();
+    let six: Vec<(&str, &str)> = six.iter().map(|(id, name)| (id.as_str(), *name)).collect();
+    walk = walk.answer(calls(&six));
+    for _ in 0..6 {
+        walk = walk.answer(ran(ToolOutcome::ok("z".repeat(9_000))));
+    }
+    let walk = walk.answer(fails(ModelFault::ContextTooLong));
+    assert!(matches!(walk.asked()[..], [Action::CallModel { call: CallId(_), .. }]));
+    assert!(results(&walk)[..3].iter().all(|bytes| *bytes < 100) && results(&walk)[3..] == [9_000; 6]);
+    walk.answer(fails(ModelFault::ContextTooLong)).ends_as(Reason::ProviderFailed);
+}
+
+#[test]
+fn after_three_failures_a_conversation_that_is_too_long_is_final() {
+    let mut walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    for n in 0..3 {
+        walk = read(walk, &format!("c{n}"), 4).answer(summarised(Err("no"), Usage::default()));
+    }
+    let walk = read(walk, "c9", 4);
+    assert_eq!(walk.run.label(), "CallingModel");
+    walk.answer(fails(ModelFault::ContextTooLong)).ends_as(Reason::ProviderFailed);
+}
+
+#[test]
+fn a_summary_is_paid_for_and_not_asked_for_without_the_means() {
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let aside = walk.run.reserved();
+    assert!(aside.output_tokens > 0 && aside.turns == 0);
+    let walk = walk.answer(summarised(Ok("so far"), Usage::default()));
+    let charged =
+        walk.told().into_iter().find_map(|told| if let AgentEvent::Usage(usage) = told { Some(usage) } else { None });
+    assert_eq!(charged.map(|usage| usage.total()), Some(aside.tokens()));
+}
