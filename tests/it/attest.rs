@@ -57,13 +57,18 @@ fn nothing_is_attested_of_what_did_not_pass() {
 fn a_report_holds_for_the_commit_that_was_verified_by_the_lanes_of_another_one() {
     let verify = ["verify-report", "../report.json", "--lanes-from=main^"];
     let run = committed().again(&verify).run();
+    run.must_exit(1);
+    assert!(run.stderr.contains("it was judged by verify, also, and verify is demanded"), "{}", run.story());
+    let run = run.again(&[verify.as_slice(), &["--lane=also", "--lane=verify"]].concat()).run();
     run.must_exit(0);
+    assert!(run.stderr.contains("judged by verify, also\n  "), "{}", run.story());
     // The lanes of the target have changed since.
     run.git(&["checkout", "-q", "-b", "target"]);
     fs::write(run.path("lanes/verify.yaml"), needs("other")).unwrap();
     run.git(&["commit", "-qam", "another gate"]);
     run.git(&["checkout", "-q", "main"]);
-    let run = run.again(&["verify-report", "../report.json", "--lanes-from=target"]).run();
+    let run =
+        run.again(&["verify-report", "../report.json", "--lanes-from=target", "--lane=verify", "--lane=also"]).run();
     run.must_exit(1);
     assert!(run.stderr.contains("the lanes that judged it are not those of target"), "{}", run.story());
     // So has the work.

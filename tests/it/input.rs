@@ -162,5 +162,5 @@ fn a_report_that_has_no_folder_is_refused_before_anything_is_run() {
     let model = Model::new([]);
     let run = Fledge::simple(&model).arg("--report=nowhere/report.json").run();
     assert_eq!((run.code, model.count()), (Some(2), 0), "{}", run.stderr);
-    assert!(run.stderr.contains("--report nowhere/report.json: there is no folder for it"), "{}", run.stderr);
+    assert!(run.stderr.contains("nowhere/report.json: there is no folder for it"), "{}", run.stderr);
 }

@@ -94,8 +94,8 @@ fn a_key_leads_to_its_newest_run_also_when_the_first_ones_are_gone() {
 
 /// A run whose gate passed, killed while it writes its report.
 fn killed_in_its_report(model: &Model) -> Ended {
-    let fledge = Fledge::simple(model).arg("--report=copy.json").arg("--json");
-    let (pipe, state) = (fledge.workspace().join("copy.json"), fledge.state());
+    let fledge = Fledge::simple(model).arg("--report=../copy.json").arg("--json");
+    let (pipe, state) = (fledge.workspace().with_file_name("copy.json"), fledge.state());
     mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).unwrap();
     let running = fledge.start();
     running.until(|| below(&state).iter().any(|path| path.ends_with("report.json"))); // it waits for a reader of the pipe
@@ -214,7 +214,7 @@ fn a_folder_whose_name_is_not_text_is_resumed_where_it_is_named() {
         let ended = program.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "k").output().unwrap();
         assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
     };
-    fledge_in(&["run", "task.md", "--no-verify", "--model=anthropic/claude-sonnet-4-5"]);
+    fledge_in(&["run", "task.md", "--no-verify", "--sandbox=off", "--model=anthropic/claude-sonnet-4-5"]);
     fledge_in(&["runs", "resume", "last"]);
     assert_eq!(model.count(), 2);
 }

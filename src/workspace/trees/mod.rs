@@ -386,6 +386,8 @@ fn kept(name: &str) -> Result<String, TreesFault> {
 }
 
 #[cfg(test)]
+mod odd_tests;
+#[cfg(test)]
 mod room_tests;
 #[cfg(test)]
 mod tests;
