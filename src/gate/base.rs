@@ -1,6 +1,7 @@
 //! The gate on the base, before any agent: what failed already, which tests ran, and caches that no agent could write. Judged once for
 //! a base tree and a gate, and kept beside the runs of the project.
 
+use super::canary::Seen;
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
 use super::planted::{self, CanaryFault};
@@ -29,7 +30,7 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 const LINE: u64 = 4096;
 /// The file that is written anew when a base is used.
 const USED: &str = "used";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The base cannot be judged. A base whose checks fail is no fault.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +67,7 @@ pub enum BaseFault {
     Canary(#[from] CanaryFault),
     /// A planted failure is not seen on the base, so it would never be.
     #[error(
-        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for"
+        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for; plant one of your own where it looks, `canary: {{ file: …, text: … }}`, or give it a step that runs them"
     )]
     Unseen(String),
     /// It writes what no step may write, so it never would pass.
@@ -97,6 +98,8 @@ pub(super) struct Base {
     /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
     pub(super) failing: BTreeSet<String>,
     pub(super) evidence: Evidence,
+    /// Lanes that see every failure that is planted, and not only some of them.
+    pub(super) see_all: BTreeSet<String>,
     /// Where the caches are.
     #[serde(skip)]
     folder: PathBuf,
@@ -194,6 +197,7 @@ pub(super) async fn judge(
         feedback: String::new(),
         failing: BTreeSet::new(),
         evidence: Evidence::default(),
+        see_all: BTreeSet::new(),
         folder: making.clone(),
     };
     let mut steps = Vec::new();
@@ -203,12 +207,13 @@ pub(super) async fn judge(
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     }
-    // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
-    let with_canary = gate.lanes.iter().filter(|lane| lane.canary.is_some() && base.ruling == Ruling::Passed);
-    for lane in with_canary {
+    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
-        if !planted::is_seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
-            return Err(BaseFault::Unseen(lane.name.clone()));
+        match planted::seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
+            Seen::All => drop(base.see_all.insert(lane.name.clone())),
+            // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
+            Seen::None if base.ruling == Ruling::Passed => return Err(BaseFault::Unseen(lane.name.clone())),
+            Seen::None | Seen::Some => {}
         }
     }
     let text = serde_json::to_vec(&base).unwrap_or_default();
@@ -262,10 +267,9 @@ async fn judge_lane(
     let caches = Caches { folder: base.folder.join(&lane.name), is_open: true };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept };
-    let name = format!("base-{}", lane.name);
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
-        RoomKind::Clean => Some(CleanRoom::make(site, &name, wanted, stop).await?),
+        RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),
         RoomKind::InPlace => None,
     };
     let here = |logs: PathBuf| match &room {

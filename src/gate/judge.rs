@@ -6,6 +6,7 @@
 mod settle;
 
 use super::base::{self, Base, Caches};
+use super::canary::Seen;
 use super::candidate::{self, Candidate};
 use super::evidence::Evidence;
 use super::policy::Policy;
@@ -187,14 +188,19 @@ impl Sitting<'_> {
         }
     }
 
-    /// Runs a lane once more with a planted failure, which it must see.
+    /// Runs a lane once more with planted failures: it must see one, and all of them where it did on the base.
     async fn canary(&self, lane: &Lane, tree: &TreeId, record: &Record) -> Result<(), Early> {
         let caches = self.caches(lane).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
-        if planted::is_seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await? {
-            return Ok(());
-        }
-        let why = format!("lane `{}` did not see a failing test that was planted: its tests are silenced", lane.name);
+        let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
+        let saw_all = self.gate.judged.get().is_some_and(|base| base.see_all.contains(&lane.name));
+        let what = match seen {
+            Seen::All => return Ok(()),
+            Seen::Some if !saw_all => return Ok(()),
+            Seen::Some => "all of the failing tests that were planted, and on the base it did",
+            Seen::None => "a failing test that was planted",
+        };
+        let why = format!("lane `{}` did not see {what}: its tests are silenced", lane.name);
         Err(self.fell_short(record, &why))
     }
 

@@ -1,13 +1,14 @@
 //! Plants a canary in a room of its own and looks whether the lane sees it.
 
 use super::base::{Caches, says};
-use super::canary::{self, Plant};
+use super::canary::{self, Plant, Seen};
 use super::clean::{CleanRoom, RoomFault, Wanted};
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::LaneRuling;
 use crate::process;
+use crate::store;
 use crate::verdict::StepReport;
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeMap;
@@ -52,11 +53,11 @@ pub enum CanaryFault {
     Stopped,
 }
 
-/// Whether a lane goes red on this tree for a failure that is planted there. A lane without a canary does not have to.
+/// Which failures a lane sees on this tree that are planted there. All, of a lane without a canary.
 ///
 /// # Errors
 /// [`CanaryFault`].
-pub(super) async fn is_seen(
+pub(super) async fn seen(
     gate: &Gate,
     site: &Site,
     lane: &Lane,
@@ -64,28 +65,39 @@ pub(super) async fn is_seen(
     caches: Option<&Caches>,
     logs: PathBuf,
     stop: &CancellationToken,
-) -> Result<bool, CanaryFault> {
-    let Some(plant) = plant(gate, site, lane, stop).await? else { return Ok(true) };
+) -> Result<Seen, CanaryFault> {
+    let plants = plants(gate, site, lane, stop).await?;
+    if plants.is_empty() {
+        return Ok(Seen::All);
+    }
     if lane.room == RoomKind::InPlace {
         return Err(CanaryFault::InPlace(lane.name.clone()));
     }
-    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &[] };
-    let room = CleanRoom::make(site, &format!("{}-canary", lane.name), wanted, stop).await?;
-    let path = room.files().join(&plant.path);
-    let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
-    planted.map_err(|source| CanaryFault::Io { path, source })?;
+    // As in the room that it judged in, or what is judged could tell the two apart.
+    let kept = gate.kept(site, lane, tree, stop).await?;
+    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &kept };
+    let room = CleanRoom::make(site, wanted, stop).await?;
+    for plant in &plants {
+        let path = room.files().join(&plant.path);
+        let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
+        planted.map_err(|source| CanaryFault::Io { path, source })?;
+    }
     let all = Lane { fail_fast: false, ..lane.clone() };
     let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
     room.close().await;
     if outcome.ruling == LaneRuling::Cancelled {
         return Err(CanaryFault::Stopped);
     }
-    let names_it = |step: &StepReport| step.log.as_deref().is_some_and(|log| says(Path::new(log), &plant.mark));
-    Ok(outcome.steps.iter().any(|step| canary::is_seen(&plant, &step.step, step.status, names_it(step))))
+    let names_it =
+        |step: &StepReport, plant: &Plant| step.log.as_deref().is_some_and(|log| says(Path::new(log), &plant.mark));
+    let is_seen = |plant: &Plant| {
+        outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, names_it(step, plant)))
+    };
+    Ok(Seen::of(&plants.iter().map(is_seen).collect::<Vec<_>>()))
 }
 
-async fn plant(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Option<Plant>, CanaryFault> {
-    let Some(canary) = &lane.canary else { return Ok(None) };
+async fn plants(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Vec<Plant>, CanaryFault> {
+    let Some(canary) = &lane.canary else { return Ok(Vec::new()) };
     let (trees, base) = (&site.trees, gate.base());
     let paths: Vec<String> = trees.entries(base, stop).await?.into_iter().map(|entry| entry.path).collect();
     let mut texts = BTreeMap::new();
@@ -93,7 +105,17 @@ async fn plant(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) 
         let bytes = trees.read(base, path, READ, stop).await?.unwrap_or_default();
         texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
     }
-    let mark = process::unforeseen();
-    let plant = canary::plant(canary, &paths, &mark, |path| texts.get(path).cloned());
-    plant.map(Some).map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
+    let plants = canary::plant(canary, &paths, word, |path| texts.get(path).cloned());
+    plants.map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
+}
+
+/// A word that nobody has written yet, and that looks like any other.
+pub(super) fn word() -> String {
+    const LETTERS: [&[u8]; 2] = [b"bdfgklmnprstvz", b"aeiou"];
+    let digest = store::sha256(process::unforeseen().as_bytes());
+    let letter = |(place, byte): (usize, u8)| {
+        let letters = LETTERS[place % 2];
+        char::from(letters[usize::from(byte) % letters.len()])
+    };
+    digest.bytes().take(12).enumerate().map(letter).collect()
 }

@@ -128,7 +128,7 @@ impl Sitting<'_> {
         let is_free = lane.env.contains_key(HOLDOUT);
         let kept = if is_free { Vec::new() } else { self.gate.kept(self.site, lane, tree, self.stop).await? };
         let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept };
-        let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
+        let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
         if is_free {
             let outcome = self.site.run(lane, place, self.stop, on_step).await;
