@@ -6,7 +6,7 @@ use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
 use super::planted::{self, CanaryFault};
 use super::sentry::Sentry;
-use super::{Gate, Site, feedback};
+use super::{Gate, Site, digest_of, feedback};
 use crate::fail_point::reach;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
@@ -108,7 +108,7 @@ pub(super) struct Base {
 impl Base {
     /// The caches of a lane.
     pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
-        Caches::are_wanted(lane).then(|| Caches { folder: self.folder.join(&lane.name), is_open: false })
+        Caches::are_wanted(lane).then(|| Caches { folder: Caches::place(&self.folder, lane), is_open: false })
     }
 
     /// Which of these failures were there before.
@@ -129,6 +129,11 @@ impl Caches {
     /// Whether a lane has any.
     pub(super) fn are_wanted(lane: &Lane) -> bool {
         !lane.cache.is_empty() || !lane.setup.is_empty()
+    }
+
+    /// Where those of a lane lie in the folder of a base.
+    fn place(base: &Path, lane: &Lane) -> PathBuf {
+        base.join(if lane.held_out.is_some() { "held-out" } else { "lanes" }).join(&lane.name)
     }
 
     /// Those that a room and its setup are to fill, in this folder.
@@ -204,6 +209,10 @@ pub(super) async fn judge(
     for lane in &gate.lanes {
         steps.extend(judge_lane(gate, lane, site, tree, &mut base, stop, on_step).await?);
     }
+    // Of those that only the gate knows what they find ready is made, and what they say of the base is nobody's.
+    for lane in gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)) {
+        judge_lane(gate, lane, site, tree, &mut base, stop, &|_| {}).await?;
+    }
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     }
@@ -245,7 +254,9 @@ pub(super) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
 
 /// Where it is kept: by the tree, the lanes and the wall.
 fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
-    let key = format!("{VERSION} {} {} {}", gate.digest, gate.base(), site.wall.kind().name());
+    let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
+    let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
+    let key = format!("{VERSION} {} {held_out} {} {}", gate.digest, gate.base(), site.wall.kind().name());
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 
@@ -264,7 +275,7 @@ async fn judge_lane(
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Vec<StepReport>, BaseFault> {
-    let caches = Caches { folder: base.folder.join(&lane.name), is_open: true };
+    let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept };
     let logs = site.logs.join("base").join(&lane.name);
@@ -276,19 +287,22 @@ async fn judge_lane(
         Some(room) => room.room(site, logs),
         None => site.in_place(lane, logs),
     };
+    let lane = &room.as_ref().map_or_else(|| lane.clone(), |room| room.lane(lane));
+    let is_asked = lane.held_out.is_none();
     set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let sentry = match &room {
-        Some(room) => Some(Sentry::post(gate, room).await.map_err(BaseFault::CannotRun)?),
-        None => None,
+        Some(room) if is_asked => Some(Sentry::post(gate, room).await.map_err(BaseFault::CannotRun)?),
+        Some(_) | None => None,
     };
     let mut place = here(logs);
     place.after_step = sentry.as_ref().map(Sentry::after_step);
     let outcome = site.run(&all, place, stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
-        LaneRuling::Failed => base.ruling = Ruling::Failed,
+        LaneRuling::Failed if is_asked => base.ruling = Ruling::Failed,
+        LaneRuling::Failed => {}
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
         LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
         LaneRuling::NothingRan => return Err(BaseFault::CannotRun(super::judge::nothing_ran(lane))),
@@ -299,8 +313,10 @@ async fn judge_lane(
             return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
         }
     }
-    base.failing.extend(failing(&outcome.steps));
-    show(&outcome, &mut base.evidence);
+    if is_asked {
+        base.failing.extend(failing(&outcome.steps));
+        show(&outcome, &mut base.evidence);
+    }
     if let Some(room) = room {
         caches.fill(&room, lane)?;
         room.close().await;

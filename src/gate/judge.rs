@@ -214,22 +214,27 @@ impl Sitting<'_> {
             }
             match outcome.ruling {
                 LaneRuling::Passed => {}
-                LaneRuling::Failed => {
-                    let verdict = Verdict {
-                        feedback: "every check of the project passed, but a hold-out check failed: the work is not right in general".into(),
-                        signature: "hold-out".into(),
-                        ..self.verdict(Ruling::Failed, record)
-                    };
-                    return Err(Early::Said(Box::new(verdict)));
-                }
+                LaneRuling::Failed => return Err(self.held_out_failed(record)),
                 LaneRuling::Errored => {
                     return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
                 }
                 LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
                 LaneRuling::NothingRan => return Err(Early::Broken(format!("hold-out: {}", nothing_ran(lane)))),
             }
+            let (caches, logs) = (self.caches(lane).await?, self.logs(&format!("{name}-canary")));
+            let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
+            if seen == Seen::None {
+                return Err(self.held_out_failed(record));
+            }
         }
         Ok(())
+    }
+
+    fn held_out_failed(&self, record: &Record) -> Early {
+        let feedback =
+            "every check of the project passed, but a hold-out check failed: the work is not right in general";
+        let verdict = self.verdict(Ruling::Failed, record);
+        Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 
     /// What the gate said of the base: judged now, if it was not.

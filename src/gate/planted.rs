@@ -82,7 +82,7 @@ pub(super) async fn seen(
         let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
         planted.map_err(|source| CanaryFault::Io { path, source })?;
     }
-    let all = Lane { fail_fast: false, ..lane.clone() };
+    let all = Lane { fail_fast: false, ..room.lane(lane) };
     let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
     room.close().await;
     if outcome.ruling == LaneRuling::Cancelled {
