@@ -4,6 +4,8 @@
 use super::canary::Seen;
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
+use super::forget::{MAKING, USED, forget_old};
+use super::logs::counted;
 use super::planted::{self, CanaryFault};
 use super::sentry::Sentry;
 use super::{Gate, Site, digest_of, feedback};
@@ -17,19 +19,10 @@ use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Judged bases of a project that are kept, beside those that were used within a day.
-const KEPT: usize = 4;
-/// How long an unused one is kept at least.
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bytes of a line of output that are looked at.
-const LINE: u64 = 4096;
-/// The file that is written anew when a base is used.
-const USED: &str = "used";
 const VERSION: u32 = 2;
 
 /// The base cannot be judged. A base whose checks fail is no fault.
@@ -192,7 +185,7 @@ pub(super) async fn judge(
         return Ok(base);
     }
     let making = bases.join(format!(
-        "making-{}",
+        "{MAKING}{}",
         store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()
     ));
     clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
@@ -315,7 +308,7 @@ async fn judge_lane(
     }
     if is_asked {
         base.failing.extend(failing(&outcome.steps));
-        show(&outcome, &mut base.evidence);
+        show(&outcome, &mut base.evidence).await;
     }
     if let Some(room) = room {
         caches.fill(&room, lane)?;
@@ -365,54 +358,16 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
 }
 
 /// Takes down what the steps of a lane showed.
-pub(super) fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
+pub(super) async fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
     for (step, report) in outcome.steps.iter().zip(&outcome.test_reports) {
-        let printed = step.log.as_deref().map(|log| counted(Path::new(log))).unwrap_or_default();
+        let printed = match step.log.clone() {
+            Some(log) => tokio::task::spawn_blocking(move || counted(Path::new(&log))).await.unwrap_or_default(),
+            None => Printed::default(),
+        };
         evidence.add(
             &step.lane,
             &step.step,
             Shown::new(report.as_ref(), printed, matches!(step.status, StepStatus::Passed | StepStatus::Flaky)),
         );
-    }
-}
-
-/// What is counted in a log. A log that cannot be read counts nothing.
-fn counted(log: &Path) -> Printed {
-    let mut printed = Printed::default();
-    each_line(log, |line| printed.take(&crate::process::clean(line.as_bytes())));
-    printed
-}
-
-/// Whether a word stands in a log.
-pub(super) fn says(log: &Path, word: &str) -> bool {
-    let mut is_there = false;
-    each_line(log, |line| is_there |= line.contains(word));
-    is_there
-}
-
-/// Reads a log line by line; of long lines the start.
-fn each_line(log: &Path, mut take: impl FnMut(&str)) {
-    let Ok(file) = fs::File::open(log) else { return };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    while let Ok(length) = (&mut reader).take(LINE).read_until(b'\n', &mut line) {
-        if length == 0 {
-            return;
-        }
-        take(&String::from_utf8_lossy(&line));
-        line.clear();
-    }
-}
-
-/// Removes judged bases that nobody has used for long, but for the newest.
-fn forget_old(caches: &Path) {
-    let entries = fs::read_dir(caches).into_iter().flatten().flatten();
-    let dated =
-        entries.filter_map(|entry| Some((fs::metadata(entry.path().join(USED)).ok()?.modified().ok()?, entry.path())));
-    let mut dated: Vec<_> = dated.collect();
-    dated.sort();
-    dated.reverse();
-    for (_, path) in dated.into_iter().skip(KEPT).filter(|(used, _)| used.elapsed().is_ok_and(|age| age > FRESH)) {
-        let _left = clear(&path);
     }
 }

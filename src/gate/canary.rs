@@ -108,7 +108,7 @@ pub(super) fn plant(
         }
         Canary::File { file, text, run } => {
             let text = if text.ends_with('\n') { text.clone() } else { format!("{text}\n") };
-            let plant = planted(&|mark| file.replace(MARK, mark), &|mark| text.replace(MARK, mark));
+            let plant = planted(&|_| file.clone(), &|mark| text.replace(MARK, mark));
             let mark = if text.contains(MARK) { plant.mark } else { String::new() };
             Ok(vec![Plant { mark, step: run.clone(), ..plant }])
         }
@@ -124,10 +124,10 @@ pub(super) fn may_read(canary: &Canary, path: &str) -> bool {
     }
 }
 
-/// Whether a step has seen what was planted. `says_mark` tells whether its output has the mark.
-pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, says_mark: bool) -> bool {
+/// Whether a step has seen what was planted. `says_mark` tells whether its output has the mark; it is asked of failed steps alone.
+pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, says_mark: impl FnOnce() -> bool) -> bool {
     let is_asked = plant.step.as_deref().is_none_or(|asked| asked == step);
-    is_asked && matches!(status, StepStatus::Failed | StepStatus::TimedOut) && (plant.mark.is_empty() || says_mark)
+    is_asked && matches!(status, StepStatus::Failed | StepStatus::TimedOut) && (plant.mark.is_empty() || says_mark())
 }
 
 impl Seen {
@@ -220,22 +220,22 @@ mod tests {
     #[test]
     fn it_is_seen_by_a_step_that_fails_and_names_it() {
         let own = |text: &str| {
-            let canary = Canary::File { file: "cases/{mark}.in".into(), text: text.into(), run: Some("test".into()) };
+            let canary = Canary::File { file: "cases/own.in".into(), text: text.into(), run: Some("test".into()) };
             plants(canary, &[]).unwrap().remove(0)
         };
         let any = own("x");
-        assert_eq!((any.path.as_str(), any.text.as_str()), ("cases/fimo.in", "x\n"));
+        assert_eq!((any.path.as_str(), any.text.as_str()), ("cases/own.in", "x\n"));
         for (step, status, says, seen) in [
             ("test", StepStatus::Failed, false, true),
             ("lint", StepStatus::Failed, true, false),
             ("test", StepStatus::Passed, true, false),
             ("test", StepStatus::Errored, true, false),
         ] {
-            assert_eq!(is_seen(&any, step, status, says), seen, "{step} {status:?}");
+            assert_eq!(is_seen(&any, step, status, || says), seen, "{step} {status:?}");
         }
         let named = own("echo {mark}");
         assert_eq!((named.text.as_str(), named.mark.as_str()), ("echo fimo\n", "fimo"));
-        assert!(is_seen(&named, "test", StepStatus::Failed, true));
-        assert!(!is_seen(&named, "test", StepStatus::Failed, false), "it failed for something else");
+        assert!(is_seen(&named, "test", StepStatus::Failed, || true));
+        assert!(!is_seen(&named, "test", StepStatus::Failed, || false), "it failed for something else");
     }
 }

@@ -137,6 +137,10 @@ impl CleanRoom {
         let holes = &mut self.behind.holes;
         holes.network = wanted.lane.network;
         holes.hidden.clone_from(&site.hidden);
+        if site.wall.kind() == WallKind::Landlock {
+            // Elsewhere the room lies in its place, and what the agent has left there is not to be seen.
+            holes.hidden.push(site.root.clone());
+        }
         if let Some(held_out) = &wanted.lane.held_out {
             self.held_at = Some(match site.wall.kind() {
                 WallKind::Bubblewrap => {

@@ -114,7 +114,7 @@ impl Sitting<'_> {
         let Candidate { tree: candidate, notes, .. } = candidate;
         record.notes.extend(notes);
         let tree = self.settled(&candidate, record).await?;
-        self.evidence(record).await?;
+        let tests_before = self.evidence(record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
@@ -127,6 +127,7 @@ impl Sitting<'_> {
             room: self.room_word().into(),
             sandbox: self.site.wall.kind().name().into(),
             tests: record.evidence.ran(),
+            tests_before,
             canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
             held_out: self.gate.held_out.len() as u64,
         };
@@ -155,7 +156,7 @@ impl Sitting<'_> {
 
     /// Takes down what a lane said; anything but a pass ends the gate run.
     async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut Record) -> Result<(), Early> {
-        base::show(&outcome, &mut record.evidence);
+        base::show(&outcome, &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
         record.steps.retain(|step| step.lane != lane.name);
         record.steps.extend(outcome.steps);
@@ -172,18 +173,18 @@ impl Sitting<'_> {
         }
     }
 
-    /// Whether as many tests ran as on the base, where that is known or can be.
-    async fn evidence(&self, record: &Record) -> Result<(), Early> {
+    /// Whether as many tests ran as on the base, where that is known or can be: how many that were.
+    async fn evidence(&self, record: &Record) -> Result<Option<u64>, Early> {
         let may_be_judged = self.site.may_judge_base && self.gate.is_clean();
         let is_known = || self.site.may_judge_base && base::kept(self.gate, self.site).is_some();
         let base = match self.gate.judged.get() {
             Some(base) => Arc::clone(base),
             None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
-            None => return Ok(()),
+            None => return Ok(None),
         };
         let shortfalls = record.evidence.shortfalls(&base.evidence);
         match shortfalls.is_empty() {
-            true => Ok(()),
+            true => Ok(base.evidence.ran()),
             false => Err(self.fell_short(record, &shortfalls.join("\n"))),
         }
     }

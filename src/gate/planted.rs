@@ -1,9 +1,10 @@
 //! Plants a canary in a room of its own and looks whether the lane sees it.
 
-use super::base::{Caches, says};
+use super::base::Caches;
 use super::canary::{self, Plant, Seen};
 use super::clean::{CleanRoom, RoomFault, Wanted};
-use super::{Gate, Site};
+use super::logs::says;
+use super::{Gate, Site, feedback};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::LaneRuling;
@@ -48,6 +49,14 @@ pub enum CanaryFault {
     /// Lanes that run in the workspace itself have no room for it.
     #[error("lane `{0}` has a canary and runs in the workspace: a failure is only ever planted in a clean room")]
     InPlace(String),
+    /// The lane could not run in the room of the canary, so it has seen nothing and missed nothing.
+    #[error("lane `{lane}` could not run where a failing test is planted: {why}")]
+    CannotRun {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
     /// Somebody asked for a stop.
     #[error("stopped while a planted failure was looked for")]
     Stopped,
@@ -85,15 +94,31 @@ pub(super) async fn seen(
     let all = Lane { fail_fast: false, ..room.lane(lane) };
     let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
     room.close().await;
-    if outcome.ruling == LaneRuling::Cancelled {
-        return Err(CanaryFault::Stopped);
+    match outcome.ruling {
+        LaneRuling::Passed | LaneRuling::Failed => {}
+        LaneRuling::Cancelled => return Err(CanaryFault::Stopped),
+        LaneRuling::Errored => {
+            let why = feedback::could_not_run(&outcome.steps);
+            return Err(CanaryFault::CannotRun { lane: lane.name.clone(), why });
+        }
+        LaneRuling::NothingRan => {
+            return Err(CanaryFault::CannotRun { lane: lane.name.clone(), why: "nothing ran".into() });
+        }
     }
-    let names_it =
-        |step: &StepReport, plant: &Plant| step.log.as_deref().is_some_and(|log| says(Path::new(log), &plant.mark));
-    let is_seen = |plant: &Plant| {
-        outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, names_it(step, plant)))
-    };
-    Ok(Seen::of(&plants.iter().map(is_seen).collect::<Vec<_>>()))
+    let looked = tokio::task::spawn_blocking(move || {
+        let names_it =
+            |step: &StepReport, mark: &str| step.log.as_deref().is_some_and(|log| says(Path::new(log), mark));
+        let is_seen = |plant: &Plant| {
+            outcome
+                .steps
+                .iter()
+                .any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step, &plant.mark)))
+        };
+        Seen::of(&plants.iter().map(is_seen).collect::<Vec<_>>())
+    });
+    looked
+        .await
+        .map_err(|_| CanaryFault::CannotRun { lane: lane.name.clone(), why: "reading its logs panicked".into() })
 }
 
 async fn plants(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Vec<Plant>, CanaryFault> {
