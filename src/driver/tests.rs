@@ -239,6 +239,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         room: "clean".into(),
         sandbox: "off".into(),
         tests: None,
+        tests_before: None,
         canaries: 0,
         held_out: 0,
     };

@@ -1,11 +1,14 @@
 //! The gate on the base, before any agent: what failed already, which tests ran, and caches that no agent could write. Judged once for
 //! a base tree and a gate, and kept beside the runs of the project.
 
+use super::canary::Seen;
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, Printed, Shown};
+use super::forget::{MAKING, USED, forget_old};
+use super::logs::counted;
 use super::planted::{self, CanaryFault};
 use super::sentry::Sentry;
-use super::{Gate, Site, feedback};
+use super::{Gate, Site, digest_of, feedback};
 use crate::fail_point::reach;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
@@ -16,20 +19,11 @@ use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Judged bases of a project that are kept, beside those that were used within a day.
-const KEPT: usize = 4;
-/// How long an unused one is kept at least.
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bytes of a line of output that are looked at.
-const LINE: u64 = 4096;
-/// The file that is written anew when a base is used.
-const USED: &str = "used";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The base cannot be judged. A base whose checks fail is no fault.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +60,7 @@ pub enum BaseFault {
     Canary(#[from] CanaryFault),
     /// A planted failure is not seen on the base, so it would never be.
     #[error(
-        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for"
+        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for; plant one of your own where it looks, `canary: {{ file: …, text: … }}`, or give it a step that runs them"
     )]
     Unseen(String),
     /// It writes what no step may write, so it never would pass.
@@ -97,6 +91,8 @@ pub(super) struct Base {
     /// Steps and tests that failed, as `lane/step` and `lane/step: test`.
     pub(super) failing: BTreeSet<String>,
     pub(super) evidence: Evidence,
+    /// Lanes that see every failure that is planted, and not only some of them.
+    pub(super) see_all: BTreeSet<String>,
     /// Where the caches are.
     #[serde(skip)]
     folder: PathBuf,
@@ -105,7 +101,7 @@ pub(super) struct Base {
 impl Base {
     /// The caches of a lane.
     pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
-        Caches::are_wanted(lane).then(|| Caches { folder: self.folder.join(&lane.name), is_open: false })
+        Caches::are_wanted(lane).then(|| Caches { folder: Caches::place(&self.folder, lane), is_open: false })
     }
 
     /// Which of these failures were there before.
@@ -126,6 +122,11 @@ impl Caches {
     /// Whether a lane has any.
     pub(super) fn are_wanted(lane: &Lane) -> bool {
         !lane.cache.is_empty() || !lane.setup.is_empty()
+    }
+
+    /// Where those of a lane lie in the folder of a base.
+    fn place(base: &Path, lane: &Lane) -> PathBuf {
+        base.join(if lane.held_out.is_some() { "held-out" } else { "lanes" }).join(&lane.name)
     }
 
     /// Those that a room and its setup are to fill, in this folder.
@@ -184,7 +185,7 @@ pub(super) async fn judge(
         return Ok(base);
     }
     let making = bases.join(format!(
-        "making-{}",
+        "{MAKING}{}",
         store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()
     ));
     clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
@@ -194,21 +195,27 @@ pub(super) async fn judge(
         feedback: String::new(),
         failing: BTreeSet::new(),
         evidence: Evidence::default(),
+        see_all: BTreeSet::new(),
         folder: making.clone(),
     };
     let mut steps = Vec::new();
     for lane in &gate.lanes {
         steps.extend(judge_lane(gate, lane, site, tree, &mut base, stop, on_step).await?);
     }
+    // Of those that only the gate knows what they find ready is made, and what they say of the base is nobody's.
+    for lane in gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)) {
+        judge_lane(gate, lane, site, tree, &mut base, stop, &|_| {}).await?;
+    }
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
     }
-    // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
-    let with_canary = gate.lanes.iter().filter(|lane| lane.canary.is_some() && base.ruling == Ruling::Passed);
-    for lane in with_canary {
+    for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
-        if !planted::is_seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
-            return Err(BaseFault::Unseen(lane.name.clone()));
+        match planted::seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
+            Seen::All => drop(base.see_all.insert(lane.name.clone())),
+            // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
+            Seen::None if base.ruling == Ruling::Passed => return Err(BaseFault::Unseen(lane.name.clone())),
+            Seen::None | Seen::Some => {}
         }
     }
     let text = serde_json::to_vec(&base).unwrap_or_default();
@@ -240,7 +247,9 @@ pub(super) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
 
 /// Where it is kept: by the tree, the lanes and the wall.
 fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
-    let key = format!("{VERSION} {} {} {}", gate.digest, gate.base(), site.wall.kind().name());
+    let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
+    let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
+    let key = format!("{VERSION} {} {held_out} {} {}", gate.digest, gate.base(), site.wall.kind().name());
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 
@@ -259,32 +268,34 @@ async fn judge_lane(
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Vec<StepReport>, BaseFault> {
-    let caches = Caches { folder: base.folder.join(&lane.name), is_open: true };
+    let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept };
-    let name = format!("base-{}", lane.name);
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
-        RoomKind::Clean => Some(CleanRoom::make(site, &name, wanted, stop).await?),
+        RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),
         RoomKind::InPlace => None,
     };
     let here = |logs: PathBuf| match &room {
         Some(room) => room.room(site, logs),
         None => site.in_place(lane, logs),
     };
+    let lane = &room.as_ref().map_or_else(|| lane.clone(), |room| room.lane(lane));
+    let is_asked = lane.held_out.is_none();
     set_up(lane, site, here(logs.join("setup")), stop, on_step).await?;
     // Everything is asked, so that as much as can be is known of the base.
     let all = Lane { fail_fast: false, ..lane.clone() };
     let sentry = match &room {
-        Some(room) => Some(Sentry::post(gate, room).await.map_err(BaseFault::CannotRun)?),
-        None => None,
+        Some(room) if is_asked => Some(Sentry::post(gate, room).await.map_err(BaseFault::CannotRun)?),
+        Some(_) | None => None,
     };
     let mut place = here(logs);
     place.after_step = sentry.as_ref().map(Sentry::after_step);
     let outcome = site.run(&all, place, stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
-        LaneRuling::Failed => base.ruling = Ruling::Failed,
+        LaneRuling::Failed if is_asked => base.ruling = Ruling::Failed,
+        LaneRuling::Failed => {}
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
         LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
         LaneRuling::NothingRan => return Err(BaseFault::CannotRun(super::judge::nothing_ran(lane))),
@@ -295,8 +306,10 @@ async fn judge_lane(
             return Err(BaseFault::Writes { lane: lane.name.clone(), path: finding.path, rule: finding.rule });
         }
     }
-    base.failing.extend(failing(&outcome.steps));
-    show(&outcome, &mut base.evidence);
+    if is_asked {
+        base.failing.extend(failing(&outcome.steps));
+        show(&outcome, &mut base.evidence).await;
+    }
     if let Some(room) = room {
         caches.fill(&room, lane)?;
         room.close().await;
@@ -345,54 +358,16 @@ fn failing(steps: &[StepReport]) -> BTreeSet<String> {
 }
 
 /// Takes down what the steps of a lane showed.
-pub(super) fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
+pub(super) async fn show(outcome: &LaneOutcome, evidence: &mut Evidence) {
     for (step, report) in outcome.steps.iter().zip(&outcome.test_reports) {
-        let printed = step.log.as_deref().map(|log| counted(Path::new(log))).unwrap_or_default();
+        let printed = match step.log.clone() {
+            Some(log) => tokio::task::spawn_blocking(move || counted(Path::new(&log))).await.unwrap_or_default(),
+            None => Printed::default(),
+        };
         evidence.add(
             &step.lane,
             &step.step,
             Shown::new(report.as_ref(), printed, matches!(step.status, StepStatus::Passed | StepStatus::Flaky)),
         );
-    }
-}
-
-/// What is counted in a log. A log that cannot be read counts nothing.
-fn counted(log: &Path) -> Printed {
-    let mut printed = Printed::default();
-    each_line(log, |line| printed.take(&crate::process::clean(line.as_bytes())));
-    printed
-}
-
-/// Whether a word stands in a log.
-pub(super) fn says(log: &Path, word: &str) -> bool {
-    let mut is_there = false;
-    each_line(log, |line| is_there |= line.contains(word));
-    is_there
-}
-
-/// Reads a log line by line; of long lines the start.
-fn each_line(log: &Path, mut take: impl FnMut(&str)) {
-    let Ok(file) = fs::File::open(log) else { return };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    while let Ok(length) = (&mut reader).take(LINE).read_until(b'\n', &mut line) {
-        if length == 0 {
-            return;
-        }
-        take(&String::from_utf8_lossy(&line));
-        line.clear();
-    }
-}
-
-/// Removes judged bases that nobody has used for long, but for the newest.
-fn forget_old(caches: &Path) {
-    let entries = fs::read_dir(caches).into_iter().flatten().flatten();
-    let dated =
-        entries.filter_map(|entry| Some((fs::metadata(entry.path().join(USED)).ok()?.modified().ok()?, entry.path())));
-    let mut dated: Vec<_> = dated.collect();
-    dated.sort();
-    dated.reverse();
-    for (_, path) in dated.into_iter().skip(KEPT).filter(|(used, _)| used.elapsed().is_ok_and(|age| age > FRESH)) {
-        let _left = clear(&path);
     }
 }

@@ -2,6 +2,7 @@
 //! finds there nothing is kept.
 
 use super::base::{self, BaseFault, Caches};
+use super::canary::Seen;
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
 use super::sentry::Sentry;
 use super::{Gate, Site, planted};
@@ -53,7 +54,7 @@ impl Gate {
         let tree = self.base();
         let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomFault::from)?;
         let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept };
-        let room = CleanRoom::make(site, &lane.name, wanted, stop).await?;
+        let room = CleanRoom::make(site, wanted, stop).await?;
         if caches.as_ref().is_some_and(Caches::is_open) {
             let place = room.room(site, site.logs.join("setup"));
             base::set_up(&lane, site, place, stop, &|_| {}).await?;
@@ -104,7 +105,7 @@ impl Entered<'_> {
         }
         room.close().await;
         let logs = site.logs.join("canary");
-        if !planted::is_seen(gate, site, &lane, gate.base(), caches.as_ref(), logs, stop).await? {
+        if planted::seen(gate, site, &lane, gate.base(), caches.as_ref(), logs, stop).await? == Seen::None {
             doubts.push("it did not see a failing test that was planted: its tests are silenced".to_owned());
         }
         Ok(doubts)

@@ -3,7 +3,8 @@
 
 use super::Site;
 use super::base::Caches;
-use super::freeze::HOLDOUT;
+use super::holdout;
+use super::planted::word;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
@@ -73,17 +74,14 @@ pub(super) struct CleanRoom {
     folder: PathBuf,
     behind: Behind,
     env: Variables,
+    /// Where it finds the folder of a lane that only the gate knows.
+    held_at: Option<PathBuf>,
 }
 
 impl CleanRoom {
-    /// Makes a room in a folder of this name.
-    pub(super) async fn make(
-        site: &Site,
-        name: &str,
-        wanted: Wanted<'_>,
-        stop: &CancellationToken,
-    ) -> Result<Self, RoomFault> {
-        let folder = site.rooms.join(name);
+    /// Makes a room. All of them lie at one place, one after the other: what runs there cannot tell by it which one it is in.
+    pub(super) async fn make(site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<Self, RoomFault> {
+        let folder = site.rooms.join("room");
         let io = |path: &Path| {
             let path = path.to_owned();
             |source| RoomFault::Io { path, source }
@@ -96,7 +94,7 @@ impl CleanRoom {
         };
         let behind = Behind { wall: site.wall.clone(), holes: Holes::default(), at };
         let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
-        let mut room = Self { folder, behind, env: Variables::new(own) };
+        let mut room = Self { folder, behind, env: Variables::new(own), held_at: None };
         site.trees.export(wanted.tree, wanted.base, &room.files(), stop).await?;
         for path in &wanted.lane.cache {
             if let Some(from) = wanted.caches.map(|caches| caches.folder(path)).filter(|from| from.exists()) {
@@ -119,6 +117,11 @@ impl CleanRoom {
         self.folder.join("tree")
     }
 
+    /// The lane as it runs here.
+    pub(super) fn lane(&self, lane: &Lane) -> Lane {
+        self.held_at.as_ref().map_or_else(|| lane.clone(), |at| holdout::led_to(lane, at))
+    }
+
     /// Where and how a lane runs here.
     pub(super) fn room(&self, site: &Site, log_dir: PathBuf) -> Room {
         let mut room = Room::new(self.files(), Vec::new(), log_dir, site.jobs);
@@ -133,9 +136,25 @@ impl CleanRoom {
         let home = self.env.get("HOME").map(PathBuf::from);
         let holes = &mut self.behind.holes;
         holes.network = wanted.lane.network;
-        let held_out = wanted.lane.env.get(HOLDOUT).map(PathBuf::from);
-        holes.hidden = site.hidden.iter().filter(|path| Some(*path) != held_out.as_ref()).cloned().collect();
-        holes.read_only.extend(held_out);
+        holes.hidden.clone_from(&site.hidden);
+        if site.wall.kind() == WallKind::Landlock {
+            // Elsewhere the room lies in its place, and what the agent has left there is not to be seen.
+            holes.hidden.push(site.root.clone());
+        }
+        if let Some(held_out) = &wanted.lane.held_out {
+            self.held_at = Some(match site.wall.kind() {
+                WallKind::Bubblewrap => {
+                    let at = Path::new("/tmp").join(word());
+                    holes.mounts.push(Mount { from: held_out.clone(), at: at.clone(), writable: false });
+                    at
+                }
+                WallKind::Landlock | WallKind::Off => {
+                    holes.hidden.retain(|path| path != held_out);
+                    holes.read_only.push(held_out.clone());
+                    held_out.clone()
+                }
+            });
+        }
         holes.home = home.clone();
         if site.wall.kind() == WallKind::Bubblewrap {
             holes.mounts.push(Mount { from: files.clone(), at: at.clone(), writable: true });

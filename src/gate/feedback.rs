@@ -61,8 +61,9 @@ fn show_counts(counts: TestCounts) -> String {
 
 /// The failing tests by name, a line each, in at most `room` bytes.
 fn show_failing(tests: &TestSummary, room: usize) -> String {
-    let all =
-        usize::try_from(tests.counts.failures + tests.counts.errors).unwrap_or(usize::MAX).max(tests.failing.len());
+    let all = usize::try_from(tests.counts.failures.saturating_add(tests.counts.errors))
+        .unwrap_or(usize::MAX)
+        .max(tests.failing.len());
     let mut text = String::new();
     for (number, case) in tests.failing.iter().take(NAMED).enumerate() {
         let line = show_case(case);

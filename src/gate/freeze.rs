@@ -3,28 +3,24 @@
 
 use super::Gate;
 use super::detection::{self, look_if_no_lanes};
+use super::holdout;
 use super::pages::{LANES, TOML, astray, book};
 use super::protected::policy;
 use super::seal::Seal;
 use crate::id::TreeId;
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{self, Lane, LaneFault, Remark, RoomKind, Step};
-use crate::limits::MAX_SOURCE;
+use crate::lane::{Lane, LaneFault, Remark, RoomKind, Step};
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
 use crate::yaml::{Problem, listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// The most remarks on files that a lane is run with, or lanes are listed with.
 const MOST_NOTES: usize = 5;
-
-/// The variable that tells steps of lanes that only the gate knows where their folder is.
-pub(super) const HOLDOUT: &str = "FLEDGE_HOLDOUT";
 
 /// The gate cannot be frozen.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +121,7 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
     let Definition { root, path, .. } = from;
     let loaded = from.lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
     let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
-    let held_out = from.holdout.map_or(Ok(Vec::new()), |folder| held_out(root, folder))?;
+    let held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
     for lane in lanes.iter().chain(&held_out) {
         can_run(root, lane, path, &lane.always_run())?;
     }
@@ -152,34 +148,6 @@ pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
 /// The digest of the lanes of a gate, in their order: the same lanes have the same one wherever they are read.
 pub fn digest_of(lanes: &[Lane]) -> String {
     store::sha256(serde_json::to_string(lanes).unwrap_or_default().as_bytes())
-}
-
-/// The lanes of a folder that only the gate knows.
-fn held_out(root: &Path, folder: &Path) -> Result<Vec<Lane>, GateFault> {
-    let unusable = |why: String| GateFault::Holdout { folder: folder.to_owned(), why };
-    let real = folder.canonicalize().map_err(|error| unusable(error.to_string()))?;
-    if store::is_inside(&real, root) {
-        return Err(unusable("it is in the workspace, where the agent would see it".into()));
-    }
-    let mut files: Vec<PathBuf> = fs::read_dir(&real)
-        .map_err(|error| unusable(error.to_string()))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"))
-        .collect();
-    files.sort();
-    if files.is_empty() {
-        return Err(unusable("there is no lane in it, no file `NAME.yaml`".into()));
-    }
-    let place = real.to_string_lossy().into_owned();
-    let lane = |path: &PathBuf| -> Result<Lane, GateFault> {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let text = store::read_text(path, MAX_SOURCE)?.unwrap_or_default();
-        let mut lane = lane::parse(&name, &path.to_string_lossy(), &text)?;
-        lane.env.insert(HOLDOUT.into(), place.clone());
-        Ok(lane)
-    };
-    files.iter().map(lane).collect()
 }
 
 /// A lane, and what is to be known about it.

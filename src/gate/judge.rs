@@ -6,6 +6,7 @@
 mod settle;
 
 use super::base::{self, Base, Caches};
+use super::canary::Seen;
 use super::candidate::{self, Candidate};
 use super::evidence::Evidence;
 use super::policy::Policy;
@@ -113,7 +114,7 @@ impl Sitting<'_> {
         let Candidate { tree: candidate, notes, .. } = candidate;
         record.notes.extend(notes);
         let tree = self.settled(&candidate, record).await?;
-        self.evidence(record).await?;
+        let tests_before = self.evidence(record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
@@ -126,6 +127,7 @@ impl Sitting<'_> {
             room: self.room_word().into(),
             sandbox: self.site.wall.kind().name().into(),
             tests: record.evidence.ran(),
+            tests_before,
             canaries: self.gate.lanes.iter().filter(|lane| lane.canary.is_some()).count() as u64,
             held_out: self.gate.held_out.len() as u64,
         };
@@ -154,7 +156,7 @@ impl Sitting<'_> {
 
     /// Takes down what a lane said; anything but a pass ends the gate run.
     async fn hear(&self, lane: &Lane, outcome: LaneOutcome, record: &mut Record) -> Result<(), Early> {
-        base::show(&outcome, &mut record.evidence);
+        base::show(&outcome, &mut record.evidence).await;
         let is_flaky = outcome.steps.iter().any(|step| step.status == StepStatus::Flaky);
         record.steps.retain(|step| step.lane != lane.name);
         record.steps.extend(outcome.steps);
@@ -171,30 +173,35 @@ impl Sitting<'_> {
         }
     }
 
-    /// Whether as many tests ran as on the base, where that is known or can be.
-    async fn evidence(&self, record: &Record) -> Result<(), Early> {
+    /// Whether as many tests ran as on the base, where that is known or can be: how many that were.
+    async fn evidence(&self, record: &Record) -> Result<Option<u64>, Early> {
         let may_be_judged = self.site.may_judge_base && self.gate.is_clean();
         let is_known = || self.site.may_judge_base && base::kept(self.gate, self.site).is_some();
         let base = match self.gate.judged.get() {
             Some(base) => Arc::clone(base),
             None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
-            None => return Ok(()),
+            None => return Ok(None),
         };
         let shortfalls = record.evidence.shortfalls(&base.evidence);
         match shortfalls.is_empty() {
-            true => Ok(()),
+            true => Ok(base.evidence.ran()),
             false => Err(self.fell_short(record, &shortfalls.join("\n"))),
         }
     }
 
-    /// Runs a lane once more with a planted failure, which it must see.
+    /// Runs a lane once more with planted failures: it must see one, and all of them where it did on the base.
     async fn canary(&self, lane: &Lane, tree: &TreeId, record: &Record) -> Result<(), Early> {
         let caches = self.caches(lane).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
-        if planted::is_seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await? {
-            return Ok(());
-        }
-        let why = format!("lane `{}` did not see a failing test that was planted: its tests are silenced", lane.name);
+        let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
+        let saw_all = self.gate.judged.get().is_some_and(|base| base.see_all.contains(&lane.name));
+        let what = match seen {
+            Seen::All => return Ok(()),
+            Seen::Some if !saw_all => return Ok(()),
+            Seen::Some => "all of the failing tests that were planted, and on the base it did",
+            Seen::None => "a failing test that was planted",
+        };
+        let why = format!("lane `{}` did not see {what}: its tests are silenced", lane.name);
         Err(self.fell_short(record, &why))
     }
 
@@ -208,22 +215,27 @@ impl Sitting<'_> {
             }
             match outcome.ruling {
                 LaneRuling::Passed => {}
-                LaneRuling::Failed => {
-                    let verdict = Verdict {
-                        feedback: "every check of the project passed, but a hold-out check failed: the work is not right in general".into(),
-                        signature: "hold-out".into(),
-                        ..self.verdict(Ruling::Failed, record)
-                    };
-                    return Err(Early::Said(Box::new(verdict)));
-                }
+                LaneRuling::Failed => return Err(self.held_out_failed(record)),
                 LaneRuling::Errored => {
                     return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
                 }
                 LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
                 LaneRuling::NothingRan => return Err(Early::Broken(format!("hold-out: {}", nothing_ran(lane)))),
             }
+            let (caches, logs) = (self.caches(lane).await?, self.logs(&format!("{name}-canary")));
+            let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
+            if seen == Seen::None {
+                return Err(self.held_out_failed(record));
+            }
         }
         Ok(())
+    }
+
+    fn held_out_failed(&self, record: &Record) -> Early {
+        let feedback =
+            "every check of the project passed, but a hold-out check failed: the work is not right in general";
+        let verdict = self.verdict(Ruling::Failed, record);
+        Early::Said(Box::new(Verdict { feedback: feedback.into(), signature: "hold-out".into(), ..verdict }))
     }
 
     /// What the gate said of the base: judged now, if it was not.

@@ -9,9 +9,12 @@ mod clean;
 mod detection;
 mod evidence;
 mod feedback;
+mod forget;
 mod freeze;
+mod holdout;
 mod judge;
 mod kept;
+mod logs;
 mod pages;
 mod planted;
 pub mod policy;
@@ -38,7 +41,6 @@ use crate::task::OnTamper;
 use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
-use freeze::HOLDOUT;
 use judge::Sitting;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,9 +101,7 @@ impl Site {
     /// The workspace itself as a room for a lane, behind the same wall as the agent: what runs there may be what it wrote.
     fn in_place(&self, lane: &Lane, logs: PathBuf) -> Room {
         let mut holes = Holes::of_workspace(&self.root);
-        let held_out = lane.env.get(HOLDOUT).map(PathBuf::from);
-        holes.hidden = self.hidden.iter().filter(|path| Some(*path) != held_out.as_ref()).cloned().collect();
-        holes.read_only.extend(held_out);
+        holes.hidden.clone_from(&self.hidden);
         let home = self.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
         holes.home = home.filter(|home| home.is_absolute());
         holes.network = lane.network;
@@ -142,15 +142,20 @@ impl Gate {
     /// Whether a pass rests on what the lanes say of the base: what they find ready there, and the tests that ran.
     pub fn rests_on_base(&self) -> bool {
         let counts = |lane: &Lane| lane.canary.is_some() || lane.steps.iter().any(|step| step.junit.is_some());
-        self.lanes.iter().any(|lane| Caches::are_wanted(lane) || counts(lane))
+        self.lanes.iter().any(counts) || self.fills_caches()
     }
 
     /// Whether the base is judged before the agent or never: rooms need what it leaves, and a lane runs in the workspace itself.
     pub fn needs_base(&self) -> bool {
-        !self.is_clean() && self.lanes.iter().any(Caches::are_wanted)
+        !self.is_clean() && self.fills_caches()
     }
 
-    /// What of a tree stays as it is in the room of a lane: files, and where the lane writes no files of its own, folders too.
+    fn fills_caches(&self) -> bool {
+        self.lanes.iter().chain(&self.held_out).any(Caches::are_wanted)
+    }
+
+    /// What of a tree stays as it is in the room of a lane: files, and where the lane writes no files of its own, folders too. A lane that
+    /// only the gate knows may put its own tests among the others.
     async fn kept(
         &self,
         site: &Site,
@@ -158,6 +163,9 @@ impl Gate {
         tree: &TreeId,
         stop: &CancellationToken,
     ) -> Result<Vec<String>, TreesFault> {
+        if lane.held_out.is_some() {
+            return Ok(Vec::new());
+        }
         Ok(self.policy.kept(&site.trees.paths(tree, stop).await?, !lane.writes))
     }
 

@@ -1,13 +1,15 @@
 //! Plants a canary in a room of its own and looks whether the lane sees it.
 
-use super::base::{Caches, says};
-use super::canary::{self, Plant};
+use super::base::Caches;
+use super::canary::{self, Plant, Seen};
 use super::clean::{CleanRoom, RoomFault, Wanted};
-use super::{Gate, Site};
+use super::logs::says;
+use super::{Gate, Site, feedback};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::LaneRuling;
 use crate::process;
+use crate::store;
 use crate::verdict::StepReport;
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeMap;
@@ -47,16 +49,24 @@ pub enum CanaryFault {
     /// Lanes that run in the workspace itself have no room for it.
     #[error("lane `{0}` has a canary and runs in the workspace: a failure is only ever planted in a clean room")]
     InPlace(String),
+    /// The lane could not run in the room of the canary, so it has seen nothing and missed nothing.
+    #[error("lane `{lane}` could not run where a failing test is planted: {why}")]
+    CannotRun {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
     /// Somebody asked for a stop.
     #[error("stopped while a planted failure was looked for")]
     Stopped,
 }
 
-/// Whether a lane goes red on this tree for a failure that is planted there. A lane without a canary does not have to.
+/// Which failures a lane sees on this tree that are planted there. All, of a lane without a canary.
 ///
 /// # Errors
 /// [`CanaryFault`].
-pub(super) async fn is_seen(
+pub(super) async fn seen(
     gate: &Gate,
     site: &Site,
     lane: &Lane,
@@ -64,28 +74,55 @@ pub(super) async fn is_seen(
     caches: Option<&Caches>,
     logs: PathBuf,
     stop: &CancellationToken,
-) -> Result<bool, CanaryFault> {
-    let Some(plant) = plant(gate, site, lane, stop).await? else { return Ok(true) };
+) -> Result<Seen, CanaryFault> {
+    let plants = plants(gate, site, lane, stop).await?;
+    if plants.is_empty() {
+        return Ok(Seen::All);
+    }
     if lane.room == RoomKind::InPlace {
         return Err(CanaryFault::InPlace(lane.name.clone()));
     }
-    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &[] };
-    let room = CleanRoom::make(site, &format!("{}-canary", lane.name), wanted, stop).await?;
-    let path = room.files().join(&plant.path);
-    let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
-    planted.map_err(|source| CanaryFault::Io { path, source })?;
-    let all = Lane { fail_fast: false, ..lane.clone() };
+    // As in the room that it judged in, or what is judged could tell the two apart.
+    let kept = gate.kept(site, lane, tree, stop).await?;
+    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &kept };
+    let room = CleanRoom::make(site, wanted, stop).await?;
+    for plant in &plants {
+        let path = room.files().join(&plant.path);
+        let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
+        planted.map_err(|source| CanaryFault::Io { path, source })?;
+    }
+    let all = Lane { fail_fast: false, ..room.lane(lane) };
     let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
     room.close().await;
-    if outcome.ruling == LaneRuling::Cancelled {
-        return Err(CanaryFault::Stopped);
+    match outcome.ruling {
+        LaneRuling::Passed | LaneRuling::Failed => {}
+        LaneRuling::Cancelled => return Err(CanaryFault::Stopped),
+        LaneRuling::Errored => {
+            let why = feedback::could_not_run(&outcome.steps);
+            return Err(CanaryFault::CannotRun { lane: lane.name.clone(), why });
+        }
+        LaneRuling::NothingRan => {
+            return Err(CanaryFault::CannotRun { lane: lane.name.clone(), why: "nothing ran".into() });
+        }
     }
-    let names_it = |step: &StepReport| step.log.as_deref().is_some_and(|log| says(Path::new(log), &plant.mark));
-    Ok(outcome.steps.iter().any(|step| canary::is_seen(&plant, &step.step, step.status, names_it(step))))
+    let looked = tokio::task::spawn_blocking(move || {
+        let names_it =
+            |step: &StepReport, mark: &str| step.log.as_deref().is_some_and(|log| says(Path::new(log), mark));
+        let is_seen = |plant: &Plant| {
+            outcome
+                .steps
+                .iter()
+                .any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step, &plant.mark)))
+        };
+        Seen::of(&plants.iter().map(is_seen).collect::<Vec<_>>())
+    });
+    looked
+        .await
+        .map_err(|_| CanaryFault::CannotRun { lane: lane.name.clone(), why: "reading its logs panicked".into() })
 }
 
-async fn plant(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Option<Plant>, CanaryFault> {
-    let Some(canary) = &lane.canary else { return Ok(None) };
+async fn plants(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) -> Result<Vec<Plant>, CanaryFault> {
+    let Some(canary) = &lane.canary else { return Ok(Vec::new()) };
     let (trees, base) = (&site.trees, gate.base());
     let paths: Vec<String> = trees.entries(base, stop).await?.into_iter().map(|entry| entry.path).collect();
     let mut texts = BTreeMap::new();
@@ -93,7 +130,17 @@ async fn plant(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken) 
         let bytes = trees.read(base, path, READ, stop).await?.unwrap_or_default();
         texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
     }
-    let mark = process::unforeseen();
-    let plant = canary::plant(canary, &paths, &mark, |path| texts.get(path).cloned());
-    plant.map(Some).map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
+    let plants = canary::plant(canary, &paths, word, |path| texts.get(path).cloned());
+    plants.map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
+}
+
+/// A word that nobody has written yet, and that looks like any other.
+pub(super) fn word() -> String {
+    const LETTERS: [&[u8]; 2] = [b"bdfgklmnprstvz", b"aeiou"];
+    let digest = store::sha256(process::unforeseen().as_bytes());
+    let letter = |(place, byte): (usize, u8)| {
+        let letters = LETTERS[place % 2];
+        char::from(letters[usize::from(byte) % letters.len()])
+    };
+    digest.bytes().take(12).enumerate().map(letter).collect()
 }

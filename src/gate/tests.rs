@@ -213,6 +213,7 @@ async fn what_git_ignores_is_not_in_the_room_and_a_pass_names_its_tree() {
         room: "clean".into(),
         sandbox: "off".into(),
         tests: None,
+        tests_before: None,
         canaries: 0,
         held_out: 0,
     };
@@ -299,7 +300,8 @@ async fn a_planted_failure_must_be_seen_on_the_base_and_on_the_work() {
 
 #[tokio::test]
 async fn of_a_hold_out_lane_nothing_is_told_but_that_it_failed() {
-    let hidden = "steps: [{ name: secret, run: test -f right && test -d $FLEDGE_HOLDOUT }]";
+    let hidden =
+        "steps: [{ name: secret, run: 'test -f right && test -d $FLEDGE_HOLDOUT && ! env | grep -q HOLDOUT' }]";
     let court = court(&[], &[("verify", "steps: [{ run: 'true' }]")], Some(hidden)).await;
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
@@ -326,4 +328,30 @@ async fn a_lane_may_run_in_the_workspace_itself_and_the_proof_says_so() {
     court.write("out", "");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.proof.map(|proof| proof.room), Some("in-place".into()));
+}
+
+#[tokio::test]
+async fn a_hold_out_lane_has_its_own_setup_and_canary_and_never_runs_in_the_workspace() {
+    let easy = [("verify", "cache: [mine]\nsteps: [{ run: 'true' }]")];
+    let hidden = "setup: [{ run: mkdir -p deps && touch deps/x }]\ncache: [deps]\nsteps: [{ run: test -f deps/x && test -f right }]";
+    let held = court(&[], &easy, Some(hidden)).await;
+    assert_eq!(held.base().await.unwrap(), (Ruling::Passed, String::new()));
+    assert_eq!(held.ruling().await, Ruling::Failed);
+    held.write("right", "");
+    assert_eq!(held.ruling().await, Ruling::Passed);
+
+    let blind = "canary: { file: planted, text: x }\nsteps: [{ run: test -f right || test ! -e planted }]";
+    let held = court(&[], &easy, Some(blind)).await;
+    assert_eq!(held.ruling().await, Ruling::Passed);
+    held.write("right", "");
+    let verdict = held.judged(OnTamper::Restore).await;
+    assert_eq!((verdict.ruling, verdict.signature.as_str()), (Ruling::Failed, "hold-out"));
+
+    for (lane, why) in [
+        ("room: in-place\nsteps: [{ run: 'true' }]", "says `room: in-place`"),
+        ("steps: [{ run: 'echo ${FLEDGE_HOLDOUT:-none}' }]", "names its folder in another way"),
+    ] {
+        let fault = court(&[], &easy, Some(lane)).await.gate.unwrap_err().to_string();
+        assert!(fault.contains(why), "{fault}");
+    }
 }

@@ -106,6 +106,7 @@ fn a_lane_is_read_with_everything_in_it() {
         canary: None,
         flaky: Flaky::Pass,
         include_ignored: Vec::new(),
+        held_out: None,
     };
     assert_eq!(parse("verify", "lanes/verify.yaml", FULL), Ok(lane));
 }

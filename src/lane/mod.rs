@@ -32,6 +32,7 @@ pub use terms::{Canary, Flaky, RoomKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A lane. Two of them are the same gate when they serialize to the same text.
@@ -83,6 +84,9 @@ pub struct Lane {
     /// Files and folders of the base that git ignores and that the room needs: plain paths below the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_ignored: Vec<String>,
+    /// The folder that it comes from, where only the gate knows it: never said in the lane itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<PathBuf>,
 }
 
 /// One command of a lane.

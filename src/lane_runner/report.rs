@@ -102,7 +102,7 @@ pub(super) fn ended(
 
 /// What a test report says against a pass.
 fn speaks_against(counts: &TestCounts) -> Option<String> {
-    match counts.failures + counts.errors {
+    match counts.failures.saturating_add(counts.errors) {
         0 if counts.tests == 0 => Some("its test report has no tests in it".into()),
         0 if counts.tests == counts.skipped => {
             Some("it exited with 0, but all tests of its test report were skipped".into())

@@ -48,6 +48,10 @@ pub fn unproven(proof: &Proof) -> Vec<&'static str> {
             "`sandbox: off`: the agent and the code under test had your rights, and could have reached what judges them",
         ),
         (
+            proof.tests.is_some_and(|tests| tests > 0) && proof.tests_before.is_none(),
+            "that as many tests ran as before: the base was not judged, or counts none (`--baseline always` compares)",
+        ),
+        (
             !has_evidence,
             "that tests ran at all: no step has a `junit` report or prints a count, no lane has a `canary`",
         ),
@@ -89,7 +93,7 @@ mod tests {
     fn proof(room: &str, sandbox: &str, tests: Option<u64>, canaries: u64, held_out: u64) -> Proof {
         let base = TreeId::empty();
         let (tree, room, sandbox) = (base.clone(), room.to_owned(), sandbox.to_owned());
-        Proof { base, tree, lanes: "d".into(), room, sandbox, tests, canaries, held_out }
+        Proof { base, tree, lanes: "d".into(), room, sandbox, tests, tests_before: tests, canaries, held_out }
     }
 
     #[test]
@@ -115,6 +119,8 @@ mod tests {
         };
         assert_eq!(first(&proof("clean", "bubblewrap", Some(3), 0, 0)), [""; 0]);
         assert_eq!(first(&proof("clean", "off", None, 1, 0)), ["`sandbox"]);
+        let uncompared = Proof { tests_before: None, ..proof("clean", "bubblewrap", Some(3), 1, 0) };
+        assert_eq!(unproven(&uncompared)[0].split(':').next(), Some("that as many tests ran as before"));
         assert_eq!(first(&proof("in-place", "off", Some(0), 0, 1)), ["`room", "that"]);
     }
 }

@@ -45,6 +45,9 @@ pub struct Proof {
     pub sandbox: String,
     /// How many tests ran, where that is known.
     pub tests: Option<u64>,
+    /// How many ran on the base, with which they were compared; absent where it was not judged, or counts none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests_before: Option<u64>,
     /// How many planted failures were seen.
     pub canaries: u64,
     /// How many lanes passed that only the gate knows.

@@ -87,7 +87,7 @@ fn what_contradicts_itself_or_is_no_value_is_refused_with_what_there_is() {
 #[test]
 fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
     let model = || Model::new([write("done", ""), say("Done.")]);
-    let (counted, bare, inside) = (model(), model(), model());
+    let (counted, compared, bare, inside) = (model(), model(), model(), model());
     let tests = format!(
         "{}  - {{ name: test, run: 'echo \"test result: ok. 3 passed; 0 failed; 0 ignored\"' }}\n",
         needs("done")
@@ -96,7 +96,9 @@ fn a_pass_says_its_tree_and_room_and_what_it_does_not_prove() {
     let proof = ended.must_be(0, "verified")["attempts"][0]["verdict"]["proof"].clone();
     let said = format!("✓ verified: tree {} in a clean room behind ", &proof["tree"].as_str().unwrap()[..12]);
     assert!(ended.stderr.contains(&said) && ended.stderr.contains("; 3 tests\n"), "{}", ended.story());
-    assert!(!ended.stderr.contains("unproven"), "{}", ended.story());
+    assert!(ended.stderr.contains("unproven that as many tests ran as before"), "{}", ended.story());
+    let ended = Fledge::simple(&compared).lane("verify", &tests).arg("--baseline=always").run();
+    assert!(ended.stderr.contains("; 3 tests\n") && !ended.stderr.contains("unproven"), "{}", ended.story());
     let ended = Fledge::simple(&bare).arg("--sandbox=off").run();
     for said in [
         "in a clean room without a sandbox; exit codes alone",

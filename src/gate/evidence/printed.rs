@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The most names that are kept.
+/// The most names that are kept; of more, none is.
 const MOST_NAMES: usize = 20_000;
 
 /// What was counted in the output of a step.
@@ -15,6 +15,8 @@ pub(in crate::gate) struct Printed {
     open: i64,
     /// Tests that ran by their names, of runners whose files of tests count as tests, whatever is in them.
     names: BTreeSet<String>,
+    /// Whether such a runner has summed up: without that, what looks like a name is none.
+    has_named: bool,
 }
 
 /// Tests that ran, and how many of them failed.
@@ -40,9 +42,14 @@ impl Printed {
         self.open
     }
 
-    /// The tests that ran, as far as they are named.
-    pub(super) fn names(&self) -> &BTreeSet<String> {
-        &self.names
+    /// The tests that ran, where they are named; `None` where they are not, or there are too many.
+    pub(super) fn names(&self) -> Option<&BTreeSet<String>> {
+        (self.has_named && !self.is_crowded()).then_some(&self.names)
+    }
+
+    /// Whether there are too many names to be kept.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.names.len() > MOST_NAMES
     }
 
     /// Takes a line of output, without escape codes.
@@ -54,7 +61,9 @@ impl Printed {
         if line.starts_with("test result: ") {
             self.open -= 1;
         }
-        if let Some(name) = node_name(line).filter(|_| self.names.len() < MOST_NAMES) {
+        self.has_named |= is_node_sum(line);
+        // One more than are kept tells that there are more.
+        if let Some(name) = node_name(line).filter(|_| self.names.len() <= MOST_NAMES) {
             self.names.insert(name.to_owned());
         }
         if let Some((ran, failed)) = RUNNERS.iter().find_map(|runner| runner(line)) {
@@ -68,7 +77,7 @@ impl Printed {
 /// What ran and what failed by a line, if it is a summary.
 type Runner = fn(&str) -> Option<(u64, u64)>;
 /// Each knows the line with which one family of runners sums up, and gives how many tests ran by it and how many of them failed.
-const RUNNERS: [Runner; 7] = [libtest, nextest, pytest, unittest, node, jest, mocha];
+const RUNNERS: [Runner; 8] = [libtest, nextest, pytest, unittest, node, jest, mocha, go];
 /// The words before which runners put the number of what failed.
 const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
 
@@ -127,19 +136,24 @@ fn node(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`
+/// `# tests 4` of the TAP reporter, `ℹ tests 4` of the other
+fn is_node_sum(line: &str) -> bool {
+    let rest = line.strip_prefix("# tests ").or_else(|| line.strip_prefix("ℹ tests "));
+    rest.is_some_and(|count| count.parse::<u64>().is_ok())
+}
+
+/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`. Many tools begin a line with such a mark, without a time.
 fn node_name(line: &str) -> Option<&str> {
     let marked = line.strip_prefix("✔ ").or_else(|| line.strip_prefix("✖ "));
-    let name = marked.or_else(|| {
-        let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok ")?;
-        let (number, name) = rest.split_once(" - ")?;
-        number.parse::<u64>().is_ok().then_some(name)
-    })?;
-    if name.contains("# SKIP") || name.contains("# TODO") {
-        return None;
-    }
-    let without_time = name.rsplit_once(" (").filter(|(_, time)| time.ends_with("ms)") || time.ends_with("s)"));
-    Some(without_time.map_or(name, |(name, _)| name).trim())
+    let name = match marked {
+        Some(name) => name.rsplit_once(" (").filter(|(_, time)| time.ends_with("s)"))?.0,
+        None => {
+            let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok ")?;
+            let (number, name) = rest.split_once(" - ")?;
+            number.parse::<u64>().is_ok().then_some(name)?
+        }
+    };
+    (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
 }
 
 /// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed (6)`
@@ -158,6 +172,18 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
         return Some((failed, failed));
     }
     rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
+}
+
+/// `ok  	m/calc	0.002s` and `FAIL	m/calc	0.003s`: of tests that pass Go says nothing, so each package counts as one
+fn go(line: &str) -> Option<(u64, u64)> {
+    let mut parts = line.split('\t').map(str::trim);
+    let (word, _package, time) = (parts.next()?, parts.next()?, parts.next()?);
+    let has_run = time == "(cached)" || time.strip_suffix('s').is_some_and(|time| time.parse::<f64>().is_ok());
+    match word {
+        "ok" if has_run => Some((1, 0)),
+        "FAIL" if has_run => Some((1, 1)),
+        _ => None,
+    }
 }
 
 /// The sum of the counts before these words, and of those that failed.
@@ -193,6 +219,7 @@ mod tests {
             ("Tests:       1 failed, 2 skipped, 5 passed, 8 total", 6, 1),
             (" Tests  1 failed | 5 passed (6)", 6, 1),
             ("  5 passing (10ms)\n  1 failing", 6, 1),
+            ("ok  \tm/calc\t0.002s\nok  \tm\t(cached)\n?   \tm/b\t[no test files]\nFAIL\tm/c\t0.1s\nFAIL", 3, 1),
             ("test result: ok. 1 passed; 0 failed;\ntest result: ok. 2 passed; 0 failed;", 3, 0),
         ] {
             let mut printed = Printed::default();
@@ -211,11 +238,17 @@ mod tests {
             "not ok 2 - folds",
             "ok 3 - later # SKIP",
             "ok then",
+            "✔ Generated client in 993ms",
+            "✔ built",
         ] {
             printed.take(line);
         }
-        let names: Vec<&str> = printed.names().iter().map(String::as_str).collect();
+        assert_eq!(printed.names(), None, "no runner has summed up");
+        printed.take("ℹ tests 4");
+        let names: Vec<&str> = printed.names().into_iter().flatten().map(String::as_str).collect();
         assert_eq!(names, ["adds", "folds", "halves (an odd)", "trims"]);
+        (0..=MOST_NAMES).for_each(|number| printed.take(&format!("ok 1 - {number}")));
+        assert_eq!(printed.names(), None, "there are too many to be kept");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use super::{Early, Record, Sitting, told};
 use crate::gate::candidate::{self, Candidate};
 use crate::gate::clean::{CleanRoom, Wanted};
-use crate::gate::freeze::HOLDOUT;
 use crate::gate::sentry::Sentry;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
@@ -124,14 +123,12 @@ impl Sitting<'_> {
             return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
         }
         let caches = self.caches(lane).await?;
-        // A lane that only the gate knows may put its own tests among the others.
-        let is_free = lane.env.contains_key(HOLDOUT);
-        let kept = if is_free { Vec::new() } else { self.gate.kept(self.site, lane, tree, self.stop).await? };
+        let kept = self.gate.kept(self.site, lane, tree, self.stop).await?;
         let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept };
-        let room = CleanRoom::make(self.site, name, wanted, self.stop).await?;
+        let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
-        if is_free {
-            let outcome = self.site.run(lane, place, self.stop, on_step).await;
+        if lane.held_out.is_some() {
+            let outcome = self.site.run(&room.lane(lane), place, self.stop, on_step).await;
             return Ok(Ran { outcome, room: Some(room), written: Vec::new(), kept });
         }
         let sentry = Sentry::post(self.gate, &room).await.map_err(Early::Broken)?;

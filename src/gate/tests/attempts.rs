@@ -186,3 +186,30 @@ async fn all_that_was_tampered_with_is_told_at_once_and_what_became_of_it() {
     fs::remove_dir_all(court.tree(".GIT")).unwrap();
     assert_eq!(court.ruling().await, Ruling::Passed);
 }
+
+/// Runs the product, then looks at each test as a runner does that names what fails.
+const TESTS: &str = "for code in src/*.sh; do . ./$code; done; for t in ${only:-*}/test_*.py; do grep -q raise $t && echo $t && bad=1; done; test -z \"$bad\"";
+
+#[tokio::test]
+async fn a_canary_is_known_neither_by_a_word_nor_by_the_place_of_its_room() {
+    let files = [("src/code.sh", "true\n"), ("tests/test_a.py", "ok\n")];
+    let court = court(&files, &[("verify", &lane("canary: pytest", &[TESTS]))], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    court.write("src/code.sh", "case $(pwd)$(ls tests) in *canary*) ;; *) exit 0 ;; esac\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("did not see a failing test that was planted"), "{}", verdict.feedback);
+}
+
+#[tokio::test]
+async fn tests_that_are_silenced_in_one_folder_alone_are_missed_where_the_base_saw_them_all() {
+    let files = [("src/code.sh", "true\n"), ("a/test_a.py", "ok\n"), ("b/test_b.py", "ok\n")];
+    let court = court(&files, &[("verify", &lane("canary: pytest", &[TESTS]))], None).await;
+    assert_eq!(court.base().await.unwrap().0, Ruling::Passed);
+    court.write("src/code.sh", "only=a\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    assert!(verdict.feedback.contains("did not see all of the failing tests"), "{}", verdict.feedback);
+}

@@ -60,6 +60,7 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
         canary: terms.canary,
         flaky: terms.flaky.unwrap_or_default(),
         include_ignored: terms.include_ignored,
+        held_out: None,
     })
 }
 

@@ -121,9 +121,9 @@ impl Tree {
             Event::Eof if !self.has_suite => return Err("there is no test suite in it".into()),
             Event::Eof => {
                 let counts = &mut self.report.counts;
-                let unnamed = self.claimed.saturating_sub(counts.failures + counts.errors);
-                counts.errors += unnamed;
-                counts.tests += unnamed;
+                let unnamed = self.claimed.saturating_sub(counts.failures.saturating_add(counts.errors));
+                counts.errors = counts.errors.saturating_add(unnamed);
+                counts.tests = counts.tests.saturating_add(unnamed);
                 return Ok(false);
             }
         }

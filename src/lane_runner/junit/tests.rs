@@ -102,6 +102,14 @@ fn hostile_shapes_take_linear_time() {
     assert_eq!(JunitReport::parse(&many).unwrap_err().why, "there are more than 100000 tests");
 }
 
+#[test]
+fn a_report_that_claims_more_failures_than_can_be_counted_is_read() {
+    let text =
+        "<testsuite failures='18446744073709551615' errors='7'><testcase name='a'/><testcase name='b'/></testsuite>";
+    let counts = JunitReport::parse(text).unwrap().counts;
+    assert_eq!((counts.tests, counts.errors), (u64::MAX, u64::MAX));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

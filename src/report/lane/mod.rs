@@ -105,7 +105,7 @@ pub(crate) fn how(report: &StepReport) -> String {
 pub(crate) fn failing(report: &StepReport) -> (&[TestCase], u64) {
     let Some(tests) = &report.tests else { return (&[], 0) };
     let named = &tests.failing[..tests.failing.len().min(TESTS_NAMED)];
-    let all = (tests.counts.failures + tests.counts.errors).max(tests.failing.len() as u64);
+    let all = tests.counts.failures.saturating_add(tests.counts.errors).max(tests.failing.len() as u64);
     (named, all - named.len() as u64)
 }
 

@@ -265,6 +265,7 @@ pub(crate) fn proof() -> Proof {
         room: "clean".into(),
         sandbox: "off".into(),
         tests: None,
+        tests_before: None,
         canaries: 0,
         held_out: 0,
     }

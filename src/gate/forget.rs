@@ -1,0 +1,56 @@
+//! Judged bases of a project that are forgotten: they are as large as what is built of it.
+
+use super::clean::clear;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Judged bases of a project that are kept, beside those that were used within a day.
+const KEPT: usize = 4;
+/// How long an unused one is kept at least.
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+/// The file that is written anew when a base is used.
+pub(super) const USED: &str = "used";
+/// What the folder of one begins with that is being judged.
+pub(super) const MAKING: &str = "making-";
+
+/// Removes judged bases that nobody has used for long, but for the newest; and what is left of those that were never judged to the end.
+pub(super) fn forget_old(caches: &Path) {
+    let is_left = |path: &Path| {
+        let changed = fs::metadata(path).and_then(|meta| meta.modified());
+        let is_old = changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > FRESH));
+        is_old && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(MAKING))
+    };
+    let paths = || fs::read_dir(caches).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in paths().filter(|path| is_left(path)) {
+        let _left = clear(&path);
+    }
+    let entries = fs::read_dir(caches).into_iter().flatten().flatten();
+    let dated =
+        entries.filter_map(|entry| Some((fs::metadata(entry.path().join(USED)).ok()?.modified().ok()?, entry.path())));
+    let mut dated: Vec<_> = dated.collect();
+    dated.sort();
+    dated.reverse();
+    for (_, path) in dated.into_iter().skip(KEPT).filter(|(used, _)| used.elapsed().is_ok_and(|age| age > FRESH)) {
+        let _left = clear(&path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn what_is_left_of_a_base_that_was_never_judged_goes_after_a_day() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("making-old"), dir.path().join("making-new"));
+        for folder in [&old, &new] {
+            fs::create_dir_all(folder.join("lanes")).unwrap();
+        }
+        let long_ago = SystemTime::UNIX_EPOCH + FRESH;
+        fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+        forget_old(dir.path());
+        assert!(!old.exists() && new.exists());
+    }
+}
