@@ -16,6 +16,7 @@ mod rows;
 mod server;
 mod table;
 mod voice;
+mod whole;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -103,6 +104,15 @@ fn judged(case: &Case, played: &Played) -> Vec<String> {
         let wanted = format!("{} with {} requests and {} tools", case.ends.row().word, case.requests, case.tools);
         let ended = format!("{} with {count} requests and {} tools", result.reason.row().word, played.tools);
         wrong.push(format!("ends {ended}, not {wanted}: {}", result.message));
+    }
+    // A request that is made again is the same one, byte by byte.
+    let asked = played.server.requests();
+    if result.turns <= 1
+        && case.models == 1
+        && played.summaries == 0
+        && asked.iter().any(|request| *request != asked[0])
+    {
+        wrong.push("it asks for something else the second time".into());
     }
     wrong.extend(case.checks.iter().filter_map(|check| check(played).err()));
     if case.stranger.as_ref().is_some_and(|stranger| stranger.count() > 0) {

@@ -111,7 +111,10 @@ fn l20(wire: Wire) -> Vec<Case> {
             holds(said == SAID, || format!("it came as {said:?}"))
         })
     };
+    let bytes = [wire.head().as_bytes(), plain.as_bytes()].concat();
+    let split = bytes.iter().map(|byte| Act::Send(vec![*byte])).collect();
     let mut cases = vec![
+        Case { scripts: vec![split], ..case("byte by byte", Vec::new()) },
         case("CRLF", plain.replace('\n', "\r\n").into_bytes()),
         case("byte order mark", format!("\u{feff}{plain}").into_bytes()),
         case("no final end", plain.trim_end().into()),
@@ -123,9 +126,6 @@ fn l20(wire: Wire) -> Vec<Case> {
         cases.push(case("data in lines", plain.replace("\":", "\":\ndata: ").into_bytes()));
         cases.push(case("events without data", plain.replace("\n\n", "\n\nevent: nothing\n\nid: 7\n\n").into_bytes()));
     }
-    let bytes = [wire.head().as_bytes(), plain.as_bytes()].concat();
-    let split = bytes.iter().map(|byte| Act::Send(vec![*byte])).collect();
-    cases.push(Case { scripts: vec![split], ..case("byte by byte", Vec::new()) });
     cases
 }
 
