@@ -189,9 +189,8 @@ fn l23(wire: Wire) -> Vec<Case> {
             json!({"model": "m", "hologram": 1, "message": {"content": "", "hologram": {"id": "h"}}, "done": false}),
         ],
     };
-    let (first, rest) = match wire.frames(&say("Done.")) {
-        frames => (frames[0].clone(), frames[1..].concat()),
-    };
+    let frames = wire.frames(&say("Done."));
+    let (first, rest) = (frames[0].clone(), frames[1..].concat());
     let rest = match wire {
         Wire::Anthropic => rest.replace("\"index\":0", "\"index\":1"),
         Wire::Responses => rest.replace("\"output_index\":0", "\"output_index\":1"),
