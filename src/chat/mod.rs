@@ -7,12 +7,14 @@ mod fault;
 mod image;
 mod outcome;
 mod price;
+mod strict;
 mod usage;
 
 pub use fault::{ModelError, ModelFault};
 pub use image::Image;
 pub use outcome::{ChangeKind, Detail, FileChange, ToolOutcome};
 pub use price::{Price, money};
+pub use strict::strictly;
 pub use usage::{ModelUsage, Usage};
 
 use serde::{Deserialize, Serialize};
@@ -114,12 +116,13 @@ impl ToolInput {
     }
 
     /// Parses the arguments text of a call: an empty text is an empty object (providers send it so for tools without
-    /// parameters), anything but one JSON object is malformed.
+    /// parameters), anything but one JSON object, every key once, is
+    /// malformed.
     pub fn parse(text: &str) -> Self {
         if text.trim().is_empty() {
             return Self::Object(Value::Object(serde_json::Map::new()));
         }
-        match serde_json::from_str::<Value>(text) {
+        match strictly(text) {
             Ok(value) if !is_shallow(&value) => Self::malformed(text, format!("nested deeper than {MAX_DEPTH} levels")),
             Ok(value @ Value::Object(_)) => Self::Object(value),
             Ok(other) => Self::malformed(text, format!("expected a JSON object, found {}", kind_of(&other))),

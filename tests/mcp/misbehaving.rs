@@ -113,7 +113,12 @@ async fn a_daemon_that_a_server_forks_is_ended_with_it() {
     let scene = Scene::new("daemon");
     let number = unique();
     assert_eq!(scene.call("echo", &number).await, said(&number, false));
-    assert!(!running_with(&format!("sleep {number}")).is_empty());
+    let daemon = format!("sleep {number}");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while running_with(&daemon).is_empty() {
+        assert!(Instant::now() < deadline, "the daemon was not seen"); // it may have answered before the other one has begun
+        tokio::task::yield_now().await;
+    }
     scene.servers.close().await;
     must_be_gone(&format!("sleep {number}"));
 }

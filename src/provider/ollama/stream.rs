@@ -3,7 +3,7 @@
 
 use super::body::THINKING;
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, strictly},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
@@ -42,7 +42,12 @@ impl Decoder for Stream {
                 progress = true;
             }
         }
-        for call in message["tool_calls"].as_array().into_iter().flatten() {
+        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if !calls.is_empty() {
+            // Their arguments are no text of their own, so that they are held to the rules of arguments here.
+            strictly(event).map_err(|error| protocol(format!("a tool call: {error}")))?;
+        }
+        for call in calls {
             self.take(call, deltas);
             progress = true;
         }
