@@ -61,11 +61,8 @@ pub(super) fn plant(
             let text = |mark: &str| format!("#[test]\nfn {mark}() {{\n    panic!(\"{mark}\");\n}}\n");
             let at = |folder| planted(&|mark| format!("{folder}tests/{mark}.rs"), &text);
             let packages = folders(&manifests, |name| name == "Cargo.toml");
-            if packages.is_empty() {
-                Err("there is no Cargo.toml of a package on the base".into())
-            } else {
-                Ok(packages.into_iter().map(at).collect())
-            }
+            let plants = (!packages.is_empty()).then(|| packages.into_iter().map(at).collect());
+            plants.ok_or_else(|| "there is no Cargo.toml of a package on the base".into())
         }
         Canary::GoTest => {
             let is_built = |path: &&String| !path.split('/').any(|part| part == "testdata" || part == "vendor");

@@ -151,7 +151,12 @@ impl Stage {
             Action::RunHooks { call } => Event::HooksFinished { call, notes: Vec::new() },
             Action::Compact { call, .. } => {
                 self.summaries += 1;
-                Event::CompactionFinished { call, result: Ok("in short".into()), usage: Default::default() }
+                Event::CompactionFinished {
+                    call,
+                    result: Ok("in short".into()),
+                    usage: Default::default(),
+                    model: String::new(),
+                }
             }
             Action::RunGate { call, .. } => Event::GateFinished { call, verdict: Box::new(passed()) },
             Action::SaveReport { call } => Event::ReportSaved { call },

@@ -174,7 +174,7 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
     rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
 }
 
-/// `ok  	m/calc	0.002s` and `FAIL	m/calc	0.003s`: of tests that pass Go says nothing, so each package counts as one
+/// `ok   m/calc 0.002s` and `FAIL m/calc 0.003s`: of tests that pass Go says nothing, so each package counts as one
 fn go(line: &str) -> Option<(u64, u64)> {
     let mut parts = line.split('\t').map(str::trim);
     let (word, _package, time) = (parts.next()?, parts.next()?, parts.next()?);
