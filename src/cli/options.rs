@@ -1,5 +1,6 @@
 //! What every verb takes that begins a run, beside what is to be done: the words of a task's front matter, as flags that win over it.
 
+use super::beside::servers;
 use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
@@ -188,7 +189,7 @@ impl RunOptions {
             reports: self.reports(),
             patch: self.patch.as_deref().map(whole),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            mcp: Vec::new(),
+            mcp: servers(set),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),
             secrets: secrets(environment, set, keys),

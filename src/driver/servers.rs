@@ -31,7 +31,7 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> 
             );
             return Err(PlanFault::bad(why));
         };
-        if task.tier >= TIER && !servers.contains(server) {
+        if task.tier >= server.tier.max(TIER) && !servers.contains(server) {
             servers.push(server.clone());
         }
     }
@@ -55,6 +55,8 @@ pub(super) async fn offer(
         plan.notes.push("a task of the tier `read` has no tools of MCP servers".into());
         return Ok(());
     }
+    let too_low = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name) && task.tier < server.tier);
+    plan.notes.extend(too_low.map(|server| format!("MCP server `{}` is for tasks of a higher tier", server.name)));
     let offer = servers.offer(stop).await;
     let offer = offer.map_err(|message| PlanFault { reason: Reason::PlanFailed, message })?;
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);

@@ -3,6 +3,7 @@
 use crate::limits::MCP_TIMEOUT;
 use crate::process::wall::{Holes, Wall, WallKind};
 use crate::process::{Invocation, outside};
+use crate::task::Tier;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub struct Server {
     pub reach: Reach,
     /// The longest that one call may take.
     pub timeout: Duration,
+    /// The lowest tier whose tasks may have its tools.
+    pub tier: Tier,
     /// Whether it stands behind the wall of the run. Only the user's own configuration may say no.
     pub is_walled: bool,
     /// Whether it reaches the network from behind it.
@@ -82,7 +85,7 @@ impl Server {
     }
 
     fn new(name: String, reach: Reach) -> Self {
-        Self { name, reach, timeout: MCP_TIMEOUT, is_walled: true, network: false, required: false }
+        Self { name, reach, timeout: MCP_TIMEOUT, tier: Tier::Tool, is_walled: true, network: false, required: false }
     }
 }
 

@@ -48,6 +48,22 @@ fn beyond_the_number_or_the_size_only_ended_runs_go() {
 }
 
 #[test]
+fn a_large_room_makes_no_other_run_go_and_that_of_a_dead_process_is_cleared() {
+    let (_home, store) = store();
+    end(&store, "a", 0, 1);
+    let running = begin(&store, "running");
+    drop(begin(&store, "dead"));
+    let room = |id: &str| store.folder(&RunId::new(id)).path().join("rooms/target");
+    for id in ["running", "dead"] {
+        fs::create_dir_all(room(id)).unwrap();
+        fs::File::create(room(id).join("large")).unwrap().set_len(2 << 30).unwrap();
+    }
+    assert_eq!(store.prune(&Retention::default(), 5_000).unwrap(), Pruned::default());
+    assert_eq!((room("running").exists(), room("dead").exists()), (true, false));
+    drop(running);
+}
+
+#[test]
 fn a_removal_that_was_interrupted_is_finished() {
     let (_home, store) = store();
     end(&store, "a", 0, 1);

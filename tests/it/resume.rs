@@ -236,7 +236,16 @@ fn resume_or_start_takes_the_interrupted_run_of_the_same_task_or_key_or_starts_o
     let ended = ended.again(&["run", "task.md", "--run-key=k"]).anthropic(&model).run();
     ended.must_exit(2);
     assert!(ended.stderr.contains("the run key `k` belongs to run "), "{}", ended.story());
-    assert_eq!(ended.runs().len(), 1);
+    // What was verified under other terms is no answer.
+    fs::create_dir(ended.path("../held")).unwrap();
+    fs::write(ended.path("../held/more.yaml"), "steps: [{ run: 'false' }]").unwrap();
+    let mut ended = ended;
+    for other in ["--holdout=../held", "--sandbox=off", "--patch=../out.patch"] {
+        ended = again(ended, &model, &["--run-key=k", other]);
+        ended.must_exit(2);
+        assert!(ended.stderr.contains("was begun with another task, gate or options"), "{other}: {}", ended.story());
+    }
+    assert_eq!((ended.runs().len(), model.count()), (1, 3));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
 
+use super::super::beside::servers;
 use super::super::block_on;
 use super::super::connect::{Connected, again};
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
@@ -116,7 +117,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         reports,
         patch,
         jobs,
-        mcp: Vec::new(),
+        mcp: servers(place.set),
         earlier,
         memory,
         secrets: secrets(environment, place.set, &keys),
