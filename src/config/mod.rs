@@ -1,5 +1,5 @@
 //! What the operator has set: layers of files and environment, composed into [`Settings`]; and what a model's name means.
-//! A project's own files are somebody else's text: what they may say is in [`trust`].
+//! A project's own files are somebody else's text: what they may say is in `config/trust.rs`.
 
 mod file;
 mod layers;
