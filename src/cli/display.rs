@@ -1,5 +1,7 @@
 //! The terminal, as a watcher of events: what people see is a fold over them.
 
+mod nested;
+
 use super::live::Live;
 use super::paint::{self, Tone};
 use super::signals::STOPPING;
@@ -11,6 +13,7 @@ use crate::run::{AgentEvent, Phase, StateName, TaskResult};
 use crate::task::Task;
 use crate::verdict::{Reason, StepProgress};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Characters of a tool call's argument, or of its result's first line, that are shown.
 const GIST: usize = 90;
@@ -33,12 +36,15 @@ pub(super) struct Display {
     turn: u64,
     /// Whether the tool call that is about to be shown succeeded.
     succeeded: bool,
+    /// The same of sub-agents, by their paths.
+    nested: BTreeMap<String, bool>,
 }
 
 impl Display {
     pub(super) fn new(is_live: bool) -> Self {
         let (live, doing, story) = (Live::new(is_live), String::new(), Story::default());
-        Self { live, doing, story, is_mid_line: false, attempt: 0, attempts: 1, turn: 0, succeeded: true }
+        let nested = BTreeMap::new();
+        Self { live, doing, story, is_mid_line: false, attempt: 0, attempts: 1, turn: 0, succeeded: true, nested }
     }
 
     /// Shows one event.

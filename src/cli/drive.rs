@@ -76,7 +76,10 @@ pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> R
     let display = Arc::new(Mutex::new(Display::new(voice.is_live)));
     if !voice.quiet {
         let display = display.clone();
-        agent.on_record(move |record| lock(&display).show(&record.event));
+        agent.on_record(move |record| match &record.of {
+            None => lock(&display).show(&record.event),
+            Some(path) => lock(&display).show_of(path, &record.event),
+        });
     }
     if let Work::Task(_, key) = &mut work {
         agent = agent.with_run_key(key.take());

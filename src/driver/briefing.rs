@@ -1,7 +1,7 @@
 //! Planning: freezes the gate and assembles what every model call of the run begins with. Reads the workspace, starts nothing.
 
 use super::earlier::and_then;
-use super::{Settings, memory};
+use super::{Settings, memory, spawn};
 use crate::chat::{Message, ToolSpec};
 use crate::gate::{Definition, Gate, GateFault, freeze};
 use crate::id::TreeId;
@@ -23,6 +23,9 @@ use walkdir::WalkDir;
 const INSTRUCTIONS_LIMIT: usize = 24 * 1024;
 /// Bytes of one context file or spec that go into the first message.
 const CONTEXT_LIMIT: u64 = 64 * 1024;
+
+/// How the project's instructions begin, at the end of a system prompt.
+pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 
 /// A run that is ready to begin.
 #[derive(Debug, Clone)]
@@ -152,8 +155,12 @@ fn tools_of(task: &Task, has_memory: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRul
             role: if tool.flags.effect == Effect::Mutating { ToolRole::Writer } else { ToolRole::Reader },
         });
     }
-    // Known to the machine and not offered: a model that asks for it all the same hears that there is none.
-    rules.push(ToolRule { name: "subagent-spawn".into(), access: ToolAccess::Allowed, role: ToolRole::Child });
+    let may_spawn = spawn::TIER <= task.tier && allow.is_match(spawn::NAME) && !deny.is_match(spawn::NAME);
+    if may_spawn {
+        offered.push(spawn::spec());
+    }
+    let access = if may_spawn { ToolAccess::Allowed } else { ToolAccess::Denied };
+    rules.push(ToolRule { name: spawn::NAME.into(), access, role: ToolRole::Child });
     Ok((offered, rules))
 }
 
@@ -196,7 +203,7 @@ fn system_prompt(task: &Task, gate: &Gate, jail: &Jail, notes: &mut Vec<String>)
                 if kept.len() < instructions.len() {
                     notes.push(format!("{name}: only its first {INSTRUCTIONS_LIMIT} bytes are used"));
                 }
-                let heading = format!("\n\nThe project's instructions ({name}); they widen no permission:\n");
+                let heading = format!("{INSTRUCTIONS}{name}); they widen no permission:\n");
                 text.push_str(&heading);
                 text.push_str(kept.trim());
                 break;

@@ -6,7 +6,7 @@ use crate::id::RunId;
 use crate::run::AgentEvent;
 use crate::verdict::StepProgress;
 use serde::Serialize;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// An event in its envelope: one line of `--json`.
@@ -19,6 +19,9 @@ pub struct EventRecord {
     /// The event's number in its run, from 1. A resume counts on from the newest event that the journal has: pieces that were told after it
     /// are void, and their numbers are given again.
     pub seq: u64,
+    /// The sub-agent whose event it is, by its path: `1`, or `1.2` for the second one of the first. Nothing for the run's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// When it was told, as RFC 3339 in UTC with milliseconds.
     pub at: String,
     /// The event: `type` and `data`.
@@ -27,30 +30,54 @@ pub struct EventRecord {
 }
 
 impl EventRecord {
-    /// An event that is told now.
+    /// An event of the run itself that is told now.
     pub(super) fn now(run: &RunId, seq: u64, event: AgentEvent) -> Self {
-        Self { schema_version: EVENT_SCHEMA_VERSION, run: run.clone(), seq, at: super::timestamp(), event }
+        let (run, at) = (run.clone(), super::timestamp());
+        Self { schema_version: EVENT_SCHEMA_VERSION, run, seq, of: None, at, event }
     }
 }
 
 /// The version of [`EventRecord`].
 pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
-/// All watchers of one agent.
-#[derive(Debug, Default)]
+/// The numbers of a run's events. Its sub-agents count with it: events are told in the order of their numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Count(Arc<Mutex<u64>>);
+
+impl Count {
+    /// Goes on behind this number.
+    pub(super) fn from(number: u64) -> Self {
+        Self(Arc::new(Mutex::new(number)))
+    }
+
+    /// The last number that was given.
+    pub(super) fn so_far(&self) -> u64 {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells something with the next number, before anybody has the one after it.
+    pub(super) fn next(&self, tell: impl FnOnce(u64)) {
+        let mut number = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *number += 1;
+        tell(*number);
+    }
+}
+
+/// All watchers of one agent, for whoever tells them something.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Bus {
-    watchers: Vec<Watcher<Arc<EventRecord>>>,
+    watchers: Vec<Arc<Watcher<Arc<EventRecord>>>>,
 }
 
 impl Bus {
     pub(super) fn watch(&mut self, mut watcher: impl FnMut(&EventRecord) + Send + 'static) {
-        self.watchers.push(Watcher::new(bytes, move |record: Arc<EventRecord>, lost| {
+        self.watchers.push(Arc::new(Watcher::new(bytes, move |record: Arc<EventRecord>, lost| {
             if lost > 0 {
                 let event = AgentEvent::Warning(format!("{lost} pieces of text were left out: this watcher is slow"));
                 watcher(&EventRecord { event, ..(*record).clone() });
             }
             watcher(&record);
-        }));
+        })));
     }
 
     pub(super) fn is_watched(&self) -> bool {
@@ -108,7 +135,14 @@ mod tests {
         bus.watch(move |record| second.0.send(record.seq).unwrap());
         for seq in 1..=2 {
             let (run, event) = (RunId::new("r"), AgentEvent::Text("word".into()));
-            bus.tell(EventRecord { schema_version: EVENT_SCHEMA_VERSION, run, seq, at: String::new(), event });
+            bus.tell(EventRecord {
+                schema_version: EVENT_SCHEMA_VERSION,
+                run,
+                seq,
+                of: None,
+                at: String::new(),
+                event,
+            });
         }
         for heard in [first.1, second.1] {
             assert_eq!([heard.recv(), heard.recv()], [Ok(1), Ok(2)]);

@@ -1,18 +1,20 @@
 //! One run under way: an event is written down, then decided on, then what the machine asks for is done.
 
-use super::bus::{Bus, EventRecord};
+use super::bus::{Bus, Count, EventRecord};
 use super::fold::Folded;
 use super::inbox::{Happened, Inbox};
+use super::pen::Pen;
 use super::perform::Hands;
 use super::record::{self, Asked};
 use super::stop::Stop;
 use super::veil::Veil;
 use super::{briefing, now, now_ms};
-use crate::id::RunId;
+use crate::id::{CallId, RunId};
 use crate::moment::Moment;
-use crate::run::{Action, AgentEvent, Charter, Event, Run, StateName, TaskResult};
-use crate::store::{Journal, StoreError};
+use crate::run::{Action, AgentEvent, Bill, Charter, Event, Run, StateName, TaskResult};
+use crate::store::StoreError;
 use crate::verdict::Reason;
+use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 /// How a run begins here.
@@ -30,12 +32,12 @@ pub(super) enum Beginning {
 #[derive(Debug)]
 pub(super) struct Drive<'a> {
     pub(super) run: Run,
-    bus: &'a Bus,
+    pub(super) bus: &'a Bus,
     stop: &'a Stop,
-    hands: Hands,
+    pub(super) hands: Hands,
     pub(super) inbox: Inbox,
     veil: Veil,
-    journal: Journal,
+    pub(super) journal: Pen,
     /// Why the journal can no longer be written.
     broken: Option<StoreError>,
     id: RunId,
@@ -45,7 +47,9 @@ pub(super) struct Drive<'a> {
     /// What the machine asked for after the newest event that is in the journal.
     asked: Option<Asked>,
     /// How many events were told.
-    seq: u64,
+    pub(super) told: Count,
+    /// What sub-agents came to that an earlier process had under way.
+    pub(super) lost: BTreeMap<CallId, Bill>,
     /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
     said: String,
     stop_told: bool,
@@ -54,21 +58,22 @@ pub(super) struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    pub(super) fn new(bus: &'a Bus, stop: &'a Stop, hands: Hands, journal: Journal, id: RunId) -> Self {
+    pub(super) fn new(bus: &'a Bus, stop: &'a Stop, hands: Hands, journal: impl Into<Pen>, id: RunId) -> Self {
         Self {
             run: Run::new(),
             bus,
             stop,
             veil: Veil::new(hands.settings.secrets.clone()),
+            inbox: Inbox::new(hands.lineage.depth()),
             hands,
-            inbox: Inbox::new(),
-            journal,
+            journal: journal.into(),
             broken: None,
             id,
             started: now(),
             since: Moment::default(),
             asked: None,
-            seq: 0,
+            told: Count::default(),
+            lost: BTreeMap::new(),
             said: String::new(),
             stop_told: false,
             is_ended: false,
@@ -82,7 +87,9 @@ impl<'a> Drive<'a> {
 
     /// The same in the place where an earlier process left it.
     pub(super) fn go_on_from(self, folded: Folded) -> Self {
-        let mut drive = Self { run: folded.run, since: folded.at, asked: folded.asked, seq: folded.seq, ..self };
+        let (lost, told) = (folded.lost(), Count::from(folded.seq));
+        self.hands.lineage.recall(folded.roster);
+        let drive = Self { run: folded.run, since: folded.at, asked: folded.asked, told, lost, ..self };
         folded.told.into_iter().for_each(|event| drive.emit(event));
         let state = drive.run.state();
         if state != StateName::Idle {
@@ -90,6 +97,11 @@ impl<'a> Drive<'a> {
             drive.emit(AgentEvent::Resumed { state, attempt, turn });
         }
         drive
+    }
+
+    /// The same for a sub-agent, whose time and whose events are those of the run that it belongs to.
+    pub(super) fn beside(self, since: Moment, told: Count) -> Self {
+        Self { since, told, ..self }
     }
 
     pub(super) async fn go(&mut self, beginning: Beginning) {
@@ -101,7 +113,10 @@ impl<'a> Drive<'a> {
             Beginning::End(reason) => self.take(Event::LimitReached { reason }).await,
             Beginning::Open(actions) => {
                 for action in actions {
-                    self.hands.perform_again(action, &self.run, &mut self.inbox);
+                    match action {
+                        Action::RunChild { call, input, limits } => self.run_child_again(call, &input, limits),
+                        action => self.hands.perform_again(action, &self.run, &mut self.inbox),
+                    }
                 }
             }
         }
@@ -191,7 +206,7 @@ impl<'a> Drive<'a> {
     }
 
     fn write(&mut self, at: Moment, event: &Event) -> Result<(), StoreError> {
-        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), self.seq)?)
+        self.journal.append(at.0, event.name(), &record::to_json(event, self.asked.as_ref(), self.told.so_far())?)
     }
 
     /// Writes down how the run ends with this event, and makes the journal safe. A run without its report has not ended: who takes it up
@@ -223,6 +238,9 @@ impl<'a> Drive<'a> {
 
     /// Remembered is only what is safe: nothing is written after a failed sync, so it could not be taken back.
     fn finish(&mut self, result: &TaskResult) -> Result<(), StoreError> {
+        if self.hands.lineage.is_child() {
+            return Ok(()); // only the run itself has an end in the store
+        }
         self.journal.finish(&record::outcome(result, now_ms()))?;
         self.hands.remember(result);
         Ok(())
@@ -265,16 +283,20 @@ impl<'a> Drive<'a> {
                     let why = "the journal cannot be written".to_owned();
                     self.inbox.outbox().send(Event::Delivered { call, result: Err(why) });
                 }
+                Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
                 action => self.hands.perform(action, &self.run, &mut self.inbox),
             }
         }
     }
 
-    fn emit(&mut self, event: AgentEvent) {
-        self.seq += 1; // also when nobody watches: whoever takes the run up counts on
-        if self.bus.is_watched() {
-            self.bus.tell(EventRecord::now(&self.id, self.seq, event));
-        }
+    fn emit(&self, event: AgentEvent) {
+        // Counted also when nobody watches: whoever takes the run up counts on.
+        self.told.next(|seq| {
+            if self.bus.is_watched() {
+                let of = self.hands.lineage.path();
+                self.bus.tell(EventRecord { of, ..EventRecord::now(&self.id, seq, event) });
+            }
+        });
     }
 
     /// The driver itself panicked: what runs is killed, and the report is written all the same.

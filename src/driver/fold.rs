@@ -1,13 +1,14 @@
 //! A journal folded into the run that it tells of: how far it came, what was asked for and never answered, and where the machine of today
 //! asks for something else than that of then.
 
+use super::lineage::{Roster, first, kind_of, whose};
 use super::record::{self, Again, Asked, RESUMED};
 use super::replay::Difference;
 use crate::chat::FileChange;
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::process::wall::WallKind;
-use crate::run::{Action, AgentEvent, Event, Run, StateName};
+use crate::run::{Action, AgentEvent, Bill, Event, Run, StateName};
 use crate::store::Record;
 use std::collections::BTreeMap;
 
@@ -31,6 +32,10 @@ pub(super) struct Folded {
     pub(super) seq: u64,
     /// The first place where the machine asks for something else.
     pub(super) difference: Option<Difference>,
+    /// Its sub-agents, in the order in which they were asked for.
+    pub(super) roster: Roster,
+    /// Those of them that began, by their numbers.
+    children: BTreeMap<u64, Folded>,
     /// Asked for and not answered.
     open: BTreeMap<CallId, Action>,
     /// The run before its report could not be written, as long as that is the newest there is.
@@ -53,14 +58,17 @@ struct Before {
 impl Folded {
     /// Takes the next record.
     pub(super) fn take(&mut self, record: &Record) -> Result<(), serde_json::Error> {
-        self.at = Moment(record.at_ms);
+        self.at = self.at.max(Moment(record.at_ms));
+        if let (Some(path), kind) = whose(&record.kind) {
+            return self.take_of(path, kind, record);
+        }
         if record.kind == RESUMED {
             self.go_back(Again::said(&record.data));
             self.seq += self.told.len() as u64 + 1; // whoever takes it up tells this again, and where the run is
             return Ok(());
         }
         let (event, beside) = record::from_json(&record.data)?;
-        self.seq = beside.told.unwrap_or(self.seq);
+        self.seq = self.seq.max(beside.told.unwrap_or(0));
         if let (Some(then), Some(now), None) = (beside.before, &self.asked, &self.difference)
             && then != *now
         {
@@ -68,7 +76,7 @@ impl Folded {
         }
         self.keep(&event);
         self.note(&event);
-        let actions = self.run.handle(self.at, event);
+        let actions = self.run.handle(Moment(record.at_ms), event);
         self.asked = Some(Asked::of(&actions));
         self.newest = (record.seq, record.kind.clone());
         for action in actions {
@@ -80,6 +88,10 @@ impl Folded {
                     self.open.insert(call, action);
                 }
                 (_, Action::AbortInFlight) => self.open.clear(), // nothing is begun again that was to be stopped
+                (Some(call), action @ Action::RunChild { .. }) => {
+                    self.roster.number(call);
+                    self.open.insert(call, action);
+                }
                 (_, Action::Emit { event: event @ (AgentEvent::Started { .. } | AgentEvent::Finished { .. }) }) => {
                     self.told.push(event);
                 }
@@ -88,6 +100,38 @@ impl Folded {
             }
         }
         Ok(())
+    }
+
+    /// Takes a record of a sub-agent, which is folded by itself.
+    fn take_of(&mut self, path: &str, kind: &str, record: &Record) -> Result<(), serde_json::Error> {
+        let (number, rest) = first(path);
+        let kind = rest.map_or_else(|| kind.to_owned(), |rest| kind_of(rest, kind));
+        let child = self.children.entry(number).or_default();
+        let changes = child.changes.len();
+        child.seq = self.seq;
+        child.take(&Record { kind, ..record.clone() })?;
+        self.seq = child.seq;
+        self.changes.extend(child.changes[changes..].iter().cloned());
+        self.difference = self.difference.take().or_else(|| child.difference.take());
+        Ok(())
+    }
+
+    /// The bills of sub-agents that were under way and cannot be gone on with: those that had begun.
+    pub(super) fn lost(&self) -> BTreeMap<CallId, Bill> {
+        let mut bills = self.bills();
+        bills.retain(|call, _| self.child(*call).is_some());
+        bills
+    }
+
+    /// The same, with those that had not begun and cost nothing.
+    fn bills(&self) -> BTreeMap<CallId, Bill> {
+        let calls = self.open.iter().filter(|(_, action)| matches!(action, Action::RunChild { .. }));
+        let bill = |child: &Self| child.run.last_bill(&child.bills());
+        calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default())).collect()
+    }
+
+    fn child(&self, call: CallId) -> Option<&Self> {
+        self.children.get(&self.roster.clone().number(call))
     }
 
     fn note(&mut self, event: &Event) {

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 const PASSING: usize = 4096;
 /// What a stopped effect has to end by itself: a second for its processes, and half of one around that.
 const STOP_WITHIN: Duration = Duration::from_millis(1500);
+/// What it takes a stopped sub-agent to say what it came to.
+const HEARD_WITHIN: Duration = Duration::from_millis(100);
 
 /// What a wait came to.
 #[derive(Debug)]
@@ -59,13 +61,16 @@ pub(super) struct Inbox {
     outbox: Outbox,
     queue: UnboundedReceiver<Event>,
     stop: CancellationToken,
+    stop_within: Duration,
 }
 
 impl Inbox {
-    pub(super) fn new() -> Self {
+    /// That of an agent with so many above it: each has a little less to stop, so that those above hear what it came to.
+    pub(super) fn new(depth: u32) -> Self {
         let (sender, queue) = unbounded_channel();
         let outbox = Outbox { queue: sender, passing: Arc::default() };
-        Self { tasks: JoinSet::new(), outbox, queue, stop: CancellationToken::new() }
+        let stop_within = STOP_WITHIN.saturating_sub(HEARD_WITHIN * depth);
+        Self { tasks: JoinSet::new(), outbox, queue, stop: CancellationToken::new(), stop_within }
     }
 
     pub(super) fn outbox(&self) -> Outbox {
@@ -114,7 +119,7 @@ impl Inbox {
     pub(super) async fn abort(&mut self) -> Vec<Event> {
         self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        let _in_time = tokio::time::timeout(STOP_WITHIN, ended).await;
+        let _in_time = tokio::time::timeout(self.stop_within, ended).await;
         self.tasks.shutdown().await;
         self.stop = CancellationToken::new();
         let mut late = Vec::new();
@@ -149,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_effect_that_panics_is_answered_for() {
-        let mut inbox = Inbox::new();
+        let mut inbox = Inbox::new(0);
         inbox.start(
             "effect",
             std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }),

@@ -26,14 +26,16 @@ pub(super) fn tidy(root: &Path, path: &str) {
 /// The result of such a call; `began` is the tree that the run began with, where it is known. Only our own git is asked: what stands in
 /// the workspace may be a repository that the agent has made.
 pub(super) async fn outcome(trees: &Trees, began: Option<&TreeId>, stop: &CancellationToken) -> ToolOutcome {
-    let Some(began) = began else { return ToolOutcome::error(UNKNOWN) };
-    match differs(trees, began, stop).await {
-        Ok(differs) => ToolOutcome::error(format!("{UNKNOWN}\n\n{differs}")),
-        Err(fault) => {
-            tracing::debug!(%fault, "what differs cannot be told");
-            ToolOutcome::error(UNKNOWN)
-        }
+    match what_differs(trees, began, stop).await {
+        Some(differs) => ToolOutcome::error(format!("{UNKNOWN}\n\n{differs}")),
+        None => ToolOutcome::error(UNKNOWN),
     }
+}
+
+/// What differs from what the run began with, where that can be told.
+pub(super) async fn what_differs(trees: &Trees, began: Option<&TreeId>, stop: &CancellationToken) -> Option<String> {
+    let differs = differs(trees, began?, stop).await;
+    differs.inspect_err(|fault| tracing::debug!(%fault, "what differs cannot be told")).ok()
 }
 
 async fn differs(trees: &Trees, began: &TreeId, stop: &CancellationToken) -> Result<String, TreesFault> {

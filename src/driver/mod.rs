@@ -8,6 +8,7 @@
 
 mod briefing;
 mod bus;
+mod child;
 mod delivery;
 mod drive;
 mod earlier;
@@ -18,7 +19,9 @@ mod fold;
 mod ground;
 mod inbox;
 mod interrupted;
+mod lineage;
 mod memory;
+mod pen;
 mod perform;
 mod planning;
 mod record;
@@ -26,6 +29,7 @@ mod replay;
 mod report;
 mod resume;
 mod servers;
+mod spawn;
 mod stop;
 mod summary;
 mod veil;
@@ -37,6 +41,7 @@ pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use ground::{TREES, kept_as, trees};
+pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms};
 pub use replay::{Difference, Replayed, replay};
@@ -67,7 +72,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The version of the form of the journal's records.
-pub const JOURNAL_SCHEMA_VERSION: u32 = 1;
+pub const JOURNAL_SCHEMA_VERSION: u32 = 2;
 /// How long the end of a run waits for its watchers.
 const SETTLE: Duration = Duration::from_millis(200);
 
@@ -158,12 +163,16 @@ impl Agent {
         Self { settings: Arc::new(settings), stop: Stop::default(), bus: Bus::default(), run_key: None }
     }
 
-    /// Has `watcher` told of every event, on a thread of its own. A slow one loses pieces of text and nothing else.
+    /// Has `watcher` told of every event of the run itself, on a thread of its own. A slow one loses pieces of text and nothing else.
     pub fn on_event(&mut self, mut watcher: impl FnMut(AgentEvent) + Send + 'static) -> &mut Self {
-        self.on_record(move |record| watcher(record.event.clone()))
+        self.on_record(move |record| {
+            if record.of.is_none() {
+                watcher(record.event.clone());
+            }
+        })
     }
 
-    /// The same, with the envelope: run, number, time.
+    /// The same, with the envelope (run, number, time), and with the events of sub-agents, of which it says whose they are.
     pub fn on_record(&mut self, watcher: impl FnMut(&EventRecord) + Send + 'static) -> &mut Self {
         self.bus.watch(watcher);
         self

@@ -3,9 +3,10 @@
 use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
+use super::lineage::Lineage;
 use super::stop::Stop;
 use super::{Settings, environment, interrupted, memory, report, servers, summary};
-use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
+use crate::chat::{ModelError, ModelFault, ToolOutcome};
 use crate::fail_point::reach;
 use crate::gate::Gate;
 use crate::id::CallId;
@@ -30,6 +31,8 @@ pub(super) struct Hands {
     pub(super) stop: Stop,
     /// Made in Planning: there is neither a gate nor a tool host before.
     pub(super) ready: Arc<OnceLock<Arc<Ready>>>,
+    /// Which agent of the run it is whose hands these are.
+    pub(super) lineage: Lineage,
 }
 
 #[derive(Debug)]
@@ -59,16 +62,19 @@ pub(super) enum Unready {
 
 impl Hands {
     pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir, stop: Stop) -> Self {
-        Self { settings, task, run_dir, stop, ready: Arc::default() }
+        Self { settings, task, run_dir, stop, ready: Arc::default(), lineage: Lineage::default() }
     }
 
     /// Starts an effect for an action; its answer comes through the inbox.
     pub(super) fn perform(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
-            Action::Plan { call } => self.plan(call, inbox),
+            Action::Plan { call } => match self.lineage.plan().cloned() {
+                Some(plan) => inbox.outbox().send(Event::PlanReady { call, plan: Box::new(plan) }),
+                None => self.plan(call, inbox),
+            },
             Action::CallModel { call, model } => self.call_model(call, model, run, inbox),
             Action::RunTool { call, tool, input } => {
-                self.run_tool(ToolRequest { call, name: tool, input }, inbox);
+                self.run_tool(call, ToolRequest { call: self.lineage.outside(call), name: tool, input }, inbox);
             }
             Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
             Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, inbox),
@@ -80,21 +86,11 @@ impl Hands {
                 let note = format!("nobody is there to approve {}", tool.name);
                 inbox.outbox().send(Event::ConfirmationAnswered { call, approved: false, note });
             }
-            Action::RunChild { call, .. } => {
-                let outcome = ToolOutcome::error("sub-agents are not available: do the work yourself");
-                inbox.outbox().send(Event::ChildFinished {
-                    call,
-                    outcome,
-                    usage: Usage::default(),
-                    turns: 0,
-                    by_model: Default::default(),
-                });
-            }
             Action::RunHooks { call } => inbox.outbox().send(Event::HooksFinished { call, notes: Vec::new() }),
             Action::Compact { call, upto } => self.summarise(call, upto, run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
-            Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
+            Action::RunChild { .. } | Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
         }
     }
 
@@ -175,8 +171,7 @@ impl Hands {
         inbox.start("summary", effect, summary::failed(call, "the provider panicked".into()));
     }
 
-    fn run_tool(&self, request: ToolRequest, inbox: &mut Inbox) {
-        let call = request.call;
+    fn run_tool(&self, call: CallId, request: ToolRequest, inbox: &mut Inbox) {
         let finished = move |outcome| Event::ToolFinished { call, outcome };
         let Some(ready) = self.ready.get() else {
             inbox.outbox().send(finished(ToolOutcome::error("the tools are not ready")));
@@ -201,7 +196,8 @@ impl Hands {
             inbox.outbox().send(answered("the tools are not ready".into()));
             return;
         };
-        let request = ToolRequest { call, name: "files-read".into(), input: serde_json::json!({ "path": path }) };
+        let input = serde_json::json!({ "path": path });
+        let request = ToolRequest { call: self.lineage.outside(call), name: "files-read".into(), input };
         let (host, stop) = (ready.host.clone(), inbox.stop_token());
         let effect = async move { answered(host.call(request, &stop, &|_| {}).await.content) };
         inbox.start("query", effect, answered("looking it up failed".into()));
@@ -237,6 +233,9 @@ impl Hands {
     }
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
+        if self.lineage.is_child() {
+            return inbox.outbox().send(Event::ReportSaved { call }); // what it came to is the result of a call
+        }
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
@@ -252,6 +251,9 @@ impl Hands {
     /// Writes the report of a run that ends because its report cannot be kept, or what it rests on: as far as that goes, so that none says
     /// otherwise; with `again`, where it can take the place of what is there already.
     pub(super) fn replace_report(&self, failed: &Event, run: &Run, again: bool) {
+        if self.lineage.is_child() {
+            return;
+        }
         let mut ending = run.clone();
         ending.handle(Moment::default(), failed.clone());
         let mut copies = self.settings.outlets();

@@ -24,6 +24,11 @@ impl Stop {
         Self { token: self.token.child_token(), cause: Arc::clone(&self.cause) }
     }
 
+    /// A stop that another token brings about, with the cause of this one where it has any.
+    pub(super) fn by(&self, token: CancellationToken) -> Self {
+        Self { token, cause: Arc::clone(&self.cause) }
+    }
+
     /// Asks for a stop. The first cause counts.
     pub fn ask(&self, cause: StopCause) {
         let number = match cause {

@@ -26,7 +26,7 @@ fn agent(home: &Path) -> Agent {
     agent_of(home, "state", TURNS)
 }
 
-fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
+pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     let workspace = home.join("tree");
     fs::create_dir_all(&workspace).unwrap();
     let cassette = connect(Endpoint::new(Kind::Cassette { text: cassette.into() }, "c.yaml")).unwrap();
@@ -52,11 +52,11 @@ fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     })
 }
 
-fn task() -> Task {
+pub(super) fn task() -> Task {
     Task { gate: GateChoice::Skip, ..Task::from_prompt("Write a.txt") }
 }
 
-fn store(home: &Path) -> Store {
+pub(super) fn store(home: &Path) -> Store {
     Store::open(&home.join("state"), &home.join("tree")).unwrap()
 }
 
@@ -139,7 +139,7 @@ async fn a_run_that_cannot_be_written_down_never_begins() {
 }
 
 /// A state folder in which the journal of the one run of `home` ends before record `cut`, counted from 0.
-fn cut_off(home: &Path, state: &str, records: &[Record]) {
+pub(super) fn cut_off(home: &Path, state: &str, records: &[Record]) {
     let whole = store(home);
     let row = whole.runs(&Filter::default()).unwrap().remove(0);
     let cut = Store::open(&home.join(state), &home.join("tree")).unwrap();

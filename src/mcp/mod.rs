@@ -10,6 +10,7 @@ mod session;
 pub use server::{Place, Reach, Server};
 
 use crate::chat::ToolSpec;
+use crate::task::Tier;
 use catalog::prefix;
 use connection::Connection;
 use futures_util::future::join_all;
@@ -93,6 +94,12 @@ impl Servers {
     /// Whether a tool of that name could be one of theirs.
     pub fn may_have(&self, tool: &str) -> bool {
         self.connections.iter().any(|connection| tool.starts_with(&prefix(&connection.server.name)))
+    }
+
+    /// The lowest tier that a tool of that name is for, if it could be one of theirs.
+    pub fn tier_of(&self, tool: &str) -> Option<Tier> {
+        let servers = self.connections.iter().map(|connection| &connection.server);
+        servers.filter(|server| tool.starts_with(&prefix(&server.name))).map(|server| server.tier).max()
     }
 
     /// Calls a tool, which `stop` brings to its end at once. Never fails: what goes wrong is in the answer.

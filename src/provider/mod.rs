@@ -44,6 +44,12 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the turn did not end properly; the error says what may help.
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a>;
+
+    /// The same model as the sub-agent of this path (`1.2`) asks it, where that makes a difference: written answers say whose they are.
+    fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {
+        let _nobody_asks = path;
+        None
+    }
 }
 
 /// Where the pieces of an answer go while it streams.

@@ -9,6 +9,7 @@ use crate::run::{Action, AgentEvent, Event, Run, StateName};
 use crate::verdict::{Reason, StopCause, Verdict};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The version of the form in which a story is given out.
 pub const STORY_SCHEMA_VERSION: u32 = 1;
@@ -22,6 +23,8 @@ pub struct Story {
     pub course: Vec<Stretch>,
     /// The machine, as the events so far have left it.
     pub run: Run,
+    /// Its sub-agents, by their paths.
+    children: BTreeMap<String, Story>,
     at: Moment,
     attempts: u32,
     gates: u32,
@@ -37,6 +40,9 @@ pub struct Story {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scene {
+    /// The sub-agent that it is about, by its path; nothing for the run itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// When, in milliseconds since the run began.
     pub at_ms: u64,
     /// What.
@@ -131,6 +137,14 @@ impl Story {
         }
     }
 
+    /// Tells one more event of the sub-agent of this path, as part of this story.
+    pub fn take_of(&mut self, path: &str, at: Moment, event: Event) {
+        let child = self.children.entry(path.to_owned()).or_default();
+        child.take(at, event);
+        let scenes = std::mem::take(&mut child.scenes).into_iter();
+        self.scenes.extend(scenes.map(|scene| Scene { of: Some(path.to_owned()), ..scene }));
+    }
+
     fn keep(&mut self, event: &Event) {
         let before = || Some(Box::new(self.run.clone()));
         self.unreported = if let Event::ReportFailed { .. } = event { before() } else { None };
@@ -149,7 +163,7 @@ impl Story {
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
-            self.scenes.retain(|scene| !matches!(scene.what, What::Ended { .. }));
+            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, What::Ended { .. }));
         }
         if let Some(run) = self.unproven.take_if(|_| gate_again) {
             self.run = *run;
@@ -157,9 +171,9 @@ impl Story {
         }
         if let Some(run) = self.undelivered.take_if(|_| delivery_again) {
             self.run = *run;
-            self.scenes.retain(|scene| !matches!(scene.what, What::Ended { .. }));
+            self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, What::Ended { .. }));
         }
-        self.scenes.push(Scene { at_ms: self.at.0, what: What::Resumed });
+        self.tell(What::Resumed);
     }
 
     /// How long it has been, in milliseconds.
@@ -283,7 +297,7 @@ impl Story {
     }
 
     fn tell(&mut self, what: What) {
-        self.scenes.push(Scene { at_ms: self.at.0, what });
+        self.scenes.push(Scene { of: None, at_ms: self.at.0, what });
     }
 
     fn spend(&mut self, part: Part, ms: u64) {

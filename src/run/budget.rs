@@ -1,6 +1,7 @@
 //! What a run may still spend. Every call that costs something is reserved before it is made and settled by what it cost, so that a
 //! limit is passed by no more than what one estimate was wrong.
 
+use super::bill::Bill;
 use super::context::Context;
 use super::transcript::{bytes_of, tool_bytes};
 use super::watch::AgentEvent;
@@ -9,7 +10,6 @@ use crate::id::CallId;
 use crate::limits::{Limits, OUTPUT_ESTIMATE, SUMMARY_TOKENS};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Bytes that count as one token where nobody has counted.
 pub(super) const BYTES_PER_TOKEN: usize = 4;
@@ -172,16 +172,17 @@ impl Context {
         self.tell_usage();
     }
 
-    /// Books what a sub-agent used.
-    pub(super) fn book_child(&mut self, call: CallId, usage: &Usage, turns: u64, by_model: &BTreeMap<String, Usage>) {
+    /// Books what a sub-agent used and changed.
+    pub(super) fn book_child(&mut self, call: CallId, bill: &Bill) {
         self.settle(call);
         let books = &mut self.ledger.usage;
-        books.requests = books.requests.saturating_add(turns);
-        books.total.add(usage);
-        for (model, usage) in by_model {
+        books.requests = books.requests.saturating_add(bill.turns);
+        books.total.add(&bill.usage);
+        for (model, usage) in &bill.by_model {
             books.by_model.entry(model.clone()).or_default().add(usage);
         }
-        self.ledger.child_turns = self.ledger.child_turns.saturating_add(turns);
+        self.ledger.child_turns = self.ledger.child_turns.saturating_add(bill.turns);
+        bill.changes.iter().for_each(|change| self.ledger.changed(change));
         self.tell_usage();
     }
 

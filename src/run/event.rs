@@ -1,7 +1,7 @@
 //! Everything that can happen to a run, in the past tense. Plain data: what is in the journal, and what the machine is fed.
 
 use super::charter::{Charter, Plan};
-use crate::chat::{Delta, ModelError, Reply, ToolOutcome, Usage};
+use crate::chat::{Delta, FileChange, ModelError, Reply, ToolOutcome, Usage};
 use crate::id::CallId;
 use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub enum Event {
     ToolProgress { call: CallId, text: String },
     /// A tool call ended.
     ToolFinished { call: CallId, outcome: ToolOutcome },
-    /// A sub-agent ended. What it used, how many turns it took of its models, and what of the use was whose.
+    /// A sub-agent ended. What it used, how many turns it took of its models, what of the use was whose, and which files it changed.
     ChildFinished {
         call: CallId,
         outcome: ToolOutcome,
@@ -41,6 +41,9 @@ pub enum Event {
         turns: u64,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         by_model: BTreeMap<String, Usage>,
+        /// What its file tools changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<FileChange>,
     },
     /// The hooks after a turn ended; each note is told to the model.
     HooksFinished { call: CallId, notes: Vec<String> },

@@ -13,6 +13,7 @@
 
 mod action;
 mod answer;
+mod bill;
 mod budget;
 mod charter;
 mod compaction;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use action::Action;
 pub use answer::schema_fault;
+pub use bill::Bill;
 pub use budget::Reserve;
 pub use charter::{Charter, EDITION, ModelTerms, Plan, ToolAccess, ToolRole, ToolRule};
 pub use event::{Delivery, Event};
@@ -41,6 +43,7 @@ pub use watch::{AgentEvent, Phase, StateName};
 use crate::chat::{Message, ToolSpec};
 use crate::id::{CallId, RunId, TreeId};
 use crate::moment::Moment;
+use crate::process::wall::WallKind;
 use crate::verdict::{Reason, StopCause};
 use crate::workspace::delivery::Head;
 use context::Context;
@@ -107,6 +110,26 @@ impl Run {
     /// The tools that the model is offered.
     pub fn tools(&self) -> &[ToolSpec] {
         &self.context.plan.tools
+    }
+
+    /// What the machine knows of each tool, offered or not.
+    pub fn rules(&self) -> &[ToolRule] {
+        &self.context.plan.rules
+    }
+
+    /// The moment of the newest event that was decided on.
+    pub fn now(&self) -> Moment {
+        self.context.now
+    }
+
+    /// The terms of the run.
+    pub fn charter(&self) -> &Charter {
+        &self.context.charter
+    }
+
+    /// The wall around the agent, once it is known, and whether it reaches the network from behind it.
+    pub fn wall(&self) -> (Option<WallKind>, bool) {
+        (self.context.plan.sandbox, self.context.plan.network)
     }
 
     /// The conversation: what the next model call sends.

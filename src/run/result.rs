@@ -42,7 +42,7 @@ pub struct TaskResult {
     pub answer: Option<Value>,
     /// Every attempt that reached the gate, with its verdict.
     pub attempts: Vec<Attempt>,
-    /// Model calls that completed.
+    /// Model calls that completed, those of sub-agents among them.
     pub turns: u64,
     /// What file tools changed, sorted by path.
     pub files_changed: Vec<FileChange>,
@@ -103,7 +103,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         summary: said.or_else(|| cx.transcript.last_said()).unwrap_or_default(),
         answer: cx.answer.clone(),
         attempts: cx.ledger.attempts.clone(),
-        turns: cx.ledger.turns,
+        turns: cx.ledger.turns.saturating_add(cx.ledger.child_turns),
         files_changed: cx.ledger.files.values().cloned().collect(),
         limits: cx.charter.limits.clone(),
         usage: cx.ledger.usage.clone(),

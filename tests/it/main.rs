@@ -47,6 +47,7 @@ mod runs;
 mod sandbox;
 mod secrets;
 mod specs;
+mod subagents;
 mod support;
 mod syncs;
 mod terminal;

@@ -156,7 +156,7 @@ fn the_turns_of_a_sub_agent_are_the_parent_s() {
         move |call| {
             let usage = Usage { input_tokens: 5, output_tokens: 2, cost_micros: Some(9), ..Usage::default() };
             let by_model = BTreeMap::from([("child-v1".to_owned(), usage.clone())]);
-            Event::ChildFinished { call, outcome: ToolOutcome::ok("done"), usage, turns, by_model }
+            Event::ChildFinished { call, outcome: ToolOutcome::ok("done"), usage, turns, by_model, changes: Vec::new() }
         }
     };
     let hooks = |call| Event::HooksFinished { call, notes: Vec::new() };
@@ -166,7 +166,7 @@ fn the_turns_of_a_sub_agent_are_the_parent_s() {
     let ended = walk.answer(finished(3)).answer(hooks);
     ended.ends_as(Reason::MaxTurns);
     let result = ended.run.result().expect("a result");
-    assert_eq!((result.turns, result.usage.requests), (1, 4));
+    assert_eq!((result.turns, result.usage.requests), (4, 4));
     assert_eq!(result.usage.by_model["child-v1"].total(), 7);
 }
 
@@ -181,6 +181,12 @@ fn where_too_little_is_left_there_is_no_sub_agent() {
 fn a_sub_agent_of_a_sub_agent_has_none() {
     let at = |depth| Walk::calling(Charter { depth, ..charter() }).answer(spawns(1));
     assert_eq!(at(1).run.label(), "Dispatching");
+    let several = |depth| shares(&Walk::calling(Charter { depth, ..charter() }).answer(spawns(6))).len();
+    assert_eq!(
+        (several(0), several(1)),
+        (4, 1),
+        "a sub-agent has one at a time, so no more than four are at work in all"
+    );
     let walk = at(2).gives("CallingModel", &[call_model(3)]);
     assert_eq!(heard(&walk.run), ["there is no tool `subagent-spawn` in this task"]);
 }

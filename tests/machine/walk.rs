@@ -154,7 +154,14 @@ pub(crate) fn ran(outcome: ToolOutcome) -> impl FnOnce(CallId) -> Event {
 pub(crate) fn reported(content: &str) -> impl FnOnce(CallId) -> Event + use<> {
     let outcome = ToolOutcome::ok(content);
     let usage = Usage { input_tokens: 7, ..Usage::default() };
-    move |call| Event::ChildFinished { call, outcome, usage, turns: 1, by_model: Default::default() }
+    move |call| Event::ChildFinished {
+        call,
+        outcome,
+        usage,
+        turns: 1,
+        by_model: Default::default(),
+        changes: Vec::new(),
+    }
 }
 
 pub(crate) fn summarised(result: Result<&str, &str>, usage: Usage) -> impl FnOnce(CallId) -> Event + use<> {

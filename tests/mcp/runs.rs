@@ -127,3 +127,20 @@ async fn tools_that_the_task_does_not_allow_and_unknown_servers_are_refused() {
     assert_eq!(error.reason(), Reason::BadInput);
     assert!(error.to_string().contains("there is no MCP server `t` (known: other)"), "{error}");
 }
+
+#[tokio::test]
+async fn a_sub_agent_has_the_tools_of_servers_that_were_asked_for_it_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let turns = "turns:
+  - { tools: [{ name: subagent-spawn, input: { task: echo, tools: [mcp-t-echo] } }] }
+  - { of: 1, tools: [{ name: mcp-t-echo, input: { text: hello } }, { name: mcp-t-write, input: { text: made } }] }
+  - { of: 1, expect: { contains: [hello, there is no tool `mcp-t-write`] }, text: echoed }
+  - { tools: [{ name: subagent-spawn, input: { task: echo, tier: read } }] }
+  - { of: 2, tools: [{ name: mcp-t-echo, input: { text: hello } }] }
+  - { of: 2, expect: { contains: [there is no tool `mcp-t-echo`] }, text: none }
+  - { expect: { tool_result: ok }, text: Done. }
+";
+    let (result, _) = run(&folder, server(folder.path(), "good"), turns, task()).await;
+    assert_eq!(result.unwrap().reason, Reason::Verified);
+    assert!(!folder.path().join("workspace/made").exists());
+}

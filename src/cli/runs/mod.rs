@@ -10,6 +10,7 @@ mod export;
 mod left;
 mod list;
 mod logs;
+mod nested;
 mod prune;
 mod replay;
 mod resume;
@@ -23,7 +24,7 @@ pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;
 use crate::config::Environment;
-use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED};
+use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, whose};
 use crate::moment::Moment;
 use crate::report::story::Story;
 use crate::store::{Filter, RunHead, RunRow, Store, StoreError};
@@ -207,7 +208,11 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
             }
             let event = serde_json::from_str(&record.data);
             let event = event.with_context(|| format!("record {} of the journal is no event", record.seq));
-            story.take(Moment(record.at_ms), event.map_err(Failure::own)?);
+            let (at, event) = (Moment(record.at_ms), event.map_err(Failure::own)?);
+            match whose(&record.kind).0 {
+                None => story.take(at, event),
+                Some(path) => story.take_of(path, at, event),
+            }
         }
         Ok(())
     };

@@ -4,6 +4,7 @@ use super::super::display::{gist_of_args, upshot};
 use super::super::live::{cells, fit};
 use super::super::paint::{self, Tone};
 use super::super::steps::{self, Line};
+use super::nested::nested;
 use crate::chat::{ChangeKind, Detail, StopReason, Usage};
 use crate::limits::Limits;
 use crate::report::story::{Scene, ToolScene, What};
@@ -26,7 +27,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// As much of a text as fits into a line behind so many columns.
-    fn fit(&self, text: &str, behind: usize) -> String {
+    pub(super) fn fit(&self, text: &str, behind: usize) -> String {
         let room = self.width.unwrap_or(COLUMNS).saturating_sub(behind).max(12);
         let text = paint::one_line(text);
         if self.is_full { text } else { fit(&text, room) }
@@ -35,6 +36,9 @@ impl Scale {
 
 /// The lines of a scene.
 pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
+    if let Some(of) = &scene.of {
+        return nested(of, scene, scale);
+    }
     let at = scene.at_ms;
     match &scene.what {
         What::Began { prompt, verify, max_retries, limits, .. } => began(prompt, *verify, *max_retries, limits, scale),

@@ -17,6 +17,9 @@
 //!   - hang: true                      # never answers; asked again, the next turn
 //! ```
 //!
+//! A turn with `of: "1"` is for the run's first sub-agent, one with `of: "1.2"` for the second one of that; one without it for the run
+//! itself. Each agent has the turns that are for it and no others, so that any number of them may ask at the same time.
+//!
 //! Turns are played in order, one for each question. A cassette whose first question is for a later turn of a run (one that is
 //! resumed) begins there: faults and hangs count as no turn.
 
@@ -25,15 +28,25 @@ mod script;
 use super::{Completion, DeltaSink, Provider, ProviderError, Request};
 use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role};
 use script::{Act, Expect, Fault, ResultKind, Turn};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The recording and how far it was played.
+/// The recording and how far it was played, for one agent of a run.
 #[derive(Debug)]
 pub struct Cassette {
+    reel: Arc<Reel>,
+    /// The path of the sub-agent; empty for the run itself.
+    of: String,
+}
+
+/// The recording, for all of them.
+#[derive(Debug)]
+struct Reel {
     name: String,
-    turns: Vec<Turn>,
-    /// `None` until the first question.
-    cursor: Mutex<Option<Cursor>>,
+    /// By the agent whose they are.
+    turns: BTreeMap<String, Vec<Turn>>,
+    /// How far each has come that has asked.
+    cursors: Mutex<BTreeMap<String, Cursor>>,
 }
 
 /// Where a cassette stands.
@@ -53,7 +66,11 @@ impl Cassette {
     pub fn parse(text: &str, name: &str) -> Result<Self, ProviderError> {
         let turns = script::parse(text, name)
             .map_err(|problem| ProviderError::BadCassette { name: name.to_owned(), problem })?;
-        Ok(Self { name: name.to_owned(), turns, cursor: Mutex::new(None) })
+        let mut reel = Reel { name: name.to_owned(), turns: BTreeMap::new(), cursors: Mutex::default() };
+        for (of, turn) in turns {
+            reel.turns.entry(of).or_default().push(turn);
+        }
+        Ok(Self { reel: Arc::new(reel), of: String::new() })
     }
 
     async fn play(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
@@ -73,17 +90,19 @@ impl Cassette {
 
     /// The turn to play now; the cursor goes past it, so that two questions never get one turn.
     fn next(&self, request: &Request) -> Result<&Turn, ModelError> {
-        let mut cursor = self.lock();
-        let at = cursor
-            .get_or_insert_with(|| Cursor { turn: self.after_replies(request.turn.saturating_sub(1)), faults: 0 });
+        let mut cursors = self.lock();
+        let at = cursors
+            .entry(self.of.clone())
+            .or_insert_with(|| Cursor { turn: self.after_replies(request.turn.saturating_sub(1)), faults: 0 });
         let number = at.turn + 1;
         let asked = since_last_answer(&request.messages);
-        let turn = self.turns.get(at.turn).ok_or_else(|| {
-            let (turns, head) = (self.turns.len(), head_of(asked));
-            self.wrong(format!("there are {turns} turns, and turn {number} was asked for with: {head}"))
+        let whose = if self.of.is_empty() { String::new() } else { format!(" of sub-agent {}", self.of) };
+        let turn = self.turns().get(at.turn).ok_or_else(|| {
+            let (turns, head) = (self.turns().len(), head_of(asked));
+            self.wrong(format!("there are {turns} turns{whose}, and turn {number} was asked for with: {head}"))
         })?;
         if let Some(missing) = turn.expect.as_ref().and_then(|expect| missing(expect, asked)) {
-            return Err(self.wrong(format!("turn {number} expects {missing}; asked with: {}", head_of(asked))));
+            return Err(self.wrong(format!("turn {number}{whose} expects {missing}; asked with: {}", head_of(asked))));
         }
         at.faults += 1;
         let played_out = match &turn.act {
@@ -99,18 +118,23 @@ impl Cassette {
     /// The index behind the first `count` replies.
     fn after_replies(&self, count: u64) -> usize {
         let mut replies = 0;
-        self.turns
+        let turns = self.turns();
+        turns
             .iter()
             .position(|turn| {
                 let found = replies == count;
                 replies += u64::from(matches!(turn.act, Act::Reply(_)));
                 found
             })
-            .unwrap_or(self.turns.len())
+            .unwrap_or(turns.len())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Cursor>> {
-        self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turns(&self) -> &[Turn] {
+        self.reel.turns.get(&self.of).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Cursor>> {
+        self.reel.cursors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wrong(&self, what: String) -> ModelError {
@@ -120,11 +144,15 @@ impl Cassette {
 
 impl Provider for Cassette {
     fn name(&self) -> String {
-        format!("cassette/{}", self.name)
+        format!("cassette/{}", self.reel.name)
     }
 
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
         Box::pin(self.play(request, deltas))
+    }
+
+    fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Self { reel: Arc::clone(&self.reel), of: path.to_owned() }))
     }
 }
 
@@ -302,5 +330,26 @@ turns:
         let question = request(2, vec![]);
         assert!(tokio::time::timeout(Duration::from_millis(10), ask(&cassette, &question)).await.is_err());
         assert_eq!(ask(&cassette, &question).await.1.unwrap().text(), "two");
+    }
+
+    #[tokio::test]
+    async fn each_agent_of_a_run_is_played_the_turns_that_are_for_it() {
+        let turns = "turns:\n  - { text: mine }\n  - { of: '2', text: second }\n  - { of: '1.1', text: deep }\n  - { text: mine too }\n  \
+             - { of: 2, text: again }";
+        let cassette = Cassette::parse(turns, "c.yaml").unwrap();
+        let child = |path: &str| cassette.for_child(path).unwrap();
+        let said = async |provider: &dyn Provider, turn| {
+            provider.complete(&request(turn, vec![]), &|_| {}).await.map(|reply| reply.text())
+        };
+        let (second, deep) = (child("2"), child("1").for_child("1.1").unwrap());
+        assert_eq!(said(&*second, 1).await.unwrap(), "second");
+        assert_eq!(said(&cassette, 1).await.unwrap(), "mine");
+        assert_eq!(said(&*deep, 1).await.unwrap(), "deep");
+        assert_eq!(said(&*child("2"), 2).await.unwrap(), "again");
+        assert_eq!(said(&cassette, 2).await.unwrap(), "mine too");
+        assert_eq!(
+            said(&*deep, 2).await.unwrap_err().message,
+            r#"cassette/c.yaml: there are 1 turns of sub-agent 1.1, and turn 2 was asked for with: """#
+        );
     }
 }

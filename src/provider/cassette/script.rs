@@ -49,8 +49,9 @@ pub(super) enum ResultKind {
     Error,
 }
 
-/// Reads a cassette's text; an error is one line.
-pub(super) fn parse(text: &str, name: &str) -> Result<Vec<Turn>, String> {
+/// Reads a cassette's text: each turn with the path of the sub-agent that it is for, which is empty for the run itself. An error is one
+/// line.
+pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, String> {
     if text.len() > MAX_SOURCE {
         return Err(format!("{} bytes, and {MAX_SOURCE} are allowed", text.len()));
     }
@@ -83,6 +84,7 @@ struct RawTurn {
     fault: Option<RawFault>,
     #[serde(default)]
     hang: bool,
+    of: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -111,8 +113,9 @@ struct RawFault {
 }
 
 impl RawTurn {
-    fn check(self, number: usize, name: &str) -> Result<Turn, String> {
+    fn check(self, number: usize, name: &str) -> Result<(String, Turn), String> {
         let wrong = |what: &str| format!("turn {number}: {what}");
+        let of = self.of.as_ref().map(path).transpose().map_err(|what| wrong(&what))?.unwrap_or_default();
         let replies = !self.tools.is_empty() || self.usage.is_some() || self.stop.is_some();
         let speaks = self.text.is_some() || self.thinking.is_some();
         let act = match (self.hang, self.fault) {
@@ -140,8 +143,22 @@ impl RawTurn {
                 Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model: name.to_owned() })
             }
         };
-        Ok(Turn { expect: self.expect, act })
+        Ok((of, Turn { expect: self.expect, act }))
     }
+}
+
+/// The path of a sub-agent. YAML takes `1` for a number, which is one all the same; of `1.10` nobody knows any more how it was written.
+fn path(of: &Value) -> Result<String, String> {
+    let text = match (of.as_str(), of.as_u64()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(number)) => number.to_string(),
+        (None, None) => return Err(format!("`of: {of}` is no text: write it as one, such as \"1.2\"")),
+    };
+    let is_number = |part: &str| part.parse::<u64>().is_ok_and(|number| number > 0 && !part.starts_with(['0', '+']));
+    if text.split('.').all(is_number) {
+        return Ok(text);
+    }
+    Err(format!("`of: {text}` is no path of a sub-agent such as \"1\", or \"1.2\" for the second one of the first"))
 }
 
 impl RawTool {
@@ -195,6 +212,9 @@ mod tests {
             ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands with nothing"),
             ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
             ("turns:\n  - { fault: { kind: busy, retry_after: soon } }", "turn 1: `retry_after: soon`"),
+            ("turns:\n  - { of: 1.2, text: a }", "turn 1: `of: 1.2` is no text: write it as one"),
+            ("turns:\n  - { of: '1.', text: a }", "turn 1: `of: 1.` is no path"),
+            ("turns:\n  - { of: 0, text: a }", "turn 1: `of: 0` is no path"),
             ("turn: []", "unknown field `turn`"),
         ];
         for (text, wanted) in cases {

@@ -48,6 +48,10 @@ impl Provider for TextTools {
             Ok(translation::reply(reply, request.turn))
         })
     }
+
+    fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Self::new(self.inner.for_child(path)?)))
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::next::Ending;
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
 use crate::run::action::Action;
+use crate::run::bill::Bill;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
@@ -74,8 +75,8 @@ impl Reporting {
                 self.book(call, outcome, cx);
                 None
             }
-            Event::ChildFinished { call, outcome, usage, turns, by_model } => {
-                cx.book_child(call, &usage, turns, &by_model);
+            Event::ChildFinished { call, outcome, usage, turns, by_model, changes } => {
+                cx.book_child(call, &Bill { usage, turns, by_model, changes });
                 self.book(call, outcome, cx);
                 None
             }

@@ -1,4 +1,5 @@
-//! 7. `files_changed` lists exactly the paths mutated by successful `files-write`, `files-edit` and `files-delete` calls.
+//! 7. `files_changed` lists exactly the paths mutated by successful `files-write`, `files-edit` and `files-delete` calls, and by those of
+//!    sub-agents.
 
 use super::{Action, AgentEvent, CallId, Checked, Event, Law, Step, law};
 use fledge::chat::FileChange;
@@ -19,6 +20,9 @@ impl Law for Watch {
                 if let (true, Some(change)) = (edited, &outcome.change) {
                     self.changed.insert(change.path.clone(), change.clone());
                 }
+            }
+            Event::ChildFinished { changes, .. } if step.is_answer() => {
+                self.changed.extend(changes.iter().map(|change| (change.path.clone(), change.clone())));
             }
             _ => {}
         }

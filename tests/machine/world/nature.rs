@@ -183,7 +183,8 @@ pub(crate) fn reported(call: CallId, outcome: ToolOutcome, temper: Temper, dice:
     let usage = usage(temper, dice);
     let by_model =
         if dice.chance(500) { BTreeMap::from([("first-v1".to_owned(), usage.clone())]) } else { BTreeMap::new() };
-    Event::ChildFinished { call, outcome, usage, turns: dice.below(4), by_model }
+    let changes = outcome.change.clone().into_iter().collect();
+    Event::ChildFinished { call, outcome, usage, turns: dice.below(4), by_model, changes }
 }
 
 /// A summary, or none.

@@ -2,6 +2,7 @@
 
 use super::super::Next;
 use super::turn::ToolTurn;
+use crate::run::bill::Bill;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
@@ -16,8 +17,8 @@ pub(in crate::run) struct Dispatching {
 impl Dispatching {
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::ChildFinished { call, outcome, usage, turns, by_model } => {
-                cx.book_child(call, &usage, turns, &by_model);
+            Event::ChildFinished { call, outcome, usage, turns, by_model, changes } => {
+                cx.book_child(call, &Bill { usage, turns, by_model, changes });
                 cx.tell(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
                 let mut turn = std::mem::take(&mut self.turn);
                 turn.end(call, outcome, cx);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// Read-only calls that overlap at most.
 const PARALLEL_READS: usize = 8;
-/// Sub-agents that overlap at most.
+/// Sub-agents of a run that overlap at most. Each of them has one of its own at a time and waits for it, so no more are at work in all.
 const PARALLEL_CHILDREN: usize = 4;
 /// The tools whose changes are listed as the run's own.
 const FILE_TOOLS: [&str; 3] = ["files-write", "files-edit", "files-delete"];
@@ -122,7 +122,7 @@ impl ToolTurn {
             let beside = |role: ToolRole, most: usize| running.len() < most && running.iter().all(|r| *r == role);
             let may_start = alone
                 || match slot.role {
-                    ToolRole::Child => beside(ToolRole::Child, PARALLEL_CHILDREN),
+                    ToolRole::Child => cx.charter.depth == 0 && beside(ToolRole::Child, PARALLEL_CHILDREN),
                     ToolRole::Reader => cx.charter.parallel_reads && beside(ToolRole::Reader, PARALLEL_READS),
                     ToolRole::Writer => false,
                 };

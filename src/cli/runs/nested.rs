@@ -1,0 +1,25 @@
+//! What a sub-agent did, inside the story of the run that it belongs to: its lines stand behind its path.
+
+use super::super::paint::Tone;
+use super::super::steps::Line;
+use super::scenes::{Scale, told};
+use crate::report::story::{Scene, What};
+use crate::verdict::Reason;
+
+/// Columns of the mark before each line, beside the path.
+const MARK: usize = 5;
+
+/// The lines of a scene of the sub-agent of this path.
+pub(super) fn nested(of: &str, scene: &Scene, scale: &Scale) -> Vec<Line> {
+    let mark = format!("  {of} ┆ ");
+    let inside = Scale { width: scale.width.map(|width| width.saturating_sub(of.len() + MARK)), ..*scale };
+    let lines = match &scene.what {
+        What::Began { title, .. } => vec![vec![(Tone::Strong, format!("began: {}", inside.fit(title, 8)))]],
+        What::Ended { reason: Reason::Skipped, .. } => vec![vec![(Tone::Strong, "done".to_owned())]],
+        What::Ended { message, .. } => vec![vec![(Tone::Strong, format!("ended: {}", inside.fit(message, 8)))]],
+        What::Planned { .. } | What::Attempt { .. } => Vec::new(),
+        _ => told(&Scene { of: None, ..scene.clone() }, &inside),
+    };
+    let marked = |line: Line| [vec![(Tone::Faint, mark.clone())], line].concat();
+    lines.into_iter().map(marked).collect()
+}

@@ -1,0 +1,207 @@
+//! Sub-agents: each is a run of its own machine, driven like any other inside the run that it belongs to. It writes to the same journal,
+//! works through the same host of tools, asks through the same doors, and its end is the answer to a call. No gate judges it.
+
+use super::bus::{Bus, Count};
+use super::drive::{Beginning, Drive};
+use super::pen::Pen;
+use super::perform::Hands;
+use super::spawn::Wish;
+use super::stop::Stop;
+use super::{Settings, interrupted};
+use crate::chat::{FileChange, ToolOutcome, money};
+use crate::id::{CallId, RunId};
+use crate::limits::Limits;
+use crate::moment::Moment;
+use crate::run::{Bill, Charter, Event, ModelTerms, Run, TaskResult};
+use crate::verdict::Reason;
+use futures_util::FutureExt;
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// Bytes of a sub-agent's report that its parent gets.
+const REPORT: usize = 12 * 1024;
+/// Paths that are named.
+const PATHS: usize = 60;
+
+/// A sub-agent that is about to begin.
+struct Child {
+    call: CallId,
+    charter: Charter,
+    hands: Hands,
+    bus: Bus,
+    stop: Stop,
+    journal: Pen,
+    told: Count,
+    since: Moment,
+}
+
+impl Drive<'_> {
+    /// Starts a sub-agent; how it ends comes through the inbox. One that cannot begin costs nothing.
+    pub(super) fn run_child(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
+        match self.child(call, input, limits) {
+            Ok(child) => {
+                let lost = finished(call, ToolOutcome::error("the sub-agent failed inside"), Bill::default());
+                self.inbox.start("child", child.work(), lost);
+            }
+            Err(why) => {
+                self.inbox.outbox().send(finished(call, ToolOutcome::error(why), Bill::default()));
+            }
+        }
+    }
+
+    /// The same for one that an earlier process was asked for. One that had begun is not begun again: nobody knows how far it came.
+    pub(super) fn run_child_again(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
+        match self.lost.remove(&call) {
+            None => self.run_child(call, input, limits),
+            Some(bill) => self.hands.say_child_interrupted(call, bill, &self.run, &mut self.inbox),
+        }
+    }
+
+    fn child(&self, call: CallId, input: &Value, limits: Option<Limits>) -> Result<Child, String> {
+        let none = || "sub-agents are not available: do the work yourself".to_owned();
+        let (wish, limits, hands) = (Wish::read(input)?, limits.ok_or_else(none)?, &self.hands);
+        let ready = hands.ready.get().ok_or_else(none)?;
+        let (plan, tier) = wish.plan(&self.run, hands.lineage.tier().unwrap_or(hands.task.tier), ready)?;
+        let lineage = hands.lineage.child(hands.lineage.number(call), plan, tier);
+        let path = lineage.path().unwrap_or_default();
+        let settings = Arc::new(hands.settings.for_child(&path, self.run.model()));
+        let turns = wish.turns.map_or(limits.turns, |turns| turns.min(limits.turns));
+        let charter = Charter {
+            depth: lineage.depth(),
+            limits: Limits { turns, ..limits },
+            seed: path.bytes().fold(call.0, |seed, byte| seed.rotate_left(7) ^ u64::from(byte)),
+            ..charter(self.id().clone(), &wish, &settings, &self.run)
+        };
+        Ok(Child {
+            call,
+            charter,
+            bus: self.bus.clone(),
+            stop: hands.stop.by(self.inbox.stop_token()),
+            journal: self.journal.of(path),
+            told: self.told.clone(),
+            since: self.run.now(),
+            hands: Hands { settings, lineage, ..hands.clone() },
+        })
+    }
+}
+
+impl Settings {
+    /// Those of a sub-agent: its models are those that its parent has left.
+    fn for_child(&self, path: &str, from: usize) -> Self {
+        let mut settings = self.clone();
+        settings.models.drain(..from.min(self.models.len().saturating_sub(1)));
+        for model in &mut settings.models {
+            if let Some(provider) = model.provider.for_child(path) {
+                model.provider = provider;
+            }
+        }
+        settings
+    }
+}
+
+/// The terms of a sub-agent, but for its place and its limits.
+fn charter(run: RunId, wish: &Wish, settings: &Settings, parent: &Run) -> Charter {
+    let terms: Vec<ModelTerms> = settings.models.iter().map(|model| model.terms).collect();
+    let parents = parent.charter();
+    Charter {
+        verify: false,
+        max_retries: 0,
+        parallel_reads: parents.parallel_reads,
+        confirm_within_ms: parents.confirm_within_ms,
+        models: settings.models.iter().map(|model| model.provider.name()).collect(),
+        terms,
+        context_window: parents.context_window,
+        edition: parents.edition,
+        ..Charter::new(run, wish.title(), wish.task())
+    }
+}
+
+impl Child {
+    /// Sees it through to its end.
+    async fn work(self) -> Event {
+        let Self { call, charter, hands, bus, stop, journal, told, since } = self;
+        let (run, ready) = (charter.run.clone(), hands.ready.get().cloned());
+        let path = hands.lineage.path().unwrap_or_default();
+        let mut drive = Drive::new(&bus, &stop, hands, journal, run).beside(since, told);
+        let went = AssertUnwindSafe(drive.go(Beginning::Task(Box::new(charter)))).catch_unwind().await;
+        if went.is_err() {
+            drive.inbox.abort().await; // what it had running goes on for nobody
+        }
+        let (bill, result) = (drive.run.bill(), drive.run.result());
+        let Some(result) = result.filter(|_| went.is_ok()) else {
+            return finished(call, ToolOutcome::error("the sub-agent failed inside"), bill);
+        };
+        let is_error = result.reason != Reason::Skipped;
+        let report = cut(result.summary.trim());
+        let id = drive.hands.lineage.outside(CallId(0));
+        let said = match ready {
+            Some(ready) if !report.is_empty() => {
+                ready.host.hear(id, &format!("the sub-agent {path}"), &report, is_error).content
+            }
+            Some(_) | None => "It said nothing.".to_owned(),
+        };
+        let content = format!("{}{said}\n\n{}", opening(&result), closing(&bill));
+        let outcome = if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) };
+        finished(call, outcome, bill)
+    }
+}
+
+impl Hands {
+    /// The answer for a sub-agent that was under way when fledge died.
+    fn say_child_interrupted(&self, call: CallId, bill: Bill, run: &Run, inbox: &mut super::inbox::Inbox) {
+        let unknown = format!("{UNKNOWN}\n\n{}", closing(&bill));
+        let lost = finished(call, ToolOutcome::error(unknown), bill.clone());
+        let Some(ready) = self.ready.get() else { return inbox.outbox().send(lost) };
+        let (trees, began, stop) = (ready.ground.trees.clone(), run.base().cloned(), inbox.stop_token());
+        let effect = async move {
+            let differs = interrupted::what_differs(&trees, began.as_ref(), &stop).await;
+            let differs = differs.map(|differs| format!("\n\n{differs}")).unwrap_or_default();
+            finished(call, ToolOutcome::error(format!("{UNKNOWN}\n\n{}{differs}", closing(&bill))), bill)
+        };
+        inbox.start("interrupted", effect, lost);
+    }
+}
+
+/// What the model hears of a sub-agent that was under way when fledge was interrupted.
+const UNKNOWN: &str = "fledge was interrupted while this sub-agent was at work. It may have done all, some or nothing of its work, and it was \
+    not begun again: look at what is there before you go on.";
+
+fn finished(call: CallId, outcome: ToolOutcome, bill: Bill) -> Event {
+    let Bill { usage, turns, by_model, changes } = bill;
+    Event::ChildFinished { call, outcome, usage, turns, by_model, changes }
+}
+
+/// Why it ended, where that is not because it was done.
+fn opening(result: &TaskResult) -> String {
+    match result.reason {
+        Reason::Skipped => String::new(),
+        _ => format!("The sub-agent did not come to its end: {}. What it said last:\n", result.message),
+    }
+}
+
+/// What it said last, whole or as much of it as its parent gets.
+fn cut(said: &str) -> String {
+    if said.len() <= REPORT {
+        return said.to_owned();
+    }
+    let kept = &said[..said.floor_char_boundary(REPORT)];
+    format!("{kept}\n[… {} bytes left out: it was to be short]", said.len() - kept.len())
+}
+
+/// What fledge itself knows of it.
+fn closing(bill: &Bill) -> String {
+    let change = |change: &FileChange| format!("{} +{} -{}", change.path, change.added, change.removed);
+    let mut files: Vec<String> = bill.changes.iter().take(PATHS).map(change).collect();
+    if bill.changes.len() > PATHS {
+        files.push(format!("and {} more", bill.changes.len() - PATHS));
+    }
+    let files = if files.is_empty() { "none by file tools".to_owned() } else { files.join(", ") };
+    let cost = bill.usage.cost_micros.map(|micros| format!(", {}", money(micros))).unwrap_or_default();
+    let (turns, input, output) = (bill.turns, bill.usage.input_tokens, bill.usage.output_tokens);
+    format!("Files changed: {files}\nUsed: {turns} turns, {input} tokens in, {output} out{cost}")
+}
+
+#[cfg(test)]
+#[path = "child_tests.rs"]
+mod tests;
