@@ -6,6 +6,8 @@
 #![expect(clippy::print_stdout, reason = "what was tried, and what failed, is said while it goes on")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+#[cfg(debug_assertions)] // without them there are no such places
+mod children;
 mod judge;
 mod kills;
 #[cfg(debug_assertions)] // without them there are no such places
