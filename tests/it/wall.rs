@@ -10,6 +10,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -165,8 +167,19 @@ async fn run(invocation: Invocation) -> Ended {
 
 /// How it ends behind the wall.
 async fn told(wall: &Wall, holes: &Holes, inner: Invocation) -> Ended {
-    let ended = run(wall.around(holes, inner.clone())).await;
-    wall.told(ended, holes, inner, &CancellationToken::new()).await
+    wall.run_at(None, holes, inner, &CancellationToken::new(), &|_| {}).await
+}
+
+/// What comes of it behind the wall, started `as_it` is: sockets of the machine may come and go meanwhile.
+async fn behind(wall: &Wall, holes: &Holes, inner: Invocation, as_it: impl Fn(Invocation) -> Invocation) -> Ended {
+    let placeholders = wall.placeholders(holes);
+    for outer in wall.builds(holes, &inner, &placeholders) {
+        let ended = run(as_it(outer)).await;
+        if !wall.found_something_gone(&ended.output.text(4000)) {
+            return ended;
+        }
+    }
+    panic!("the wall was never built");
 }
 
 /// The same as another user.
@@ -194,8 +207,9 @@ async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
         if let Some(user) = user {
             scene = scene.of(user);
         }
-        let invocation = wall.around(&scene.holes(), scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null")));
-        let ended = run(user.map_or(invocation.clone(), |user| as_user(user, invocation))).await;
+        let inner = scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null"));
+        let ended =
+            behind(wall, &scene.holes(), inner, |outer| user.map_or(outer.clone(), |user| as_user(user, outer))).await;
         let has_run = matches!(ended.end, End::Exited(_)) && ended.output.text(4000).starts_with("RAN");
         assert!(has_run, "{name}: {ended:?} {}", ended.output.text(400));
         if ended.output.text(4000).contains("PWNED") {
@@ -269,7 +283,7 @@ async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_la
         (0..30).map(|_| std::process::Command::new(&others.program).args(&others.args).spawn().unwrap()).collect();
     holes.limits.processes = Some(20);
     let inner = Invocation { dir: "/".into(), ..scene.shell("echo a | cat | cat") };
-    let ended = run(as_it(wall.around(&holes, inner))).await;
+    let ended = behind(&wall, &holes, inner, as_it).await;
     others.iter_mut().for_each(|other| other.kill().and_then(|()| other.wait()).map(drop).unwrap());
     assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "a"), "{ended:?}");
 }
@@ -284,7 +298,7 @@ async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
             head -c1 /dev/urandom >/dev/null; sh -c 'true | cat'; test \"$(pwd)\" = \"$0\"; echo fine";
         let mut inner = scene.shell(script);
         inner.args.push(scene.path("workspace").display().to_string());
-        let ended = run(wall.around(&scene.holes(), inner)).await;
+        let ended = behind(&wall, &scene.holes(), inner, |outer| outer).await;
         assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
         assert!(!scene.path("home/h").exists(), "{kind:?}: the home is not its own");
     }
@@ -327,6 +341,95 @@ async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
     assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
 }
 
+/// Binds a socket and removes it again, as fast as it can, until it is dropped.
+struct Flicker(Arc<AtomicBool>, Option<std::thread::JoinHandle<usize>>);
+
+impl Flicker {
+    fn at(path: PathBuf) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = is_over.clone();
+        let flicker = move || {
+            let mut count = 0;
+            while !seen.load(Ordering::Relaxed) {
+                let Ok(bound) = UnixListener::bind(&path) else { continue };
+                count += 1;
+                std::thread::yield_now();
+                drop(bound);
+                let is_socket = path
+                    .symlink_metadata()
+                    .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()));
+                let _it_may_be_covered = is_socket.then(|| fs::remove_file(&path));
+            }
+            count
+        };
+        Self(is_over, Some(std::thread::spawn(flicker)))
+    }
+
+    fn stop(mut self) -> usize {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Flicker {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_leaves_nothing() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let scene = Scene::new();
+    // Where nothing can be made behind the wall, as far as this user may make something there; and in the workspace.
+    let elsewhere =
+        ["/opt", "/srv", "/var/lib"].map(|place| tempfile::Builder::new().prefix("fledge-probe-").tempdir_in(place));
+    let elsewhere: Vec<TempDir> = elsewhere.into_iter().flatten().take(1).collect();
+    let mut places: Vec<PathBuf> = elsewhere.iter().map(|place| place.path().join("socket")).collect();
+    places
+        .iter()
+        .for_each(|place| fs::set_permissions(place.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap());
+    places.push(scene.path("workspace/socket"));
+    for place in places {
+        let flicker = Flicker::at(place.clone());
+        let heard = std::sync::Mutex::new(Vec::new());
+        for number in 0..40 {
+            let (inner, stop) = (scene.shell("echo ran"), CancellationToken::new());
+            let hear = |bytes: &[u8]| heard.lock().unwrap().extend_from_slice(bytes);
+            let ended = wall.run_at(None, &scene.holes(), inner, &stop, &hear).await;
+            assert_eq!((&ended.end, ended.output.text(400).trim()), (&End::Exited(0), "ran"), "{number}: {ended:?}");
+        }
+        assert!(flicker.stop() > 40, "it has not come and gone");
+        assert_eq!(String::from_utf8(heard.into_inner().unwrap()).unwrap(), "ran\n".repeat(40));
+        assert!(!place.exists(), "{} is left", place.display());
+    }
+}
+
+#[tokio::test]
+async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_gone() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let scene = Scene::new();
+    fs::remove_dir_all(scene.path("workspace/.git")).unwrap();
+    fs::create_dir(scene.path("workspace/.fledge")).unwrap(); // left by a run that was killed
+    let script = "echo begun >begun; until test -e go; do sleep 0.01; done; mkdir .git/x 2>/dev/null || mkdir .fledge/x 2>/dev/null || echo closed";
+    let (stop, holes) = (CancellationToken::new(), scene.holes());
+    let long = wall.run_at(None, &holes, scene.shell(script), &stop, &|_| {});
+    let short = async {
+        while !scene.path("workspace/begun").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        told(&wall, &holes, scene.shell("true")).await;
+        let is_held = [".git", ".fledge"].map(|name| scene.path("workspace").join(name).is_dir());
+        fs::write(scene.path("workspace/go"), "").unwrap();
+        is_held
+    };
+    let (ended, is_held) = tokio::join!(long, short);
+    assert_eq!(is_held, [true, true], "the shorter one has removed what the longer one needs");
+    assert_eq!(ended.output.text(400).trim(), "closed", "{ended:?}");
+    let left = [".git", ".fledge"].map(|name| scene.path("workspace").join(name).exists());
+    assert_eq!(left, [false, false]);
+}
+
 #[tokio::test]
 async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
     let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
@@ -336,7 +439,7 @@ async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
         let script = format!(
             "({escape} \"trap '' TERM HUP; sleep {mark}; sleep {mark}\" </dev/null >/dev/null 2>&1 &); echo begun; sleep 0.1"
         );
-        let ended = run(wall.around(&scene.holes(), scene.shell(&script))).await;
+        let ended = behind(&wall, &scene.holes(), scene.shell(&script), |outer| outer).await;
         assert_eq!(ended.output.text(100).trim(), "begun", "{escape}");
         assert!(!is_there(&mark), "{escape}: something is left");
     }

@@ -60,6 +60,15 @@ pub(super) struct Bubblewrap {
     pub(super) users: &'static [&'static str],
 }
 
+/// What is done about the sockets of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// Those that there are when the wall is built are covered.
+    OneByOne,
+    /// None can be made inside that reaches any: needs no look at what there is.
+    None,
+}
+
 /// What it is told.
 struct Arguments {
     all: Vec<String>,
@@ -69,7 +78,7 @@ struct Arguments {
 
 impl Bubblewrap {
     /// The program behind it.
-    pub(super) fn around(&self, helper: &Path, holes: &Holes, inner: Invocation) -> Invocation {
+    pub(super) fn around(&self, helper: &Path, holes: &Holes, inner: Invocation, how: Sockets) -> Invocation {
         let mut arguments = Arguments { all: Vec::new(), closed: Vec::new() };
         arguments.add(self.users);
         arguments.add(&ALWAYS);
@@ -80,7 +89,7 @@ impl Bubblewrap {
         }
         let rules = holes.rules(&inner.env, helper);
         rules.iter().for_each(|rule| arguments.place(rule, holes));
-        let sockets = sockets(&rules);
+        let sockets = if how == Sockets::OneByOne { sockets(&rules) } else { None };
         for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
         }
