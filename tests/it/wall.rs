@@ -3,6 +3,9 @@
 //! Where no wall stands here it is said, and is a failure where
 //! `FLEDGE_TEST_REQUIRE_SANDBOX=1`.
 
+#[path = "wall_changes.rs"]
+mod changes;
+
 use super::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES};
 use fledge::process::wall::{Holes, Wall, WallChoice, WallKind};
 use fledge::process::{self, End, Ended, Invocation, Variables};
@@ -10,8 +13,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -339,95 +340,6 @@ async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
     });
     let ended = told(&wall, &holes, scene.shell("echo ran")).await;
     assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
-}
-
-/// Binds a socket and removes it again, as fast as it can, until it is dropped.
-struct Flicker(Arc<AtomicBool>, Option<std::thread::JoinHandle<usize>>);
-
-impl Flicker {
-    fn at(path: PathBuf) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let seen = is_over.clone();
-        let flicker = move || {
-            let mut count = 0;
-            while !seen.load(Ordering::Relaxed) {
-                let Ok(bound) = UnixListener::bind(&path) else { continue };
-                count += 1;
-                std::thread::yield_now();
-                drop(bound);
-                let is_socket = path
-                    .symlink_metadata()
-                    .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()));
-                let _it_may_be_covered = is_socket.then(|| fs::remove_file(&path));
-            }
-            count
-        };
-        Self(is_over, Some(std::thread::spawn(flicker)))
-    }
-
-    fn stop(mut self) -> usize {
-        self.0.store(true, Ordering::Relaxed);
-        self.1.take().unwrap().join().unwrap()
-    }
-}
-
-impl Drop for Flicker {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-#[tokio::test]
-async fn a_socket_that_comes_and_goes_while_the_wall_is_built_is_no_failure_and_leaves_nothing() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
-    let scene = Scene::new();
-    // Where nothing can be made behind the wall, as far as this user may make something there; and in the workspace.
-    let elsewhere =
-        ["/opt", "/srv", "/var/lib"].map(|place| tempfile::Builder::new().prefix("fledge-probe-").tempdir_in(place));
-    let elsewhere: Vec<TempDir> = elsewhere.into_iter().flatten().take(1).collect();
-    let mut places: Vec<PathBuf> = elsewhere.iter().map(|place| place.path().join("socket")).collect();
-    places
-        .iter()
-        .for_each(|place| fs::set_permissions(place.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap());
-    places.push(scene.path("workspace/socket"));
-    for place in places {
-        let flicker = Flicker::at(place.clone());
-        let heard = std::sync::Mutex::new(Vec::new());
-        for number in 0..40 {
-            let (inner, stop) = (scene.shell("echo ran"), CancellationToken::new());
-            let hear = |bytes: &[u8]| heard.lock().unwrap().extend_from_slice(bytes);
-            let ended = wall.run_at(None, &scene.holes(), inner, &stop, &hear).await;
-            assert_eq!((&ended.end, ended.output.text(400).trim()), (&End::Exited(0), "ran"), "{number}: {ended:?}");
-        }
-        assert!(flicker.stop() > 40, "it has not come and gone");
-        assert_eq!(String::from_utf8(heard.into_inner().unwrap()).unwrap(), "ran\n".repeat(40));
-        assert!(!place.exists(), "{} is left", place.display());
-    }
-}
-
-#[tokio::test]
-async fn what_two_walls_in_one_workspace_need_stays_until_the_last_of_them_is_gone() {
-    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
-    let scene = Scene::new();
-    fs::remove_dir_all(scene.path("workspace/.git")).unwrap();
-    fs::create_dir(scene.path("workspace/.fledge")).unwrap(); // left by a run that was killed
-    let script = "echo begun >begun; until test -e go; do sleep 0.01; done; mkdir .git/x 2>/dev/null || mkdir .fledge/x 2>/dev/null || echo closed";
-    let (stop, holes) = (CancellationToken::new(), scene.holes());
-    let long = wall.run_at(None, &holes, scene.shell(script), &stop, &|_| {});
-    let short = async {
-        while !scene.path("workspace/begun").exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        told(&wall, &holes, scene.shell("true")).await;
-        let is_held = [".git", ".fledge"].map(|name| scene.path("workspace").join(name).is_dir());
-        fs::write(scene.path("workspace/go"), "").unwrap();
-        is_held
-    };
-    let (ended, is_held) = tokio::join!(long, short);
-    assert_eq!(is_held, [true, true], "the shorter one has removed what the longer one needs");
-    assert_eq!(ended.output.text(400).trim(), "closed", "{ended:?}");
-    let left = [".git", ".fledge"].map(|name| scene.path("workspace").join(name).exists());
-    assert_eq!(left, [false, false]);
 }
 
 #[tokio::test]

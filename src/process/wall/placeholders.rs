@@ -30,8 +30,7 @@ struct Held {
 impl Placeholders {
     /// Those of a wall with mounts: the folders that may not be made are there, and empty.
     pub(super) fn hold(holes: &Holes) -> Self {
-        let is_missing = |path: &&PathBuf| path.symlink_metadata().map_or(true, |_| is_empty_folder(path));
-        let held = holes.read_only.iter().filter(is_missing).filter_map(|path| Held::make(path));
+        let held = holes.read_only.iter().filter(|path| is_missing(path)).filter_map(|path| Held::make(path));
         Self { _folders: held.collect(), covers: Mutex::default() }
     }
 
@@ -95,8 +94,15 @@ impl Drop for Held {
     }
 }
 
-fn is_empty_folder(path: &Path) -> bool {
-    !path.is_symlink() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+/// Whether nothing is there, or what has been put there for a wall; somebody may be removing it.
+fn is_missing(path: &Path) -> bool {
+    if path.is_symlink() {
+        return false;
+    }
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 #[cfg(test)]
