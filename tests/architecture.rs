@@ -55,11 +55,13 @@ const DOORS: &[(&str, &[&str])] = &[
         "spawn_blocking",
         &[
             "cli/drive.rs",
+            "driver/configuration.rs",
             "driver/planning.rs",
             "driver/report.rs",
             "gate/base.rs",
             "gate/clean.rs",
             "gate/judge.rs",
+            "gate/masked.rs",
             "gate/planted.rs",
             "gate/sentry.rs",
             "lane_runner/explain.rs",

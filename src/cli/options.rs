@@ -27,8 +27,8 @@ pub(super) struct RunOptions {
     /// The lane that is the gate; again for several
     #[arg(long, value_name = "NAME")]
     lane: Vec<String>,
-    /// Judge by the lanes of another commit: not supported yet
-    #[arg(long, value_name = "REF", hide = true)]
+    /// Judge by the lanes of this commit, and not by those of the folder: origin/main
+    #[arg(long, value_name = "REF")]
     lanes_from: Option<String>,
     /// Further attempts when the gate fails
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
@@ -137,12 +137,6 @@ impl RunOptions {
         let workspace = workspace
             .with_context(|| format!("there is no folder {}", self.workspace.display()))
             .map_err(Failure::input)?;
-        if let Some(other) = &self.lanes_from {
-            let error = anyhow!("--lanes-from {other}: lanes of another commit are not read yet");
-            let hint =
-                "put its gate into the folder before the run: `git checkout REF -- lanes`, and what else defines it";
-            return Err(Failure::input(error).hint(hint));
-        }
         for (flag, path) in [("--report", &self.report), ("--patch", &self.patch)] {
             path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose()?;
         }
@@ -194,6 +188,7 @@ impl RunOptions {
             memory: (!self.no_memory).then(|| memory_terms(set)),
             secrets: secrets(environment, set, keys),
             holdout: self.holdout.as_deref().map(whole),
+            lanes_from: self.lanes_from.clone(),
             baseline: set.baseline.unwrap_or_default(),
             wall: self.sandbox.unwrap_or(set.sandbox),
             network: self.network.as_ref().map_or(set.network, |word| word == "allow"),

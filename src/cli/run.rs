@@ -1,5 +1,6 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
+use super::configured;
 use super::connect::{Asked, connect_models};
 use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
@@ -8,8 +9,8 @@ use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::{block_on, no_output, print_data, print_json};
-use crate::config::{self, Environment};
-use crate::driver::{PlanFault, RunError, Settings, Terms, prepare, terms};
+use crate::config::Environment;
+use crate::driver::{PlanFault, RunError, Settings, Terms, lanes_at, prepare, terms};
 use crate::id::TreeId;
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
@@ -60,7 +61,7 @@ pub(super) fn begin(
     environment: &Environment,
 ) -> Result<u8, Failure> {
     let workspace = options.workspace()?;
-    let set = config::load(environment, &workspace).map_err(Failure::input)?;
+    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     if !set.hooks.is_empty() {
         let error = anyhow!("`hooks` of the configuration are not run yet");
         return Err(Failure::input(error).hint("remove them, and have the gate demand what they do"));
@@ -135,7 +136,8 @@ fn start_or_resume(
 /// wall, is another task, and a patch that nobody asked for then was not written.
 fn is_asked_again(task: &Task, today: &Settings, then: &Terms) -> bool {
     let is_task = Task { source: then.task.source.clone(), ..task.clone() } == then.task;
-    let is_gate = (&today.protect, &today.holdout) == (&then.protect, &then.holdout);
+    let is_gate =
+        (&today.protect, &today.holdout, &today.lanes_from) == (&then.protect, &then.holdout, &then.lanes_from);
     let is_wall = (today.wall, today.network) == (then.wall, then.network);
     is_task && is_gate && is_wall && (today.patch.is_none() || today.patch == then.patch)
 }
@@ -198,8 +200,10 @@ pub(super) fn task_folder(source: &str) -> PathBuf {
 
 /// Prints the plan: what would be sent, the tools, the lanes, the limits. Calls nothing.
 fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, Failure> {
-    let briefing = prepare(task, &settings, &TreeId::empty(), &[])
-        .map_err(|fault: PlanFault| Failure::because(fault.reason, fault))?;
+    let refused = |fault: PlanFault| Failure::because(fault.reason, fault);
+    let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+    let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
+    let briefing = prepare(task, &settings, &TreeId::empty(), &[], at.as_deref()).map_err(refused)?;
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({

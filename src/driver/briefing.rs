@@ -3,7 +3,7 @@
 use super::earlier::and_then;
 use super::{Settings, memory, spawn};
 use crate::chat::{Message, ToolSpec};
-use crate::gate::{Definition, Gate, GateFault, freeze};
+use crate::gate::{Definition, Gate, GateFault, freeze, freeze_by};
 use crate::id::TreeId;
 use crate::limits::MAX_SOURCE;
 use crate::run::{self, Plan, ToolAccess, ToolRole, ToolRule};
@@ -52,16 +52,24 @@ impl PlanFault {
     }
 }
 
-/// Plans a run: the gate, the tools, the system prompt, the first message. `base` is the tree of the workspace, with these paths.
+/// Plans a run: the gate, the tools, the system prompt, the first message. `base` is the tree of the workspace, with these paths;
+/// the lanes are read in `lanes_at` where that is another place.
 ///
 /// # Errors
 /// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
-pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]) -> Result<Briefing, PlanFault> {
+pub fn prepare(
+    task: &Task,
+    settings: &Settings,
+    base: &TreeId,
+    paths: &[String],
+    lanes_at: Option<&Path>,
+) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
-    let gate = frozen(task, settings, base, paths)?;
+    let gate = frozen(task, settings, (base, paths), lanes_at)?;
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some())?;
     let mut notes = cautions(settings);
+    notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes are those of `{rev}`")));
     notes.extend(gate.notes.clone());
     let specs = load_specs(&settings.workspace, &mut notes);
     let mut first = first_message(task, &specs, &jail)?;
@@ -108,7 +116,12 @@ fn cautions(settings: &Settings) -> Vec<String> {
     folders.chain(plain).collect()
 }
 
-fn frozen(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]) -> Result<Gate, PlanFault> {
+fn frozen(
+    task: &Task,
+    settings: &Settings,
+    (base, paths): (&TreeId, &[String]),
+    lanes_at: Option<&Path>,
+) -> Result<Gate, PlanFault> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
@@ -118,10 +131,15 @@ fn frozen(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]) -> 
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
     let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());
     let definition = Definition { root, lanes, holdout, protect: &protect, allow_edit, path, base, paths };
-    freeze(definition).map_err(|fault| {
+    let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
+    frozen.map_err(|fault| {
         let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());
         let way_out = if has_none { "\n  or skip verification with `lane: false` or --no-verify" } else { "" };
-        PlanFault { reason: fault.reason(), message: format!("{}{way_out}", chain(&fault)) }
+        let (mut said, rev) = (chain(&fault), settings.lanes_from.as_deref().unwrap_or_default());
+        if let Some(at) = lanes_at {
+            said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
+        }
+        PlanFault { reason: fault.reason(), message: format!("{said}{way_out}") }
     })
 }
 

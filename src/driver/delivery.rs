@@ -26,6 +26,10 @@ const HEEDED_WITHIN: Duration = Duration::from_millis(500);
 const IN_HASTE: Duration = Duration::from_millis(250);
 const IN_PEACE: Duration = Duration::from_secs(20);
 
+/// Said where the user's git is configured to sign.
+const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is on: nothing that is configured runs on the way; \
+    `git commit --amend --no-edit -S` signs it";
+
 impl Planner {
     /// Where the repository stands, for a task that commits.
     pub(super) async fn head(&self, ground: &Ground, base: &TreeId) -> Result<Option<Head>, PlanFault> {
@@ -89,10 +93,14 @@ impl Hands {
         let repository = repository.ok_or(DeliveryFault::NoRepository)?;
         let (message, trailers) = (commit_message(result), commit_trailers(result, tree));
         let what = Commit { head, tree, base, message: &message, trailers: &trailers };
-        match repository.made(&what, stop).await? {
-            Some(made) => Ok(made),
-            None => repository.commit(&what, stop).await,
+        let mut made = match repository.made(&what, stop).await? {
+            Some(made) => made,
+            None => repository.commit(&what, stop).await?,
+        };
+        if repository.wants_signatures(stop).await.unwrap_or(false) {
+            made.notes.push(UNSIGNED.to_owned());
         }
+        Ok(made)
     }
 
     /// Does the last work of a run: when the user wants it to stop, the work has a second to end by itself, then `stop` is cancelled. `None`

@@ -181,7 +181,7 @@ impl<'a> Drive<'a> {
         if !event.is_transient() && self.broken.is_none() {
             self.broken = self.write(at, &event).err();
         }
-        if let Event::ReportSaved { call } | Event::ReportFailed { call, .. } = event {
+        if let Event::ReportSaved { call, .. } | Event::ReportFailed { call, .. } = event {
             self.broken = self.broken.take().or_else(|| self.end(at, &event).err());
             let why = self.broken.as_ref().map(|error| briefing::chain(error));
             // Nothing is said to have ended well whose journal is not whole and safe.
@@ -345,8 +345,12 @@ impl<'a> Drive<'a> {
     }
 
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn leave(&mut self) {
         self.hands.close().await;
+        // Nothing is left to be put back but where no report could be written, or where somebody was alive who should not have been.
+        for note in self.hands.put_back_configuration().await {
+            self.emit(AgentEvent::Warning(note));
+        }
         if self.run.result().is_some_and(|result| !result.verified) {
             self.hands.keep_state().await;
         }

@@ -2,11 +2,14 @@
 
 use super::Settings;
 use super::briefing::PlanFault;
+use crate::gate::CONFIGURATION;
 use crate::process;
 use crate::process::wall::{Holes, Wall, WallKind};
 use crate::run::Plan;
 use crate::store::RunDir;
+use crate::task::Task;
 use crate::verdict::Reason;
+use crate::workspace::pattern::Patterns;
 use std::path::PathBuf;
 
 /// The wall that was asked for.
@@ -20,13 +23,23 @@ pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
 }
 
 /// What tools reach: the workspace without what git keeps, and the folder for their results.
-pub(super) fn holes(settings: &Settings, run: &RunDir) -> Holes {
+pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir) -> Holes {
     let mut holes = Holes::of_workspace(&settings.workspace);
+    holes.read_only.extend(configuration(settings, task));
     holes.writable.push(run.outputs());
     holes.hidden.extend(hidden(settings));
     holes.home = Some(PathBuf::from(variable(settings, "HOME"))).filter(|home| home.is_absolute());
     holes.network = settings.network;
     holes
+}
+
+/// The files that configure later runs, as far as they are there and the task does not open them.
+fn configuration<'s>(settings: &'s Settings, task: &Task) -> impl Iterator<Item = PathBuf> + 's {
+    let open = Patterns::trees(task.allow_edit.iter().map(String::as_str)).ok(); // whoever freezes the gate refuses a wrong one
+    let is_closed = move |name: &&str| open.as_ref().is_some_and(|open| !open.fit(name));
+    let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
+    let paths = CONFIGURATION.iter().copied().filter(is_closed).map(|name| settings.workspace.join(name));
+    paths.filter(is_file)
 }
 
 /// What no agent sees, and no lane that it knows: what fledge keeps, and the lanes that only the gate knows.

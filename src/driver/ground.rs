@@ -6,7 +6,7 @@ use super::{Settings, enclosure};
 use crate::gate::Site;
 use crate::id::{RunId, TreeId};
 use crate::process::wall::Wall;
-use crate::store::{RunDir, project_dir};
+use crate::store::{RunDir, Store, StoreError, project_dir};
 use crate::task::{Baseline, Task};
 use crate::verdict::Reason;
 use crate::workspace::trees::{Trees, TreesFault};
@@ -36,6 +36,49 @@ pub async fn trees(
     Trees::open(&project_dir(state_dir, workspace).join(TREES), workspace, path, stop).await
 }
 
+/// Keeps no tree of a run that the store does not know any more: it was removed.
+///
+/// # Errors
+/// [`TreesFault`]; and when the store cannot be asked.
+pub async fn forget_trees(
+    trees: &Trees,
+    is_known: impl Fn(&RunId) -> Result<bool, StoreError>,
+    stop: &CancellationToken,
+) -> Result<(), ForgetFault> {
+    let mut gone = Vec::new();
+    for keeper in trees.keepers(stop).await? {
+        if !is_known(&RunId::new(keeper.clone()))? {
+            gone.push(keeper);
+        }
+    }
+    for keeper in gone {
+        trees.forget(&keeper, stop).await?;
+    }
+    Ok(())
+}
+
+/// Why trees of runs that are gone are still kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetFault {
+    /// Git could not be asked.
+    #[error(transparent)]
+    Trees(#[from] TreesFault),
+    /// It cannot be told which runs there are.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Whether a run is one of a project's.
+///
+/// # Errors
+/// When the store cannot be asked.
+pub fn is_known(store: &Store, run: &RunId) -> Result<bool, StoreError> {
+    match store.run(run) {
+        Err(StoreError::Unknown { .. }) => Ok(false),
+        known => known.map(|_| true),
+    }
+}
+
 /// The name by which a tree of a run is kept.
 pub fn kept_as(run: &RunId, what: &str) -> String {
     format!("{run}/{what}")
@@ -52,6 +95,17 @@ impl Ground {
         let path = enclosure::variable(settings, "PATH");
         let trees = trees(&settings.state_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
         Ok(Self { wall, trees })
+    }
+
+    /// Lets go of the trees of runs that were removed, as far as that can be done.
+    pub(super) async fn forget_gone(&self, settings: &Settings, stop: &CancellationToken) {
+        let known = |run: &RunId| {
+            let store = Store::existing(&settings.state_dir, &settings.workspace)?;
+            store.map_or(Ok(true), |store| is_known(&store, run))
+        };
+        if let Err(fault) = forget_trees(&self.trees, known, stop).await {
+            tracing::warn!(why = %chain(&fault), "trees of runs that are gone are still kept");
+        }
     }
 
     /// Takes the base, before the agent: what is ignored is ignored by what the user says now.
@@ -94,6 +148,7 @@ impl Ground {
             hidden: enclosure::hidden(settings),
             env: settings.env.clone(),
             logs: run.logs(),
+            mask: settings.secrets.clone(),
             rooms: run.path().join("rooms"),
             ignored: run.path().join("ignored"),
             project: run.project().to_owned(),

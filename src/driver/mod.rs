@@ -9,6 +9,7 @@
 mod briefing;
 mod bus;
 mod child;
+mod configuration;
 mod delivery;
 mod drive;
 mod earlier;
@@ -20,6 +21,7 @@ mod ground;
 mod inbox;
 mod interrupted;
 mod lineage;
+mod lanes_from;
 mod memory;
 mod pen;
 mod perform;
@@ -37,13 +39,16 @@ mod watcher;
 
 pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
+pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
 pub use ground::{TREES, kept_as, trees};
 pub use lineage::whose;
+pub use ground::{ForgetFault, TREES, forget_trees, is_known, kept_as, trees};
+pub use lanes_from::lanes_at;
 pub use memory::MemoryTerms;
-pub use record::{Again, RESUMED, Terms};
+pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;
@@ -107,6 +112,8 @@ pub struct Settings {
     pub secrets: Mask,
     /// The folder with the lanes that only the gate knows.
     pub holdout: Option<PathBuf>,
+    /// The commit whose lanes are the gate; `None`: those of the workspace.
+    pub lanes_from: Option<String>,
     /// When the base is judged, where the task does not say.
     pub baseline: Baseline,
     /// Which wall stands around the agent.

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::{Settings, environment, interrupted, memory, report, servers, summary};
 use crate::chat::{ModelError, ModelFault, ToolOutcome};
 use crate::fail_point::reach;
-use crate::gate::Gate;
+use crate::gate::{Gate, mask_logs};
 use crate::id::CallId;
 use crate::mcp::Servers;
 use crate::moment::Moment;
@@ -239,9 +239,12 @@ impl Hands {
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
-            match hands.see_out(&stop, hands.save(&run, &stop)).await {
-                Some(Ok(())) => Event::ReportSaved { call },
-                Some(Err(message)) => failed(message),
+            hands.close().await; // nobody is left who could write what is put back
+            let notes = hands.put_back_configuration().await;
+            let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
+            match hands.see_out(&stop, hands.save(&run, &notes, &stop)).await {
+                Some(Ok(())) => Event::ReportSaved { call, notes },
+                Some(Err(message)) => failed(told(message)),
                 None => failed("the report was not written before the run had to stop".into()),
             }
         };
@@ -283,11 +286,16 @@ impl Hands {
         memory::keep(result, &self.task, &self.settings);
     }
 
-    async fn save(&self, run: &Run, stop: &CancellationToken) -> Result<(), String> {
+    async fn save(&self, run: &Run, notes: &[String], stop: &CancellationToken) -> Result<(), String> {
         if let Some(path) = &self.settings.patch {
             self.write_patch(path, run, stop).await?;
         }
-        let Some(result) = run.result() else { return Ok(()) };
+        let Some(mut result) = run.result() else { return Ok(()) };
+        result.warnings.extend_from_slice(notes);
+        if self.stop.token().is_cancelled() {
+            // A lane that was stopped in its middle has left its logs as they were.
+            mask_logs(&self.run_dir.logs(), &self.settings.secrets).await;
+        }
         reach("report", "begun").map_err(|error| chain(&error))?;
         report::save(&result, &self.task, &self.settings, &self.run_dir, stop).await?;
         reach("report", "done").map_err(|error| chain(&error))

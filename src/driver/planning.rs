@@ -5,7 +5,7 @@ use super::briefing::{Briefing, PlanFault, chain, patterns, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
-use super::{Settings, enclosure, memory, servers};
+use super::{Settings, enclosure, lanes_from, memory, servers};
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate};
 use crate::id::CallId;
@@ -62,6 +62,7 @@ impl Hands {
         changes: &[FileChange],
         stop: &CancellationToken,
     ) -> Result<(), Unready> {
+        super::configuration::unsettle(&self.run_dir);
         let path = self.run_dir.gate();
         let bytes = fs::read(&path).map_err(|error| {
             let why = format!("{} cannot be read: {error}", path.display());
@@ -95,14 +96,17 @@ impl Hands {
 impl Planner {
     async fn plan(self) -> Result<Plan, PlanFault> {
         let ground = Ground::make(&self.settings, &self.stop).await?;
+        ground.forget_gone(&self.settings, &self.stop).await;
         let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
         let head = self.head(&ground, &base).await?;
         let begun = base.clone();
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
         let wall = ground.wall.clone();
         let servers = servers::of(&task, &settings, &run_dir, wall.clone())?;
+        let exported = run_dir.path().join("lanes-from");
+        let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
         let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
-            let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths)?;
+            let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths, lanes_at.as_deref())?;
             let failed =
                 |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
             enclosure::note(&settings, &wall, &mut plan);
@@ -118,7 +122,9 @@ impl Planner {
             Ok((plan, gate, host))
         };
         let panicked = |_| PlanFault { reason: Reason::Internal, message: "planning panicked".into() };
-        let (mut plan, gate, host) = tokio::task::spawn_blocking(work).await.map_err(panicked)??;
+        let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
+        let _there_may_be_none = fs::remove_dir_all(&exported);
+        let (mut plan, gate, host) = planned??;
         (plan.base, plan.head) = (Some(begun), head);
         // Whether the wall can be built around just this workspace is known before anything is spent.
         let unwalled = |error| PlanFault { reason: Reason::NoSandbox, message: chain(&error) };
@@ -227,5 +233,5 @@ fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir, wall: 
         max_result: crate::limits::MAX_RESULT,
         shell_timeout: crate::limits::SHELL_TIMEOUT,
     };
-    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, run))
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, task, run))
 }

@@ -2,9 +2,12 @@
 
 use super::earlier::Earlier;
 use super::{JOURNAL_SCHEMA_VERSION, MemoryTerms, Settings};
+use crate::gate::forget_bases;
 use crate::process::wall::WallChoice;
 use crate::run::{Action, Charter, Event, TaskResult};
-use crate::store::{Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, sha256};
+use crate::store::{
+    Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, forget_lane_logs, project_dir, sha256,
+};
 use crate::task::Task;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer as _, MapAccess, Visitor};
@@ -12,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The kind of record that says that another process has taken the run up. It is no event.
 pub const RESUMED: &str = "Resumed";
@@ -92,6 +96,9 @@ pub struct Terms {
     /// The folder with the lanes that only the gate knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<PathBuf>,
+    /// The commit whose lanes were the gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes_from: Option<String>,
     /// Which wall was asked for.
     #[serde(default)]
     pub wall: WallChoice,
@@ -192,7 +199,10 @@ pub(super) fn begin(
 ) -> Result<Journal, StoreError> {
     let store = Store::open(&settings.state_dir, &settings.workspace)?;
     match store.prune(&Retention::default(), now_ms) {
-        Ok(pruned) => tracing::debug!(runs = pruned.runs.len(), bytes = pruned.bytes, "old runs removed"),
+        Ok(pruned) => {
+            tracing::debug!(runs = pruned.runs.len(), bytes = pruned.bytes, "old runs removed");
+            forget_beside(&project_dir(&settings.state_dir, &settings.workspace), &Retention::default());
+        }
         Err(error) => tracing::warn!(%error, "old runs cannot be removed"),
     }
     let head = RunHead {
@@ -208,7 +218,8 @@ pub(super) fn begin(
         journal_version: JOURNAL_SCHEMA_VERSION,
         started_at_ms: now_ms,
     };
-    let Settings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, .. } = settings.clone();
+    let Settings { protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from, .. } =
+        settings.clone();
     // The run may be taken up from another folder, and what is named relative to the task lies where it lay.
     let source = if task.source == "-" { None } else { std::path::absolute(&task.source).ok() };
     let source = source.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| task.source.clone());
@@ -223,10 +234,19 @@ pub(super) fn begin(
         wall,
         network,
         holdout,
+        lanes_from,
     };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;
     Journal::create(&store, &head, &TaskCopy { text: task.prompt.clone(), settings })
+}
+
+/// Removes what is kept beside runs and is as old as they may be: judged bases that nobody uses, and logs of lanes by hand. Gives the bytes of
+/// the logs.
+pub fn forget_beside(project: &Path, keep: &Retention) -> u64 {
+    let Some(age) = keep.age_ms.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or(0))) else { return 0 };
+    forget_bases(project, age);
+    forget_lane_logs(project, age)
 }
 
 /// What the row of a run says of its end.

@@ -35,7 +35,7 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> 
             servers.push(server.clone());
         }
     }
-    let mut holes = enclosure::holes(settings, run);
+    let mut holes = enclosure::holes(settings, task, run);
     holes.writable.retain(|path| *path != run.outputs()); // results of tools are none of their business
     Ok(Servers::new(servers, Place { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes }))
 }

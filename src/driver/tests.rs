@@ -37,6 +37,7 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         holdout: None,
+        lanes_from: None,
         baseline: Baseline::Auto,
         protect: Vec::new(),
         reports: Vec::new(),

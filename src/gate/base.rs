@@ -139,6 +139,11 @@ impl Caches {
         self.is_open = false;
     }
 
+    /// The folder that all of them are in.
+    pub(super) fn path(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where a cache is kept.
     pub(super) fn folder(&self, path: &str) -> PathBuf {
         self.folder.join("tree").join(path)

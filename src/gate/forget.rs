@@ -36,10 +36,35 @@ pub(super) fn forget_old(caches: &Path) {
     }
 }
 
+/// Removes judged bases of a project that nobody has used for so long, and for a day at least.
+pub fn forget_bases(project: &Path, age: Duration) {
+    let age = age.max(FRESH);
+    let entries = fs::read_dir(project.join("bases")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified());
+    for path in entries.filter(|path| used(path).is_ok_and(|used| used.elapsed().is_ok_and(|now| now > age))) {
+        let _left = clear(&path);
+    }
+    forget_old(&project.join("bases"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::SystemTime;
+
+    #[test]
+    fn a_base_that_nobody_has_used_for_long_goes_and_one_of_today_stays_whatever_is_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join("bases").join(name);
+        for name in ["old", "new"] {
+            fs::create_dir_all(at(name)).unwrap();
+            fs::write(at(name).join(USED), "").unwrap();
+        }
+        let long_ago = SystemTime::UNIX_EPOCH + FRESH;
+        fs::File::options().write(true).open(at("old").join(USED)).unwrap().set_modified(long_ago).unwrap();
+        forget_bases(dir.path(), Duration::ZERO);
+        assert!(!at("old").exists() && at("new").exists());
+    }
 
     #[test]
     fn what_is_left_of_a_base_that_was_never_judged_goes_after_a_day() {

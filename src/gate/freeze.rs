@@ -120,6 +120,26 @@ pub struct Definition<'a> {
 pub fn freeze(from: Definition<'_>) -> Result<Gate, GateFault> {
     let Definition { root, path, .. } = from;
     let loaded = from.lanes.iter().map(|name| load(root, name, path)).collect::<Result<Vec<_>, _>>()?;
+    freeze_lanes(from, loaded)
+}
+
+/// Freezes a gate by the lanes as another state of the project has them, which lies in `lanes_at`. None is detected there.
+///
+/// # Errors
+/// As those of [`freeze`].
+pub fn freeze_by(from: Definition<'_>, lanes_at: &Path) -> Result<Gate, GateFault> {
+    let book = book(lanes_at);
+    if let Some(lane) = from.lanes.iter().find(|lane| !book.has(lane)) {
+        let known: Vec<String> = book.names().map(ToOwned::to_owned).collect();
+        let places = format!("{LANES}/ of {}", lanes_at.display());
+        return Err(GateFault::UnknownLane { lane: lane.clone(), places, known, remarks: Vec::new() });
+    }
+    let loaded = from.lanes.iter().map(|name| load(lanes_at, name, from.path)).collect::<Result<Vec<_>, _>>()?;
+    freeze_lanes(from, loaded)
+}
+
+fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateFault> {
+    let Definition { root, path, .. } = from;
     let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
     let held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
     for lane in lanes.iter().chain(&held_out) {

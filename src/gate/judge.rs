@@ -5,13 +5,13 @@
 
 mod settle;
 
-use super::base::{self, Base, Caches};
+use super::base::{self, Base, BaseFault, Caches};
 use super::canary::Seen;
 use super::candidate::{self, Candidate};
 use super::evidence::Evidence;
 use super::policy::Policy;
 use super::seal::Seal;
-use super::{Gate, Site, feedback, planted};
+use super::{Gate, Site, feedback, planted, refreshed};
 use crate::duration::milliseconds;
 use crate::id::TreeId;
 use crate::lane::{Flaky, Lane, RoomKind};
@@ -147,11 +147,24 @@ impl Sitting<'_> {
         self.site.on_tamper == OnTamper::Restore
     }
 
-    async fn caches(&self, lane: &Lane) -> Result<Option<Caches>, Early> {
+    /// What a lane finds ready for this tree.
+    async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
         if !Caches::are_wanted(lane) {
             return Ok(None);
         }
-        Ok(self.base().await?.caches(lane))
+        let Some(caches) = self.base().await?.caches(lane) else { return Ok(None) };
+        match refreshed::caches(self.gate, self.site, lane, tree, caches, self.stop).await {
+            Ok(caches) => Ok(Some(caches)),
+            Err(fault @ BaseFault::Setup { .. }) => Err(self.not_ready(&told(&fault))),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// What makes rooms ready passed on the base, and does not with the lock files of the work.
+    fn not_ready(&self, why: &str) -> Early {
+        let feedback = format!("the lock files differ from those at the start, and with them {why}\n");
+        let signature = format!("setup: {why}");
+        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, &Record::default()) }))
     }
 
     /// Takes down what a lane said; anything but a pass ends the gate run.
@@ -191,7 +204,7 @@ impl Sitting<'_> {
 
     /// Runs a lane once more with planted failures: it must see one, and all of them where it did on the base.
     async fn canary(&self, lane: &Lane, tree: &TreeId, record: &Record) -> Result<(), Early> {
-        let caches = self.caches(lane).await?;
+        let caches = self.caches(lane, tree).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
         let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
         let saw_all = self.gate.judged.get().is_some_and(|base| base.see_all.contains(&lane.name));
@@ -222,7 +235,7 @@ impl Sitting<'_> {
                 LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
                 LaneRuling::NothingRan => return Err(Early::Broken(format!("hold-out: {}", nothing_ran(lane)))),
             }
-            let (caches, logs) = (self.caches(lane).await?, self.logs(&format!("{name}-canary")));
+            let (caches, logs) = (self.caches(lane, tree).await?, self.logs(&format!("{name}-canary")));
             let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
             if seen == Seen::None {
                 return Err(self.held_out_failed(record));

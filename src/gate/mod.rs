@@ -6,6 +6,7 @@ mod by_hand;
 mod canary;
 mod candidate;
 mod clean;
+mod configuration;
 mod detection;
 mod evidence;
 mod feedback;
@@ -15,19 +16,26 @@ mod holdout;
 mod judge;
 mod kept;
 mod logs;
+mod masked;
 mod pages;
 mod planted;
 pub mod policy;
 mod protected;
+mod refreshed;
 mod seal;
 mod sentry;
 
 pub use base::BaseFault;
 pub use by_hand::Entered;
 pub use clean::RoomFault;
+pub use configuration::{CONFIGURATION, PutBack, put_back};
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
-pub use freeze::{Checked, Definition, GateFault, Listed, Loaded, can_run, check, digest_of, freeze, list, load};
+pub use forget::forget_bases;
+pub use freeze::{
+    Checked, Definition, GateFault, Listed, Loaded, can_run, check, digest_of, freeze, freeze_by, list, load,
+};
 pub use kept::ThawFault;
+pub use masked::mask_logs;
 pub use planted::CanaryFault;
 pub use policy::Policy;
 pub use seal::Seal;
@@ -38,6 +46,7 @@ use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
 use crate::process::wall::{Holes, Wall};
 use crate::task::OnTamper;
+use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
@@ -83,6 +92,8 @@ pub struct Site {
     pub env: Vec<(String, String)>,
     /// Where step logs go; a folder for each attempt is made in it.
     pub logs: PathBuf,
+    /// What no log is kept with.
+    pub mask: Mask,
     /// Where rooms are made.
     pub rooms: PathBuf,
     /// Copies of the ignored files that lanes include, from before the agent.
@@ -123,6 +134,7 @@ impl Site {
         room.expected = recall(lane, &self.project);
         let _placeholders = room.behind.as_ref().map(|behind| behind.wall.placeholders(&behind.holes));
         let outcome = run_lane(lane, &room, stop, on_step).await;
+        mask_logs(&room.log_dir, &self.mask).await;
         remember(lane, &outcome, &self.project);
         outcome
     }

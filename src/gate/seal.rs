@@ -73,13 +73,23 @@ impl Seal {
 
     /// What differs from the seal, sorted by path.
     pub fn inspect(&self) -> Vec<Finding> {
+        self.compare(self.survey(), |_| true)
+    }
+
+    /// The same of these files and folders alone, from the root.
+    pub(super) fn inspect_in(&self, places: &[&str]) -> Vec<Finding> {
+        let entries = places.iter().flat_map(|place| self.walk(&self.root.join(place)));
+        self.compare(entries.collect(), |path| places.iter().any(|place| path.starts_with(place)))
+    }
+
+    fn compare(&self, entries: Vec<(PathBuf, DirEntry)>, is_looked_at: impl Fn(&Path) -> bool) -> Vec<Finding> {
         let mut present = BTreeMap::new();
-        for (path, entry) in self.survey() {
+        for (path, entry) in entries {
             let sealed = self.read(&path, &entry, &mut 0).unwrap_or(Sealed::Other);
             present.insert(path, sealed);
         }
         let mut findings = Vec::new();
-        for (path, was) in &self.files {
+        for (path, was) in self.files.iter().filter(|(path, _)| is_looked_at(path)) {
             match present.get(path) {
                 Some(is) if is.is_like(was) => {}
                 Some(_) => findings.push(self.finding(path, "changed")),
@@ -124,13 +134,23 @@ impl Seal {
     /// Every protected entry that is no folder, by its path. What cannot be listed is passed over, unless it is protected: then it
     /// stands for itself.
     fn survey(&self) -> Vec<(PathBuf, DirEntry)> {
+        self.walk(&self.root)
+    }
+
+    /// The same of what lies at and below a path.
+    fn walk(&self, from: &Path) -> Vec<(PathBuf, DirEntry)> {
         let relative = |entry: &DirEntry| entry.path().strip_prefix(&self.root).map(Path::to_owned).unwrap_or_default();
         let is_protected = |path: &Path| self.protection.rule(&path.to_string_lossy()).is_some();
         let enter = |entry: &DirEntry| {
             let is_skipped = NOT_LOOKED_INTO.iter().any(|name| entry.file_name() == *name);
             !(entry.depth() > 0 && entry.file_type().is_dir() && is_skipped && !is_protected(&relative(entry)))
         };
-        let walk = WalkDir::new(&self.root).follow_links(false).into_iter().filter_entry(enter).flatten();
+        let walk = WalkDir::new(from)
+            .follow_links(false)
+            .follow_root_links(from == self.root)
+            .into_iter()
+            .filter_entry(enter)
+            .flatten();
         let entries = walk.filter(|entry| !entry.file_type().is_dir()).map(|entry| (relative(&entry), entry));
         let is_sealed = |path: &Path| match self.protection.rule(&path.to_string_lossy()) {
             Some(rule) => self.scope.as_ref().is_none_or(|scope| scope.contains(path) || defines_the_gate(rule)),

@@ -75,6 +75,7 @@ impl Court {
             hidden: Vec::new(),
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             logs: home.join("logs"),
+            mask: Mask::default(),
             rooms: home.join("rooms"),
             ignored: home.join("ignored"),
             project: home.join("project"),

@@ -256,8 +256,7 @@ async fn run_behind(
     let Some(Behind { wall, holes, .. }) = &room.behind else {
         return process::run_at(room.pace.as_ref(), invocation, stop, on_output).await;
     };
-    let ended = process::run_at(room.pace.as_ref(), wall.around(holes, invocation.clone()), stop, on_output).await;
-    wall.told(ended, holes, invocation, stop).await
+    wall.run_at(room.pace.as_ref(), holes, invocation, stop, on_output).await
 }
 
 fn invocation(lane: &Lane, step: &Step, room: &Room, log: &Path) -> Invocation {

@@ -4,6 +4,7 @@ use super::Answer;
 use super::catalog::Catalog;
 use super::server::{Place, Reach, Server};
 use super::session::{Fault, Session};
+use crate::process::wall::Placeholders;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,9 @@ const MOST_CRASHES: u32 = 2;
 const TELLING: Duration = Duration::from_millis(20);
 
 const STOPPED: &str = "stopped: the run was cancelled";
+
+/// Where a server works, and what the wall around it needs there.
+pub(super) type Behind<'p> = (&'p Place, &'p Placeholders);
 
 /// A server, and the session with it.
 #[derive(Debug)]
@@ -40,7 +44,7 @@ impl Connection {
     ///
     /// # Errors
     /// Why it did not start.
-    pub(super) async fn catalog(&self, place: &Place, stop: &CancellationToken) -> Result<Catalog, String> {
+    pub(super) async fn catalog(&self, place: Behind<'_>, stop: &CancellationToken) -> Result<Catalog, String> {
         tokio::select! {
             biased;
             () = stop.cancelled() => Err(STOPPED.into()),
@@ -53,7 +57,7 @@ impl Connection {
         &self,
         tool: &str,
         input: &Map<String, Value>,
-        place: &Place,
+        place: Behind<'_>,
         stop: &CancellationToken,
     ) -> Option<Answer> {
         let session = tokio::select! {
@@ -99,7 +103,7 @@ impl Connection {
         }
     }
 
-    async fn session(&self, place: &Place) -> Result<Arc<Session>, String> {
+    async fn session(&self, place: Behind<'_>) -> Result<Arc<Session>, String> {
         let mut state = self.state.lock().await;
         if let Some(session) = state.session.as_ref().filter(|session| session.is_open()) {
             return Ok(session.clone());

@@ -11,13 +11,13 @@ pub use server::{Place, Reach, Server};
 
 use crate::chat::ToolSpec;
 use crate::task::Tier;
+use crate::process::wall::Placeholders;
 use catalog::prefix;
 use connection::Connection;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The servers of one run, in their order.
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Servers {
     connections: Vec<Connection>,
     place: Place,
-    placeholders: Mutex<Vec<PathBuf>>,
+    placeholders: Mutex<Option<Arc<Placeholders>>>,
 }
 
 /// What servers have to offer.
@@ -65,8 +65,10 @@ impl Servers {
     /// # Errors
     /// Why one that is required did not start.
     pub async fn offer(&self, stop: &CancellationToken) -> Result<Offer, String> {
-        self.foresee();
-        let started = join_all(self.connections.iter().map(|connection| connection.catalog(&self.place, stop))).await;
+        let placeholders = self.foresee();
+        let started =
+            join_all(self.connections.iter().map(|connection| connection.catalog((&self.place, &placeholders), stop)))
+                .await;
         let (mut tools, mut warnings, mut names) = (Vec::new(), Vec::new(), HashSet::new());
         for (connection, catalog) in self.connections.iter().zip(started) {
             match catalog {
@@ -104,13 +106,13 @@ impl Servers {
 
     /// Calls a tool, which `stop` brings to its end at once. Never fails: what goes wrong is in the answer.
     pub async fn call(&self, tool: &str, input: Value, stop: &CancellationToken) -> Answer {
-        self.foresee();
+        let placeholders = self.foresee();
         let Value::Object(input) = input else {
             return Answer::Failed(format!("the arguments of {tool} are no JSON object"));
         };
         for connection in &self.connections {
             if tool.starts_with(&prefix(&connection.server.name))
-                && let Some(answer) = connection.call(tool, &input, &self.place, stop).await
+                && let Some(answer) = connection.call(tool, &input, (&self.place, &placeholders), stop).await
             {
                 return answer;
             }
@@ -123,18 +125,15 @@ impl Servers {
         join_all(self.connections.iter().map(Connection::close)).await;
     }
 
-    /// Takes away the empty folders that the wall needed, once nobody stands behind it any more.
+    /// Takes away what the wall needed in the workspace, once nobody stands behind it any more.
     pub fn tidy(&self) {
-        for folder in self.placeholders.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
-        }
+        drop(self.placeholders.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Takes down which folders will be made for the wall.
-    fn foresee(&self) {
+    /// Holds what the wall needs in the workspace.
+    fn foresee(&self) -> Arc<Placeholders> {
         let mut placeholders = self.placeholders.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = self.place.missing().filter(|path| !placeholders.contains(path)).collect::<Vec<_>>();
-        placeholders.extend(missing);
+        placeholders.get_or_insert_with(|| Arc::new(self.place.wall.placeholders(&self.place.holes))).clone()
     }
 }
 

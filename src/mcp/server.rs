@@ -1,7 +1,7 @@
 //! Which servers there are, and where they work: plain data, as the configuration says it.
 
 use crate::limits::MCP_TIMEOUT;
-use crate::process::wall::{Holes, Wall, WallKind};
+use crate::process::wall::{Holes, Wall};
 use crate::process::{Invocation, outside};
 use crate::task::Tier;
 use std::fmt;
@@ -90,7 +90,7 @@ impl Server {
 }
 
 impl Place {
-    /// A server's program as it is started here. Outside of the wall it starts elsewhere than in the folder, and nothing that lies there is
+    /// A server's program as it is started here, in the wall or without. Outside of the wall it starts elsewhere than in the folder, and nothing that lies there is
     /// looked up for it: the agent could have written that.
     ///
     /// # Errors
@@ -130,15 +130,12 @@ impl Place {
             log: None,
             log_limit: 0,
         };
-        let holes = Holes { network: server.network, ..self.holes.clone() };
-        Ok(if server.is_walled { self.wall.around(&holes, inner) } else { inner })
+        Ok(inner)
     }
 
-    /// What the wall will have made in the workspace where it was not: see [`super::Servers::tidy`].
-    pub(super) fn missing(&self) -> impl Iterator<Item = PathBuf> {
-        let has_mounts = self.wall.kind() == WallKind::Bubblewrap;
-        let missing = move |path: &&PathBuf| has_mounts && path.symlink_metadata().is_err();
-        self.holes.read_only.iter().filter(missing).cloned()
+    /// What the wall around a server lets through.
+    pub(super) fn holes(&self, server: &Server) -> Holes {
+        Holes { network: server.network, ..self.holes.clone() }
     }
 }
 

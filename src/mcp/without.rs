@@ -1,7 +1,8 @@
 //! What stands in the place of sessions where fledge is built without the protocol.
 
 use super::catalog::Catalog;
-use super::server::{Place, Server};
+use super::connection::Behind;
+use super::server::Server;
 use serde_json::{Map, Value};
 
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(super) enum Fault {
 
 impl Session {
     #[expect(clippy::unused_async, reason = "with the protocol it waits")]
-    pub(super) async fn start(_: &Server, _: &Place) -> Result<Self, String> {
+    pub(super) async fn start(_: &Server, _: Behind<'_>) -> Result<Self, String> {
         Err("this fledge is built without MCP".into())
     }
 

@@ -64,8 +64,12 @@ pub enum Event {
     GateFinished { call: CallId, verdict: Box<Verdict> },
     /// The verified tree was brought to where it belongs, or could not be.
     Delivered { call: CallId, result: Result<Delivery, String> },
-    /// The report is written.
-    ReportSaved { call: CallId },
+    /// The report is written; each note is told and is in the report.
+    ReportSaved {
+        call: CallId,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+    },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },
     /// Somebody outside the run found a limit reached.
@@ -114,7 +118,7 @@ impl Event {
             | Self::GateProgress { call, .. }
             | Self::GateFinished { call, .. }
             | Self::Delivered { call, .. }
-            | Self::ReportSaved { call }
+            | Self::ReportSaved { call, .. }
             | Self::ReportFailed { call, .. } => Some(*call),
             Self::TaskSubmitted { .. }
             | Self::DeadlinePassed

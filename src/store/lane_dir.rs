@@ -5,6 +5,8 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use walkdir::WalkDir;
 
 /// How many folders a project keeps. More would fill the disk of who runs a lane at every change of a file.
 const KEPT: usize = 50;
@@ -52,6 +54,26 @@ fn prune(lanes: &Path) {
     }
 }
 
+/// Removes the logs of lanes by hand of a project that were begun longer ago than this, as far as nobody writes them; gives their bytes.
+pub fn forget_lane_logs(project: &Path, age: Duration) -> u64 {
+    let is_old = |path: &PathBuf| {
+        let begun = fs::metadata(path).and_then(|meta| meta.modified());
+        begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|now| now > age))
+    };
+    let entries = fs::read_dir(project.join("lanes")).into_iter().flatten().flatten();
+    let mut bytes = 0;
+    for folder in entries.map(|entry| entry.path()).filter(is_old) {
+        let Ok(_lock) = lock(&folder) else { continue };
+        let size: u64 =
+            WalkDir::new(&folder).into_iter().flatten().filter_map(|it| it.metadata().ok()).map(|it| it.len()).sum();
+        match fs::remove_dir_all(&folder) {
+            Ok(()) => bytes += size,
+            Err(error) => tracing::debug!(%error, "cannot remove old logs"),
+        }
+    }
+    bytes
+}
+
 fn lock(folder: &Path) -> io::Result<File> {
     let folder = File::open(folder)?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
@@ -61,6 +83,20 @@ fn lock(folder: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_logs_are_forgotten_unless_they_are_being_written() {
+        let project = tempfile::tempdir().unwrap();
+        let kept = LaneDir::create(project.path(), "1").unwrap();
+        drop(LaneDir::create(project.path(), "2").unwrap());
+        drop(LaneDir::create(project.path(), "3").unwrap());
+        let at = |name: &str| project.path().join("lanes").join(name);
+        fs::write(at("2").join("log"), "four").unwrap();
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        ["1", "2"].iter().for_each(|name| File::open(at(name)).unwrap().set_modified(long_ago).unwrap());
+        let bytes = forget_lane_logs(project.path(), Duration::from_secs(3600));
+        assert!(bytes >= 4 && kept.path().exists() && !at("2").exists() && at("3").exists());
+    }
 
     #[test]
     fn the_newest_folders_are_kept_and_those_that_are_in_use() {

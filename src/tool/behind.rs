@@ -59,7 +59,7 @@ struct Session {
     calls: Mutex<HashMap<u64, UnboundedSender<Answer>>>,
     /// Why it is of no use any more.
     lost: Mutex<Option<String>>,
-    _placeholders: Placeholders,
+    placeholders: Placeholders,
 }
 
 #[derive(Debug)]
@@ -163,19 +163,30 @@ impl Behind {
             log: None,
             log_limit: 0,
         };
-        let _placeholders = self.wall.placeholders(&self.holes);
-        let dialogue = Dialogue::start(&self.wall.around(&self.holes, invocation))?;
-        let session = Session { dialogue, calls: Mutex::default(), lost: Mutex::default(), _placeholders };
-        let opening = {
-            let past = self.past();
-            Opening { settings: self.settings.clone(), ledger: past.ledger.clone(), changes: past.changes.clone() }
-        };
-        let said = session.say(&Order::Open(Box::new(opening))).await;
-        match session.hear(LONGEST).await {
-            Ok(Word::Ready) => said.map(|()| session),
-            Ok(Word::Refused(why)) | Err(why) => Err(why),
-            Ok(Word::Progress(..) | Word::Done(..) | Word::Closed(_)) => Err("they began with something else".into()),
+        let placeholders = self.wall.placeholders(&self.holes);
+        let session = self.begin_behind(&invocation, &placeholders).await?;
+        Ok(Session { placeholders, ..session })
+    }
+
+    async fn begin_behind(&self, invocation: &Invocation, placeholders: &Placeholders) -> Result<Session, String> {
+        let mut why = String::new();
+        for outer in self.wall.builds(&self.holes, invocation, placeholders) {
+            let session = Session::start(&outer)?;
+            match session.open(self.opening()).await {
+                Ok(()) => return Ok(session),
+                Err(fault) => why = fault,
+            }
+            session.dialogue.end().await;
+            if !self.wall.found_something_gone(&why) {
+                break;
+            }
         }
+        Err(why)
+    }
+
+    fn opening(&self) -> Opening {
+        let past = self.past();
+        Opening { settings: self.settings.clone(), ledger: past.ledger.clone(), changes: past.changes.clone() }
     }
 
     /// How long a call is waited for: a host that its own shell has stopped says nothing, and does not end.
@@ -193,6 +204,22 @@ impl Behind {
 }
 
 impl Session {
+    fn start(outer: &Invocation) -> Result<Self, String> {
+        let dialogue = Dialogue::start(outer)?;
+        let (calls, lost, placeholders) = (Mutex::default(), Mutex::default(), Placeholders::default());
+        Ok(Self { dialogue, calls, lost, placeholders })
+    }
+
+    /// Tells it what it works with, and hears that it is ready.
+    async fn open(&self, opening: Opening) -> Result<(), String> {
+        let said = self.say(&Order::Open(Box::new(opening))).await;
+        match self.hear(LONGEST).await {
+            Ok(Word::Ready) => said,
+            Ok(Word::Refused(why)) | Err(why) => Err(why),
+            Ok(Word::Progress(..) | Word::Done(..) | Word::Closed(_)) => Err("they began with something else".into()),
+        }
+    }
+
     async fn call(
         &self,
         request: ToolRequest,
@@ -290,10 +317,11 @@ impl Session {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         match Arc::try_unwrap(self) {
-            Ok(Self { dialogue, _placeholders, .. }) => {
+            Ok(Self { dialogue, placeholders, .. }) => {
                 if !dialogue.end().await {
                     tracing::warn!("something that a tool has started cannot be killed");
                 }
+                drop(placeholders);
             }
             Err(_) => tracing::warn!("a tool call goes on; it is ended with its run"),
         }

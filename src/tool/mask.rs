@@ -83,26 +83,36 @@ impl Mask {
     /// The text with `***` for each known secret that is no plain word or path: as it stands, as base64, hex or URL-encoded, and with
     /// white space anywhere in it. `None` where there is none.
     pub fn hidden(&self, text: &str) -> Option<String> {
+        self.hidden_in(text.as_bytes()).map(|hidden| String::from_utf8_lossy(&hidden).into_owned())
+    }
+
+    /// The same of bytes that need not be text.
+    pub fn hidden_in(&self, text: &[u8]) -> Option<Vec<u8>> {
         let squeezed = Squeezed::of(text);
         let mut found: Vec<(usize, usize)> = self.dresses.iter().flat_map(|dress| squeezed.places_of(dress)).collect();
         if found.is_empty() {
             return None;
         }
         found.sort_unstable();
-        let (mut hidden, mut shown) = (String::with_capacity(text.len()), 0);
+        let (mut hidden, mut shown) = (Vec::with_capacity(text.len()), 0);
         for (start, end) in found {
             if start >= shown {
-                hidden.push_str(&text[shown..start]);
-                hidden.push_str(MASKED);
+                hidden.extend_from_slice(&text[shown..start]);
+                hidden.extend_from_slice(MASKED.as_bytes());
             }
             shown = shown.max(end);
         }
-        hidden.push_str(&text[shown..]);
+        hidden.extend_from_slice(&text[shown..]);
         Some(hidden)
     }
 
     /// Where the end of a text begins that what follows may make a secret; its length where there is none.
     pub fn doubt(&self, text: &str) -> usize {
+        self.doubt_in(text.as_bytes())
+    }
+
+    /// The same of bytes that need not be text.
+    pub fn doubt_in(&self, text: &[u8]) -> usize {
         let squeezed = Squeezed::of(text);
         let doubts = self.dresses.iter().filter_map(|dress| squeezed.head_at_end(dress.needle()));
         doubts.min().unwrap_or(text.len())

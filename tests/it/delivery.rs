@@ -43,6 +43,8 @@ fn the_tree_that_passed_is_the_commit_and_nothing_of_the_user_s_git_has_a_say_in
     assert_eq!(run.git(&["rev-parse", "HEAD^{tree}"]), report["tree"]);
     assert_eq!(run.git(&["rev-parse", "HEAD^^{tree}"]), report["base"]);
     assert_eq!((&report["branch"], &report["warnings"][0]), (&"refs/heads/main".into(), &warned().into()));
+    let unsigned = "the commit is not signed, although `commit.gpgsign` is on";
+    assert!(report["warnings"][1].as_str().unwrap().starts_with(unsigned), "{report}");
     let told = run.git(&["log", "-1", "--format=%an <%ae>|%s|%b"]);
     assert!(told.starts_with("fledge <fledge@localhost>|Made the file.|It is there.\n\nFledge-Run: "), "{told}");
     assert_eq!((run.git(&["status", "--porcelain"]), run.file("done").as_deref()), (String::new(), Some("yes\n")));

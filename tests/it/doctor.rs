@@ -87,3 +87,24 @@ fn what_makes_a_pass_weaker_is_a_warning() {
     assert!(health.contains(&("model", "ok")) && health.contains(&("model", "warning")), "{}", ended.story());
     assert!(checks.iter().any(|check| check["mend"] == json!("set ANTHROPIC_API_KEY")), "{}", ended.story());
 }
+
+#[test]
+fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
+    let look = |tmp: &str| {
+        let place = Fledge::new().lane("verify", &needs("x")).file("sub/x", "").env("TMPDIR", tmp);
+        checks(&place.args(&["doctor", "--json"]).run())
+    };
+    let own = tempfile::tempdir().unwrap();
+    let good = about(&look(own.path().to_str().unwrap()), "tmp");
+    assert_eq!((good.0.as_str(), good.2.as_str()), ("ok", ""));
+    let missing = about(&look("/nowhere/at/all"), "tmp");
+    assert!(missing.0 == "problem" && missing.1.contains("there is no such folder"), "{missing:?}");
+    assert!(missing.2.starts_with("set TMPDIR to a folder"), "{missing:?}");
+    let place = Fledge::new().lane("verify", &needs("x")).file("sub/x", "").committed();
+    let (inside, place) = (place.workspace().join("sub"), place.git(&["config", "commit.gpgSign", "true"]));
+    let found = checks(&place.env("TMPDIR", inside.to_str().unwrap()).args(&["doctor", "--json"]).run());
+    let tmp = about(&found, "tmp");
+    assert!(tmp.0 == "warning" && tmp.1.contains("is inside of the project"), "{tmp:?}");
+    let unsigned = found.iter().find(|check| check["says"].as_str().unwrap().contains("is not signed"));
+    assert_eq!(unsigned.unwrap()["health"], "warning");
+}

@@ -73,7 +73,6 @@ fn what_contradicts_itself_or_is_no_value_is_refused_with_what_there_is() {
         (&["--allow-edit=!x"], "a glob can't begin with `!`"),
         (&["--expect=failing", "--baseline=never"], "`expect` needs the base to be judged"),
         (&["--expect=failing", "--no-verify"], "cannot be used with"),
-        (&["--lanes-from=origin/main"], "lanes of another commit are not read yet"),
     ] {
         let ended = args.iter().fold(Fledge::new().task("Do it."), |fledge, arg| fledge.arg(arg)).run();
         ended.must_exit(2);

@@ -20,6 +20,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
     };
     let settings = Settings {
         holdout: None,
+        lanes_from: None,
         baseline: fledge::task::Baseline::Auto,
         workspace: place.workspace().canonicalize().unwrap(),
         state_dir: place.state(),

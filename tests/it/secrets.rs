@@ -210,3 +210,27 @@ fn spied(script: impl FnOnce(&Path) -> Vec<crate::support::Turn> + Send + 'stati
     tell.send(fledge.workspace().parent().unwrap().join("home")).unwrap();
     (model, fledge)
 }
+
+#[test]
+fn the_kept_logs_of_lane_steps_have_no_known_secret_in_them_and_nobody_else_may_read_them() {
+    use crate::support::{KEY, needs};
+    use std::os::unix::fs::PermissionsExt as _;
+    let model = Model::new([write("done", "x"), say("Done.")]);
+    let lane = format!("{}  - {{ name: tells, run: cat leak }}\n", needs("done"));
+    let place = Fledge::simple(&model).lane("verify", &lane).file("leak", format!("before {KEY} after\n"));
+    let ended = place.run();
+    ended.must_be(0, "verified");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&ended.run_folder()), ended.run_folder().join("gate").is_file()), (0o700, true));
+    let logs = |folder: &Path| -> String {
+        let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|entry| entry.file_type().is_file());
+        files.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect()
+    };
+    let own = logs(&ended.run_folder().join("logs"));
+    assert!(own.contains("before *** after") && !own.contains(KEY), "{own}");
+    let project = ended.run_folder().ancestors().nth(2).unwrap().to_owned();
+    let by_hand = ended.again(&["lanes", "run", "verify", "--ni"]).env("ANTHROPIC_API_KEY", KEY).run();
+    by_hand.must_exit(0);
+    let hand = logs(&project.join("lanes"));
+    assert!(hand.contains("before *** after") && !hand.contains(KEY), "{hand}");
+}

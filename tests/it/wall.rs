@@ -3,6 +3,9 @@
 //! Where no wall stands here it is said, and is a failure where
 //! `FLEDGE_TEST_REQUIRE_SANDBOX=1`.
 
+#[path = "wall_changes.rs"]
+mod changes;
+
 use super::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES};
 use fledge::process::wall::{Holes, Wall, WallChoice, WallKind};
 use fledge::process::{self, End, Ended, Invocation, Variables};
@@ -165,8 +168,19 @@ async fn run(invocation: Invocation) -> Ended {
 
 /// How it ends behind the wall.
 async fn told(wall: &Wall, holes: &Holes, inner: Invocation) -> Ended {
-    let ended = run(wall.around(holes, inner.clone())).await;
-    wall.told(ended, holes, inner, &CancellationToken::new()).await
+    wall.run_at(None, holes, inner, &CancellationToken::new(), &|_| {}).await
+}
+
+/// What comes of it behind the wall, started `as_it` is: sockets of the machine may come and go meanwhile.
+async fn behind(wall: &Wall, holes: &Holes, inner: Invocation, as_it: impl Fn(Invocation) -> Invocation) -> Ended {
+    let placeholders = wall.placeholders(holes);
+    for outer in wall.builds(holes, &inner, &placeholders) {
+        let ended = run(as_it(outer)).await;
+        if !wall.found_something_gone(&ended.output.text(4000)) {
+            return ended;
+        }
+    }
+    panic!("the wall was never built");
 }
 
 /// The same as another user.
@@ -194,8 +208,9 @@ async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
         if let Some(user) = user {
             scene = scene.of(user);
         }
-        let invocation = wall.around(&scene.holes(), scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null")));
-        let ended = run(user.map_or(invocation.clone(), |user| as_user(user, invocation))).await;
+        let inner = scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null"));
+        let ended =
+            behind(wall, &scene.holes(), inner, |outer| user.map_or(outer.clone(), |user| as_user(user, outer))).await;
         let has_run = matches!(ended.end, End::Exited(_)) && ended.output.text(4000).starts_with("RAN");
         assert!(has_run, "{name}: {ended:?} {}", ended.output.text(400));
         if ended.output.text(4000).contains("PWNED") {
@@ -269,7 +284,7 @@ async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_la
         (0..30).map(|_| std::process::Command::new(&others.program).args(&others.args).spawn().unwrap()).collect();
     holes.limits.processes = Some(20);
     let inner = Invocation { dir: "/".into(), ..scene.shell("echo a | cat | cat") };
-    let ended = run(as_it(wall.around(&holes, inner))).await;
+    let ended = behind(&wall, &holes, inner, as_it).await;
     others.iter_mut().for_each(|other| other.kill().and_then(|()| other.wait()).map(drop).unwrap());
     assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "a"), "{ended:?}");
 }
@@ -284,7 +299,7 @@ async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
             head -c1 /dev/urandom >/dev/null; sh -c 'true | cat'; test \"$(pwd)\" = \"$0\"; echo fine";
         let mut inner = scene.shell(script);
         inner.args.push(scene.path("workspace").display().to_string());
-        let ended = run(wall.around(&scene.holes(), inner)).await;
+        let ended = behind(&wall, &scene.holes(), inner, |outer| outer).await;
         assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
         assert!(!scene.path("home/h").exists(), "{kind:?}: the home is not its own");
     }
@@ -336,7 +351,7 @@ async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
         let script = format!(
             "({escape} \"trap '' TERM HUP; sleep {mark}; sleep {mark}\" </dev/null >/dev/null 2>&1 &); echo begun; sleep 0.1"
         );
-        let ended = run(wall.around(&scene.holes(), scene.shell(&script))).await;
+        let ended = behind(&wall, &scene.holes(), scene.shell(&script), |outer| outer).await;
         assert_eq!(ended.output.text(100).trim(), "begun", "{escape}");
         assert!(!is_there(&mark), "{escape}: something is left");
     }

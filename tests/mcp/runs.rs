@@ -37,6 +37,7 @@ async fn run(
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         holdout: None,
+        lanes_from: None,
         baseline: Baseline::Never,
         protect: Vec::new(),
         reports: Vec::new(),

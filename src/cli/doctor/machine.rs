@@ -5,8 +5,9 @@ use crate::config::{self, Environment};
 use crate::process;
 use crate::process::wall::{NoWall, Wall, WallChoice, WallKind};
 use crate::store::is_inside;
+use crate::workspace::delivery::Repository;
 use crate::workspace::trees::{Trees, TreesFault};
-use rustix::fs::{Access, access, statfs, statvfs};
+use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
 use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -34,10 +35,10 @@ const FILE_SYSTEMS: [(u64, &str, bool); 10] = [
 pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
-    let mut found = vec![
-        git(root, path).await,
-        sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await,
-    ];
+    let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+    let mut found = git(root, path, &hand).await;
+    found.push(sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await);
+    found.push(temporary(environment.get("TMPDIR"), root));
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
         Err(fault) => {
@@ -47,22 +48,59 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     found
 }
 
-/// Opens a private git directory for the workspace, as a run does.
-async fn git(root: &Path, path: &str) -> Found {
+/// Opens a private git directory for the workspace, as a run does, and asks the user's repository what a commit could not keep to.
+async fn git(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
     let stop = CancellationToken::new();
     let opened = async {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let trees = Trees::open(&folder.path().join("trees.git"), root, path, &stop).await;
-        let version = async { trees?.version(&stop).await };
-        version.await.map_err(|fault: TreesFault| match fault.source() {
+        let told = |fault: TreesFault| match fault.source() {
             Some(cause) => format!("{fault}: {cause}"),
             None => fault.to_string(),
-        })
+        };
+        let trees = Trees::open(&folder.path().join("trees.git"), root, path, &stop).await.map_err(told)?;
+        let version = trees.version(&stop).await.map_err(told)?;
+        let signs = match Repository::around(&trees, env, &stop).await {
+            Ok(Some(repository)) => repository.wants_signatures(&stop).await.unwrap_or(false),
+            Ok(None) | Err(_) => false,
+        };
+        Ok::<_, String>((version, signs))
     };
-    match opened.await {
-        Ok(version) => Found::good("git", version),
-        Err(why) => Found::problem("git", why, "install git 2.30 or newer, and have it in PATH"),
+    let (version, signs) = match opened.await {
+        Ok(found) => found,
+        Err(why) => return vec![Found::problem("git", why, "install git 2.30 or newer, and have it in PATH")],
+    };
+    let unsigned = || {
+        let says = "`commit.gpgsign` is on, and what fledge commits (`commit: on-success`) is not signed";
+        Found::warning(
+            "git",
+            says,
+            "sign it yourself: `git commit --amend --no-edit -S`, or take `--patch` and `git am -S`",
+        )
+    };
+    [Found::good("git", version)].into_iter().chain(signs.then(unsigned)).collect()
+}
+
+/// The folder for temporary files, where walls and rooms have theirs.
+fn temporary(set: Option<&str>, root: &Path) -> Found {
+    let folder = PathBuf::from(set.unwrap_or("/tmp"));
+    let shown = folder.display();
+    let elsewhere = "set TMPDIR to a folder that is there, that you may write to, and that is not in the project";
+    let problem = |why: &str| Found::problem("tmp", format!("TMPDIR is {shown}, {why}"), elsewhere);
+    if !folder.is_dir() {
+        return problem("and there is no such folder");
     }
+    if access(&folder, Access::WRITE_OK | Access::EXEC_OK).is_err() || tempfile::tempfile_in(&folder).is_err() {
+        return problem("which cannot be written to");
+    }
+    if is_inside(&folder, root) {
+        let says = format!("TMPDIR is {shown}, which is inside of the project, where an agent could write");
+        return Found::warning("tmp", says, elsewhere);
+    }
+    if statvfs(&folder).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
+        let says = format!("{shown} is mounted `noexec`: what tools unpack and run there does not start");
+        return Found::warning("tmp", says, "set TMPDIR to a folder on another file system");
+    }
+    Found::good("tmp", format!("temporary files go to {shown}"))
 }
 
 async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {

@@ -3,6 +3,7 @@
 mod machine;
 mod project;
 
+use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::steps::Line;
@@ -103,6 +104,7 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
     let root = root
         .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
         .map_err(Failure::input)?;
+    let settled = configured::settled(environment, &root);
     let (set, wrong) = match config::load(environment, &root) {
         Ok(set) => (set, None),
         Err(fault) => {
@@ -111,6 +113,8 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
         }
     };
     let mut found = block_on(machine::look(&root, &set, environment))?;
+    found
+        .extend(settled.into_iter().map(|note| Found::warning("config", note, "look at the copy before you trust it")));
     found.extend(wrong);
     found.extend(project::models(&set, environment));
     found.extend(project::lanes(&root, environment));

@@ -1,9 +1,11 @@
 //! `fledge lanes run --clean`: the ground on which a lane is judged as a run would judge it: the tree of the workspace as it stands, a wall,
 //! and the environment of a gate.
 
+use super::super::configured;
 use super::super::failure::Failure;
+use super::super::memory::secrets;
 use super::failed;
-use crate::config::{self, Environment};
+use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{Definition, Gate, Site, freeze};
 use crate::lane::{Lane, RoomKind};
@@ -40,7 +42,7 @@ impl Court {
         stop: &Stop,
     ) -> Result<Self, Failure> {
         let token = stop.token();
-        let set = config::load(environment, root).map_err(Failure::input)?;
+        let set = configured::load(environment, root).map_err(Failure::input)?;
         let env: Vec<(String, String)> = environment.child_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let wall =
@@ -66,6 +68,7 @@ impl Court {
             hidden: vec![environment.state_dir().map_err(Failure::input)?],
             env,
             logs: logs.path().to_owned(),
+            mask: secrets(environment, &set, &[]),
             rooms: logs.path().join("rooms"),
             ignored: root.to_owned(), // as they are now
             project: project.to_owned(),

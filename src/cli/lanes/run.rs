@@ -14,6 +14,7 @@ use crate::lane_runner::{LaneRuling, Room, recall, remember, run_lane};
 use crate::process::wall::WallChoice;
 use crate::report::lane_data;
 use crate::store::{self, LaneDir};
+use crate::tool::Mask;
 use crate::verdict::Reason;
 use crate::workspace::changed_paths;
 use anyhow::{Context, anyhow};
@@ -130,6 +131,7 @@ async fn once(
         outcome = run_lane(&lane, &room, stop.token(), &hear) => outcome,
         never = voice.tick(stop) => match never {},
     };
+    gate::mask_logs(logs.path(), &Mask::of(environment.secrets())).await;
     let (mut word, mut data_word, mut code) = ruling(outcome.ruling, stop.cause());
     let doubts = match entered {
         Some(entered) => entered.leave(&outcome, stop.token()).await.map_err(lost(stop))?,

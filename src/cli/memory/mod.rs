@@ -3,6 +3,7 @@
 mod forget;
 mod list;
 
+use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::run::read_source;
@@ -159,7 +160,7 @@ impl Place {
 
 fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Result<(), Failure> {
     let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
-    let set = config::load(environment, &place.workspace).map_err(Failure::input)?;
+    let set = configured::load(environment, &place.workspace).map_err(Failure::input)?;
     let shelf = Shelf {
         state_dir: place.state.clone(),
         workspace: place.workspace.clone(),

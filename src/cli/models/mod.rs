@@ -3,6 +3,7 @@
 mod check;
 mod list;
 
+use super::configured;
 use super::failure::Failure;
 use crate::config::{self, Environment};
 use anyhow::Context;
@@ -55,7 +56,7 @@ impl PlaceArguments {
         let workspace = workspace
             .with_context(|| format!("there is no folder {}", self.workspace.display()))
             .map_err(Failure::input)?;
-        config::load(environment, &workspace).map_err(Failure::input)
+        configured::load(environment, &workspace).map_err(Failure::input)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fledge runs continue`: a new run that begins with the conversation of one that is over.
 
 use super::super::block_on;
+use super::super::configured;
 use super::super::connect::again;
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
@@ -8,7 +9,7 @@ use super::super::outlet::outlet;
 use super::super::run::read_source;
 use super::Shelf;
 use super::resume::{Place, failed, settings, workspace_of};
-use crate::config::{self, Environment};
+use crate::config::Environment;
 use crate::driver::{Terms, earlier};
 use crate::provider::Pacer;
 use crate::task::{SpecChoice, Task};
@@ -45,7 +46,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
     let workspace = workspace_of(shelf, &row)?;
     arguments.report.as_ref().map(|path| outlet("--report", path, &workspace)).transpose()?;
-    let set = config::load(environment, &workspace).map_err(Failure::input)?;
+    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let models = again(&row, &terms, &place, environment, &Pacer::default())?;
     let task = further(text, terms.task.clone());

@@ -6,11 +6,10 @@ use super::super::{block_on, no_output, print_data, print_json};
 use super::left::broken;
 use super::{Shelf, data, failed};
 use crate::config::Environment;
-use crate::driver::{TREES, trees};
+use crate::driver::{ForgetFault, TREES, forget_beside, forget_trees, is_known, trees};
 use crate::duration::parse_duration;
-use crate::id::RunId;
 use crate::report::count;
-use crate::store::{Pruned, Retention, Store, StoreError, project_dir};
+use crate::store::{Pruned, Retention, Store, project_dir};
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
@@ -58,8 +57,9 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
         None => Pruned::default(),
         Some(store) if arguments.dry_run => store.would_prune(&keep, now).map_err(failed)?,
         Some(store) => {
-            let pruned = store.prune(&keep, now).map_err(failed)?;
-            block_on(forget_trees(shelf, &store, environment))??;
+            let mut pruned = store.prune(&keep, now).map_err(failed)?;
+            pruned.bytes += forget_beside(&project_dir(&shelf.state, &shelf.workspace), &keep);
+            block_on(let_go(shelf, &store, environment))??;
             pruned
         }
     };
@@ -80,7 +80,7 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
 }
 
 /// Keeps no tree of a run that is gone, also of one that was removed at the start of another.
-async fn forget_trees(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
+async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     if !project_dir(&shelf.state, &shelf.workspace).join(TREES).is_dir() {
@@ -88,12 +88,11 @@ async fn forget_trees(shelf: &Shelf, store: &Store, environment: &Environment) -
     }
     let stop = CancellationToken::new();
     let trees = trees(&shelf.state, &shelf.workspace, path, &stop).await.map_err(broken)?;
-    for keeper in trees.keepers(&stop).await.map_err(broken)? {
-        match store.run(&RunId::new(keeper.clone())) {
-            Err(StoreError::Unknown { .. }) => trees.forget(&keeper, &stop).await.map_err(broken)?,
-            known => drop(known.map_err(failed)?),
-        }
-    }
+    let forgotten = forget_trees(&trees, |run| is_known(store, run), &stop).await;
+    forgotten.map_err(|fault| match fault {
+        ForgetFault::Trees(fault) => broken(fault),
+        ForgetFault::Store(error) => failed(error),
+    })?;
     trees.shrink(&stop).await.map_err(broken)
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::beside::servers;
 use super::super::block_on;
+use super::super::configured;
 use super::super::connect::{Connected, again};
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
@@ -47,7 +48,7 @@ impl Place<'_> {
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (_, row) = shelf.find_to_go_on(&arguments.run)?;
     let workspace = workspace_of(shelf, &row)?;
-    let set = config::load(environment, &workspace).map_err(Failure::input)?;
+    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let voice = Voice::new(arguments.voice, &set, environment);
     resume(Work::Resume, &row.head.id, &[], environment, &place, voice)
@@ -106,7 +107,7 @@ pub(in crate::cli) fn resume(
 /// What an agent works with that goes by the terms of an earlier run and the environment of today.
 pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: Connected, terms: Terms) -> Settings {
     let (models, keys) = connected;
-    let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout } = terms;
+    let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
         state_dir: place.state_dir.to_owned(),
@@ -122,6 +123,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         memory,
         secrets: secrets(environment, place.set, &keys),
         holdout,
+        lanes_from,
         baseline: place.set.baseline.unwrap_or_default(),
         wall,
         network,

@@ -122,7 +122,7 @@ impl Sitting<'_> {
             let outcome = self.site.run(lane, self.site.in_place(lane, logs), self.stop, on_step).await;
             return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
         }
-        let caches = self.caches(lane).await?;
+        let caches = self.caches(lane, tree).await?;
         let kept = self.gate.kept(self.site, lane, tree, self.stop).await?;
         let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;

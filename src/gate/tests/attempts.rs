@@ -213,3 +213,28 @@ async fn tests_that_are_silenced_in_one_folder_alone_are_missed_where_the_base_s
     assert_eq!(verdict.ruling, Ruling::Failed);
     assert!(verdict.feedback.contains("did not see all of the failing tests"), "{}", verdict.feedback);
 }
+
+#[tokio::test]
+async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_alone() {
+    let setup = "mkdir -p deps && cat *.lock >deps/lock && cat *.src >deps/src && echo ${npm_config_ignore_scripts:-on} >deps/scripts && ! grep -q broken *.lock";
+    let lane = format!(
+        "setup: [{{ name: get, run: '{setup}' }}]\ncache: [deps]\nsteps: [{{ run: cmp *.lock deps/lock && grep -qx old deps/src && test \"$(cat *.want)\" = \"$(cat deps/scripts)\" }}]"
+    );
+    let files = [(".gitignore", "deps\n"), ("Cargo.lock", "version = 3\n"), ("a.src", "old\n"), ("a.want", "on\n")];
+    let court = court(&files, &[("verify", &lane)], None).await;
+    assert_eq!(court.base().await.unwrap(), (Ruling::Passed, String::new()));
+    court.write("a.src", "new\n");
+    assert_eq!(court.ruling().await, Ruling::Passed, "as long as they are the same nothing is done again");
+    court.write("Cargo.lock", "version = 4\n");
+    court.write("a.want", "true\n");
+    for _ in 0..2 {
+        let verdict = court.judged(OnTamper::Restore).await;
+        assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
+    }
+    court.write("Cargo.lock", "broken\n");
+    let verdict = court.judged(OnTamper::Restore).await;
+    assert_eq!(verdict.ruling, Ruling::Failed);
+    let said =
+        "the lock files differ from those at the start, and with them the setup of lane `verify` failed: step `get`";
+    assert!(verdict.feedback.starts_with(said), "{}", verdict.feedback);
+}

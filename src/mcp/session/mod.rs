@@ -7,7 +7,9 @@ mod sieve;
 mod stdio;
 
 use super::catalog::{Catalog, Said};
-use super::server::{Place, Reach, Server};
+use super::connection::Behind;
+use super::server::{Reach, Server};
+use crate::process::wall::Wall;
 use crate::process::{Aside, Dialogue, visible};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
@@ -62,31 +64,42 @@ impl Session {
     ///
     /// # Errors
     /// Why it is of no use.
-    pub(super) async fn start(server: &Server, place: &Place) -> Result<Self, String> {
-        let (dialogue, begun) = match &server.reach {
-            Reach::Http { url, headers } => (None, within(begin(http::transport(url, headers)?, &server.name)).await),
-            Reach::Program { command, env } => {
-                let dialogue = Dialogue::start_apart(&place.invocation(server, command, env)?)?;
-                let stdio = Sieve::new(Stdio::new(dialogue.lines.clone(), dialogue.aside.clone()));
-                (Some(dialogue), within(begin(stdio, &server.name)).await)
+    pub(super) async fn start(server: &Server, (place, placeholders): Behind<'_>) -> Result<Self, String> {
+        let (command, env) = match &server.reach {
+            Reach::Http { url, headers } => {
+                let begun = within(begin(http::transport(url, headers)?, &server.name)).await;
+                return begun.map(|begun| Self::of(begun, None));
             }
+            Reach::Program { command, env } => (command, env),
         };
-        let aside = dialogue.as_ref().and_then(|dialogue| dialogue.aside.clone());
-        match begun {
-            Ok((service, catalog)) => Ok(Self {
-                catalog,
-                peer: service.peer().clone(),
-                service: Mutex::new(Some(service)),
-                dialogue: Mutex::new(dialogue),
-                aside,
-                is_lost: AtomicBool::new(false),
-            }),
-            Err(why) => {
-                if let Some(dialogue) = dialogue {
-                    dialogue.end().await;
-                }
-                Err(format!("{why}{}", last_words(aside.as_deref())))
+        let inner = place.invocation(server, command, env)?;
+        let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Wall::off() }, place.holes(server));
+        let mut failed = String::new();
+        for outer in wall.builds(&holes, &inner, placeholders) {
+            let dialogue = Dialogue::start_apart(&outer)?;
+            let stdio = Sieve::new(Stdio::new(dialogue.lines.clone(), dialogue.aside.clone()));
+            let why = match within(begin(stdio, &server.name)).await {
+                Ok(begun) => return Ok(Self::of(begun, Some(dialogue))),
+                Err(why) => why,
+            };
+            let aside = dialogue.aside.clone();
+            dialogue.end().await;
+            failed = format!("{why}{}", last_words(aside.as_deref()));
+            if !aside.is_some_and(|aside| wall.found_something_gone(&aside.last())) {
+                break;
             }
+        }
+        Err(failed)
+    }
+
+    fn of((service, catalog): (Service, Catalog), dialogue: Option<Dialogue>) -> Self {
+        Self {
+            catalog,
+            peer: service.peer().clone(),
+            service: Mutex::new(Some(service)),
+            aside: dialogue.as_ref().and_then(|dialogue| dialogue.aside.clone()),
+            dialogue: Mutex::new(dialogue),
+            is_lost: AtomicBool::new(false),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::INSIDE;
 use super::holes::{Holes, Rule, Sight, over};
+use super::homes;
 use super::inside::Fence;
 use crate::process::Invocation;
 use std::os::unix::fs::FileTypeExt as _;
@@ -60,6 +61,15 @@ pub(super) struct Bubblewrap {
     pub(super) users: &'static [&'static str],
 }
 
+/// What is done about the sockets of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// Those that there are when the wall is built are covered.
+    OneByOne,
+    /// None can be made inside that reaches any: needs no look at what there is.
+    None,
+}
+
 /// What it is told.
 struct Arguments {
     all: Vec<String>,
@@ -69,7 +79,7 @@ struct Arguments {
 
 impl Bubblewrap {
     /// The program behind it.
-    pub(super) fn around(&self, helper: &Path, holes: &Holes, inner: Invocation) -> Invocation {
+    pub(super) fn around(&self, helper: &Path, holes: &Holes, inner: Invocation, how: Sockets) -> Invocation {
         let mut arguments = Arguments { all: Vec::new(), closed: Vec::new() };
         arguments.add(self.users);
         arguments.add(&ALWAYS);
@@ -78,9 +88,10 @@ impl Bubblewrap {
         if !holes.network {
             arguments.add(&["--unshare-net"]);
         }
-        let rules = holes.rules(&inner.env, helper);
+        let mut rules = holes.rules(&inner.env, helper);
+        holes.home.iter().for_each(|home| seed(&mut rules, home));
         rules.iter().for_each(|rule| arguments.place(rule, holes));
-        let sockets = sockets(&rules);
+        let sockets = if how == Sockets::OneByOne { sockets(&rules) } else { None };
         for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
         }
@@ -123,6 +134,31 @@ impl Arguments {
         self.add(&["--perms", "0555", "--tmpfs", &at]);
         self.closed.push(at);
     }
+}
+
+/// Gives the folders of toolchains in a home that their tools write into as private ones, with what is in them read-only. One with too much in it, or with links,
+/// stays read-only as a whole.
+fn seed(rules: &mut Vec<Rule>, home: &Path) {
+    let Ok(home) = home.canonicalize() else { return };
+    for folder in homes::WRITTEN.iter().map(|at| home.join(at)).filter(|folder| folder.is_dir() && !folder.is_symlink())
+    {
+        let Some(own) =
+            rules.iter().position(|rule| rule.at == folder && rule.sight == Sight::ReadOnly && rule.from.is_none())
+        else {
+            continue;
+        };
+        let entries: Vec<PathBuf> =
+            std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        // A link is no mount: where there are some, all stays as it is.
+        if entries.len() > homes::MOST_ENTRIES || entries.iter().any(|entry| entry.is_symlink()) {
+            continue;
+        }
+        rules[own].sight = Sight::Empty;
+        let is_new = |path: &PathBuf| !rules.iter().any(|rule| rule.at == *path);
+        let seeded: Vec<PathBuf> = entries.into_iter().filter(is_new).collect();
+        rules.extend(seeded.into_iter().map(|at| Rule { at, sight: Sight::ReadOnly, from: None }));
+    }
+    rules.sort_by_key(|rule| rule.at.components().count());
 }
 
 /// The sockets of this machine that have a place in the file system, as far as they are in sight: no namespace keeps anybody from them. `None`

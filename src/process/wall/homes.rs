@@ -36,6 +36,35 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".cache/deno",
 ];
 
+/// Those of them that their tools write into while they work: locks, logs, indexes. Each folder is private then, with what is in it read-only.
+pub(super) const WRITTEN: &[&str] = &[
+    ".cargo",
+    ".cargo/registry",
+    ".cargo/git",
+    "go",
+    "go/pkg",
+    "go/pkg/mod",
+    "go/pkg/mod/cache",
+    ".npm",
+    ".npm/_cacache",
+    ".m2",
+    ".gradle",
+    ".gradle/caches",
+    ".gradle/wrapper",
+    ".gradle/wrapper/dists",
+    ".gem",
+    ".bun",
+    ".dotnet",
+    ".nuget",
+    ".cache/pip",
+    ".cache/uv",
+    ".cache/pypoetry",
+    ".cache/yarn",
+    ".cache/pnpm",
+];
+/// The most entries of a folder that are shown one by one.
+pub(super) const MOST_ENTRIES: usize = 64;
+
 /// Credentials below a home, also where the home itself is the workspace.
 pub(super) const CREDENTIALS: &[&str] = &[
     ".ssh",

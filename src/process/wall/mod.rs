@@ -8,17 +8,20 @@ mod homes;
 mod inside;
 #[cfg(target_os = "linux")]
 mod landlock;
+mod placeholders;
 mod probe;
 #[cfg(target_os = "linux")]
 mod seccomp;
+mod starts;
 
 pub use holes::{Holes, Mount, WallLimits};
 pub use inside::{Fence, enter};
+pub use placeholders::Placeholders;
 pub use probe::NoWall;
 
 use super::{End, Ended, Invocation};
 use crate::process;
-use bubblewrap::Bubblewrap;
+use bubblewrap::{Bubblewrap, Sockets};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,18 +106,6 @@ struct Scratch {
     count: AtomicU64,
 }
 
-/// Empty folders that stand where none may be made, as long as the wall needs them.
-#[derive(Debug)]
-pub struct Placeholders(Vec<PathBuf>);
-
-impl Drop for Placeholders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            let _it_is_not_empty_or_not_there = std::fs::remove_dir(folder);
-        }
-    }
-}
-
 impl Wall {
     /// No wall.
     pub fn off() -> Self {
@@ -181,8 +172,12 @@ impl Wall {
     /// The same program behind the wall. Its variables are all that anything behind the wall can read, but for those that say where its
     /// home and its temporary files are.
     pub fn around(&self, holes: &Holes, inner: Invocation) -> Invocation {
+        self.built(holes, inner, Sockets::OneByOne)
+    }
+
+    fn built(&self, holes: &Holes, inner: Invocation, sockets: Sockets) -> Invocation {
         match &self.0 {
-            Build::Bubblewrap { bwrap, helper } => bwrap.around(helper, holes, inner),
+            Build::Bubblewrap { bwrap, helper } => bwrap.around(helper, holes, inner, sockets),
             Build::Landlock { helper, scratch } => {
                 let number = scratch.count.fetch_add(1, Ordering::Relaxed);
                 landlocked(helper, &scratch.folder.path().join(number.to_string()), holes, inner)
@@ -191,14 +186,13 @@ impl Wall {
         }
     }
 
-    /// Removes, when it is dropped, the empty folders that stand where [`Holes::read_only`] lets none be made, also those of a process that
-    /// was killed before it could. To be asked for before the first program is started with these holes, and dropped after the last.
+    /// What has to stand in the workspace for walls with these holes: to be asked for before the first program is started, and dropped after
+    /// the last. Another run in the same workspace keeps what it needs.
     pub fn placeholders(&self, holes: &Holes) -> Placeholders {
-        let has_mounts = self.kind() == WallKind::Bubblewrap;
-        let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-        let is_missing = |path: &Path| path.symlink_metadata().is_err() || !path.is_symlink() && is_empty(path);
-        let missing = holes.read_only.iter().filter(|path| has_mounts && is_missing(path));
-        Placeholders(missing.cloned().collect())
+        match self.kind() {
+            WallKind::Bubblewrap => Placeholders::hold(holes),
+            WallKind::Landlock | WallKind::Off => Placeholders::default(),
+        }
     }
 
     /// Tells what stopped at the wall from what ended behind it: a program that was never started is [`End::NotStarted`]. Whatever ran can
@@ -208,7 +202,7 @@ impl Wall {
         let Some(why) = self.claimed(&ended) else { return ended };
         let args = ["-c", LOOK, &inner.program].map(str::to_owned).into();
         let look = Invocation { program: "/bin/sh".into(), args, timeout: Some(probe::PATIENCE), log: None, ..inner };
-        let second = process::run(self.around(holes, look), stop, &|_| {}).await;
+        let second = process::run(self.built(holes, look, Sockets::None), stop, &|_| {}).await;
         let is_nowhere = ended.end != End::Exited(1) && second.end == End::Exited(NOWHERE);
         if is_nowhere || self.claimed(&second).as_ref() == Some(&why) {
             return Ended { end: End::NotStarted(why), ..ended };

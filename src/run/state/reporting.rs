@@ -65,7 +65,10 @@ impl Reporting {
 
     pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::ReportSaved { call } if call == self.call => Some(self.rest(cx)),
+            Event::ReportSaved { call, notes } if call == self.call => {
+                notes.into_iter().for_each(|note| cx.warn(note));
+                Some(self.rest(cx))
+            }
             Event::ReportFailed { call, message } if call == self.call => {
                 self.ended.reason = Reason::IoError;
                 self.ended.message = message;

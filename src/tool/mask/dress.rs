@@ -64,8 +64,8 @@ pub(super) struct Squeezed {
 }
 
 impl Squeezed {
-    pub(super) fn of(text: &str) -> Self {
-        let solid = text.bytes().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace());
+    pub(super) fn of(text: &[u8]) -> Self {
+        let solid = text.iter().copied().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace());
         let (places, bytes) = solid.unzip();
         Self { bytes, places }
     }

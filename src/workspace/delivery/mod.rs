@@ -90,6 +90,15 @@ impl<'t> Repository<'t> {
         Ok((answer.code == 0).then_some(Self { trees, git, prefix }))
     }
 
+    /// Whether its user wants commits to be signed (git-config(1), `commit.gpgSign`). What is committed here never is.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn wants_signatures(&self, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+        let said = self.line(&["config", "--type=bool", "--get", "commit.gpgSign"], stop).await?;
+        Ok(said.as_deref() == Some("true"))
+    }
+
     /// Where it stands.
     ///
     /// # Errors

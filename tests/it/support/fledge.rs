@@ -5,7 +5,7 @@ use super::{Ended, Model, needs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -66,7 +66,12 @@ type Line = (bool, Vec<u8>);
 impl Fledge {
     /// `fledge run task.md` in an empty workspace, without a task in it.
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    /// The same in a folder that is made here.
+    pub(crate) fn new_in(place: &Path) -> Self {
+        let folder = tempfile::tempdir_in(place).unwrap();
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         let args = ["run", "task.md"].map(str::to_owned).into();
@@ -75,7 +80,8 @@ impl Fledge {
 
     /// The program in a folder that an earlier run has left, with these arguments and nothing else.
     pub(crate) fn in_folder(folder: TempDir, args: &[&str]) -> Self {
-        Self { folder, args: Vec::new(), ..Self::new() }.args(args)
+        let args = args.iter().map(|arg| (*arg).into()).collect();
+        Self { folder, starter: Vec::new(), args, env: Vec::new(), stdin: Input::Closed, ear: Ear::Listening }
     }
 
     /// The same with a task that is done when the file `done` is there, and this model.

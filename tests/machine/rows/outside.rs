@@ -93,7 +93,7 @@ pub(super) fn a_delivery_is_told_and_reported() {
     let committed = AgentEvent::Committed { commit: commit.clone(), branch: branch.clone() };
     let noted = AgentEvent::Warning(notes[0].clone());
     let walk = walk.gives_all("Reporting", &[told(committed), told(noted), save(5)]);
-    let result = walk.answer(|call| Event::ReportSaved { call }).run.result().expect("a result");
+    let result = walk.answer(|call| Event::ReportSaved { call, notes: Vec::new() }).run.result().expect("a result");
     let (base, tree) = (nature::proof().base, nature::proof().tree);
     assert_eq!((result.reason, result.tree, result.base), (Reason::Verified, Some(tree), Some(base)));
     assert_eq!((result.commit, result.branch), (Some(commit), branch));
@@ -102,7 +102,7 @@ pub(super) fn a_delivery_is_told_and_reported() {
 #[test]
 pub(super) fn verified_work_that_cannot_be_delivered_stays_verified() {
     let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(delivered(Err("it moved")));
-    let walk = walk.gives("Reporting", &[save(5)]).answer(|call| Event::ReportSaved { call });
+    let walk = walk.gives("Reporting", &[save(5)]).answer(|call| Event::ReportSaved { call, notes: Vec::new() });
     let result = walk.run.result().expect("a result");
     assert_eq!((result.reason, result.exit_code, result.verified), (Reason::NotDelivered, 5, true));
     assert_eq!((result.verification, result.commit), (Verification::Passed, None));
@@ -165,7 +165,9 @@ fn finished(reason: Reason, message: &str, output_tokens: u64) -> Action {
 
 #[test]
 pub(super) fn a_saved_report_ends_the_run() {
-    let walk = Walk::verifying(charter()).answer(judged(Ruling::Passed)).answer(|call| Event::ReportSaved { call });
+    let walk = Walk::verifying(charter())
+        .answer(judged(Ruling::Passed))
+        .answer(|call| Event::ReportSaved { call, notes: Vec::new() });
     let end = finished(Reason::Verified, "the project's checks passed", 1);
     walk.gives_all("Idle", &[told(AgentEvent::StateChanged(StateName::Idle)), end]).ends_as(Reason::Verified);
 }

@@ -106,7 +106,7 @@ impl World {
                     let event = if self.dice.chance(50) {
                         Event::ReportFailed { call: *call, message: "disk full".into() }
                     } else {
-                        Event::ReportSaved { call: *call }
+                        Event::ReportSaved { call: *call, notes: Vec::new() }
                     };
                     self.soon(event);
                 }

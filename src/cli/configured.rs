@@ -1,0 +1,22 @@
+//! The configuration of a project, once what an unfinished run has left of it is as it was before that run.
+
+use super::paint::{self, Tone};
+use crate::config::{self, ConfigFault, Environment, Settings};
+use crate::driver::settle_configuration;
+use std::path::Path;
+
+/// Reads all layers, as [`config::load`] does; what had to be put back before is said. `workspace` is a canonical path.
+///
+/// # Errors
+/// As those of [`config::load`].
+pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+    for note in settled(environment, workspace) {
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
+    }
+    config::load(environment, workspace)
+}
+
+/// Puts back what has to be, and gives what is to be known of it.
+pub(super) fn settled(environment: &Environment, workspace: &Path) -> Vec<String> {
+    environment.state_dir().map_or_else(|_| Vec::new(), |state| settle_configuration(&state, workspace))
+}

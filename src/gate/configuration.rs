@@ -1,0 +1,146 @@
+//! What a later run of the project reads before it judges anything: whoever writes it steers that run. At the end of each run it is as it was
+//! at its start, whatever became of the run.
+
+use super::kept::ThawFault;
+use super::seal::Seal;
+use super::{Gate, pages};
+use crate::verdict::Finding;
+use std::fs;
+use std::path::Path;
+
+/// The files that configure runs, from the root of a workspace.
+pub const CONFIGURATION: [&str; 3] = ["fledge.yaml", "fledge.local.yaml", pages::TOML];
+/// What else is read: folders.
+const FOLDERS: [&str; 2] = [pages::LANES, ".fledge"];
+
+/// What was found to be otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PutBack {
+    /// What had been added, changed or removed, sorted.
+    pub findings: Vec<Finding>,
+    /// What of that could not be put back or set aside, and why.
+    pub left: Vec<String>,
+}
+
+/// Puts back the configuration of a workspace as it was when this gate was frozen, which was kept; what stood there goes to below `aside`. A
+/// path that `allow_edit` opens stays as it is.
+///
+/// # Errors
+/// When the bytes are not those of a gate.
+pub fn put_back(kept: &[u8], root: &Path, allow_edit: &[String], aside: &Path) -> Result<PutBack, ThawFault> {
+    let seal = Gate::thaw(kept, root, allow_edit)?.seal;
+    let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
+    let findings = seal.inspect_in(&places);
+    let mut left = Vec::new();
+    if !findings.is_empty() {
+        left = seal.set_aside(&findings, aside);
+        left.extend(seal.restore(&findings, aside));
+    }
+    tidy(&seal);
+    Ok(PutBack { findings, left })
+}
+
+/// Removes empty folders that bear the name of a file which was not there: nothing could be read for them.
+fn tidy(seal: &Seal) {
+    for name in CONFIGURATION.iter().filter(|name| seal.protection.rule(name).is_some()) {
+        if !seal.files.contains_key(Path::new(name)) {
+            let _it_is_no_empty_folder = fs::remove_dir(seal.root.join(name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::{Definition, freeze};
+    use crate::id::TreeId;
+
+    fn found(put_back: &PutBack) -> Vec<String> {
+        put_back.findings.iter().map(|finding| format!("{} {}", finding.change, finding.path)).collect()
+    }
+
+    #[test]
+    fn what_later_runs_read_is_put_back_and_what_was_there_is_set_aside() {
+        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = dir.path();
+        let put = |path: &str, text: &str| {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        };
+        put("fledge.yaml", "sandbox: required\n");
+        put("lanes/verify.yaml", "steps: [{ run: 'true' }]\n");
+        put("src/a.rs", "old");
+        let (base, lanes) = (TreeId::empty(), ["verify".to_owned()]);
+        let (protect, allow_edit): (&[String], &[String]) = (&[], &["lanes/open.yaml".into()]);
+        let from = Definition {
+            root,
+            lanes: &lanes,
+            holdout: None,
+            protect,
+            allow_edit,
+            path: "/bin",
+            base: &base,
+            paths: &[],
+        };
+        let kept = freeze(from).unwrap().keep();
+        let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
+        assert_eq!(again(), PutBack::default());
+        put("fledge.yaml", "sandbox: off\n");
+        put("fledge.local.yaml", "hooks: { post_tools: [evil] }\n");
+        put("lanes/verify.yaml", "steps: [{ run: 'exit 0' }]\n");
+        put("lanes/open.yaml", "steps: [{ run: 'true' }]\n");
+        put(".fledge/lanes/more.yaml", "steps: [{ run: 'true' }]\n");
+        put("src/a.rs", "new");
+        fs::create_dir(root.join("fledge.toml")).unwrap();
+        let done = again();
+        assert_eq!(
+            found(&done),
+            [
+                "added .fledge/lanes/more.yaml",
+                "added fledge.local.yaml",
+                "changed fledge.yaml",
+                "changed lanes/verify.yaml"
+            ]
+        );
+        assert_eq!(done.left, [""; 0]);
+        let text = |path: &str| fs::read_to_string(root.join(path)).ok();
+        assert_eq!(text("fledge.yaml").as_deref(), Some("sandbox: required\n"));
+        assert_eq!(text("lanes/verify.yaml").as_deref(), Some("steps: [{ run: 'true' }]\n"));
+        assert_eq!((text("src/a.rs").as_deref(), text("lanes/open.yaml").is_some()), (Some("new"), true));
+        assert!(!root.join("fledge.local.yaml").exists() && !root.join("fledge.toml").exists());
+        let kept_aside = fs::read_to_string(aside.path().join("fledge.local.yaml")).unwrap();
+        assert_eq!(kept_aside, "hooks: { post_tools: [evil] }\n");
+        assert_eq!(again(), PutBack::default());
+    }
+
+    #[test]
+    fn a_link_or_a_folder_in_the_place_of_a_file_is_replaced_and_never_followed() {
+        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (root, outside) = (dir.path().join("w"), dir.path().join("outside"));
+        fs::create_dir_all(root.join("lanes")).unwrap();
+        fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]\n").unwrap();
+        fs::write(&outside, "stays").unwrap();
+        let (base, lanes, none) = (TreeId::empty(), ["verify".to_owned()], &[][..]);
+        let from = Definition {
+            root: &root,
+            lanes: &lanes,
+            holdout: None,
+            protect: none,
+            allow_edit: none,
+            path: "/bin",
+            base: &base,
+            paths: &[],
+        };
+        let kept = freeze(from).unwrap().keep();
+        std::os::unix::fs::symlink(&outside, root.join("fledge.yaml")).unwrap();
+        fs::remove_file(root.join("lanes/verify.yaml")).unwrap();
+        fs::create_dir(root.join("lanes/verify.yaml")).unwrap();
+        fs::write(root.join("lanes/verify.yaml/x"), "x").unwrap();
+        let done = put_back(&kept, &root, none, aside.path()).unwrap();
+        assert_eq!(done.left, [""; 0]);
+        assert_eq!(found(&done), ["added fledge.yaml", "removed lanes/verify.yaml", "added lanes/verify.yaml/x"]);
+        assert!(root.join("fledge.yaml").symlink_metadata().is_err());
+        assert_eq!(fs::read_to_string(root.join("lanes/verify.yaml")).unwrap(), "steps: [{ run: 'true' }]\n");
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "stays");
+    }
+}

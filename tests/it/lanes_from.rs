@@ -1,0 +1,57 @@
+//! `--lanes-from`: a run is judged by the lanes of another commit, whatever the workspace says of them.
+
+use crate::support::{Fledge, Model, needs, say, write};
+
+/// A repository whose branch `target` demands another file than the checkout does, and has a lane more.
+fn place(model: &Model) -> Fledge {
+    let target = Fledge::new().task("Make the file `done`.").anthropic(model);
+    let target = target.lane("verify", &needs("other")).lane("more", &needs("other")).committed();
+    let checkout = target.git(&["checkout", "-q", "-b", "work"]).git(&["branch", "target", "main"]);
+    let checkout = checkout.lane("verify", &needs("done")).git(&["rm", "-q", "lanes/more.yaml"]);
+    checkout.git(&["commit", "-qam", "another gate"])
+}
+
+#[test]
+fn the_lanes_of_another_commit_judge_and_not_those_of_the_workspace() {
+    let model = Model::new([write("done", "x\n"), say("Done.").always()]);
+    let ended = place(&model).arg("--lanes-from=target").arg("--max-retries=0").run();
+    let report = ended.must_be(1, "gate_failed");
+    assert!(ended.stderr.contains("the lanes are those of `target`"), "{}", ended.story());
+    assert_eq!(report["attempts"][0]["verdict"]["steps"][0]["command"], "test -f other");
+    let model = Model::new([write("other", "x\n"), say("Done.")]);
+    let args =
+        ["--lanes-from=target", "--lane=verify", "--lane=more", "--commit=on-success", "--report=../report.json"];
+    let ended = args.iter().fold(place(&model), |place, arg| place.arg(arg)).run();
+    ended.must_be(0, "verified");
+    let args = ["verify-report", "../report.json", "--lanes-from=target", "--lane=verify", "--lane=more"];
+    ended.again(&args).run().must_exit(0);
+}
+
+#[test]
+fn a_fix_is_judged_by_them_too_and_the_plan_shows_them() {
+    let model = Model::new([write("other", "x\n"), say("Done.")]);
+    let ended = place(&model).args(&["fix", "--lanes-from=target"]).run();
+    ended.must_be(0, "verified");
+    let plan = place(&model).args(&["run", "task.md", "--lanes-from=target", "--dry-run"]).run();
+    plan.must_exit(0);
+    assert!(plan.stdout.contains("test -f other") && !plan.stdout.contains("test -f done"), "{}", plan.story());
+}
+
+#[test]
+fn a_commit_or_lane_that_is_not_there_is_refused_before_any_model_is_asked() {
+    let model = Model::new([say("Done.").always()]);
+    for (args, said) in [
+        (&["--lanes-from=nowhere"][..], "the lanes of `nowhere` (--lanes-from) cannot be read: "),
+        (&["--lanes-from=work", "--lane=more"], "there is no lane `more` in lanes/ of `work`"),
+        (&["--lanes-from=--all"], "the lanes of `--all` (--lanes-from) cannot be read: "),
+        (&["--lanes-from=nowhere", "--dry-run"], "the lanes of `nowhere` (--lanes-from) cannot be read: "),
+    ] {
+        let ended = args.iter().fold(place(&model), |place, arg| place.arg(arg)).run();
+        ended.must_exit(2);
+        assert!(ended.stderr.contains(said), "{args:?}: {}", ended.story());
+    }
+    let bare = Fledge::simple(&model).arg("--lanes-from=main").run();
+    bare.must_exit(2);
+    assert!(bare.stderr.contains("(--lanes-from) cannot be read: "), "{}", bare.story());
+    assert_eq!(model.count(), 0);
+}
