@@ -104,6 +104,7 @@ impl Display {
             | AgentEvent::TurnDiscarded { .. }
             | AgentEvent::Confirmation { .. }
             | AgentEvent::Subagent { .. }
+            | AgentEvent::Checkpoint { .. }
             | AgentEvent::Proved { .. }
             | AgentEvent::Usage(_) => {}
         }

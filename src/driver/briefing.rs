@@ -86,6 +86,7 @@ pub fn prepare(task: &Task, settings: &Settings, base: &TreeId, paths: &[String]
         output_schema,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
         notes,
+        ask_commands: Vec::new(),
     };
     Ok(Briefing { plan, gate: Arc::new(gate) })
 }

@@ -119,6 +119,16 @@ impl Run {
         self.context.plan.base.as_ref()
     }
 
+    /// The newest state of the files that is kept.
+    pub fn checkpoint(&self) -> Option<&TreeId> {
+        self.context.checkpoint.as_ref().or(self.base())
+    }
+
+    /// Whether every call of a tool needs a person's yes.
+    pub fn must_ask(&self, tool: &str) -> bool {
+        self.context.rule(tool).is_some_and(|rule| rule.access == ToolAccess::Ask)
+    }
+
     /// Where the user's repository stood when the run was planned, for one that commits.
     pub fn head(&self) -> Option<&Head> {
         self.context.plan.head.as_ref()

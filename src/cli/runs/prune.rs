@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{block_on, no_output, print_data, print_json};
-use super::left::broken;
+use super::left::{broken, not_delivered};
 use super::{Shelf, data, failed};
 use crate::config::Environment;
 use crate::driver::{TREES, trees};
@@ -11,6 +11,7 @@ use crate::duration::parse_duration;
 use crate::id::RunId;
 use crate::report::count;
 use crate::store::{Pruned, Retention, Store, StoreError, project_dir};
+use crate::workspace::delivery::Repository;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
@@ -79,18 +80,25 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
     Ok(0)
 }
 
-/// Keeps no tree of a run that is gone, also of one that was removed at the start of another.
+/// Keeps no tree of a run that is gone, and names no commit of its turns, also of one that was removed at the start of another.
 async fn forget_trees(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
     let env = environment.hand_env();
-    let path = env.get("PATH").map_or("", String::as_str);
+    let path = env.get("PATH").cloned().unwrap_or_default();
     if !project_dir(&shelf.state, &shelf.workspace).join(TREES).is_dir() {
         return Ok(()); // nothing is made by who removes
     }
     let stop = CancellationToken::new();
-    let trees = trees(&shelf.state, &shelf.workspace, path, &stop).await.map_err(broken)?;
+    let trees = trees(&shelf.state, &shelf.workspace, &path, &stop).await.map_err(broken)?;
+    let env: Vec<(String, String)> = env.into_iter().collect();
+    let repository = Repository::around(&trees, &env, &stop).await.map_err(not_delivered)?;
     for keeper in trees.keepers(&stop).await.map_err(broken)? {
         match store.run(&RunId::new(keeper.clone())) {
-            Err(StoreError::Unknown { .. }) => trees.forget(&keeper, &stop).await.map_err(broken)?,
+            Err(StoreError::Unknown { .. }) => {
+                if let Some(repository) = &repository {
+                    repository.forget_turns(&RunId::new(keeper.clone()), &stop).await.map_err(not_delivered)?;
+                }
+                trees.forget(&keeper, &stop).await.map_err(broken)?;
+            }
             known => drop(known.map_err(failed)?),
         }
     }
