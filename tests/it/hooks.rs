@@ -143,7 +143,7 @@ fn commits_of_turns_stand_apart_from_every_branch_until_their_run_is_pruned() {
         &workspace,
         &["log", "--format=%s|%(trailers:key=Fledge-Turn,valueonly,separator=)", &format!("main~1..{name}")],
     );
-    assert_eq!(told, "Turn 3 of: Make the file `done`.|3\nTurn 1 of: Make the file `done`.|1");
+    assert_eq!(told, "Turn 3 of: task|3\nTurn 1 of: task|1");
     assert_eq!(git(&workspace, &["rev-parse", &format!("{name}^{{tree}}")]), report["tree"]);
     assert_eq!(git(&workspace, &["status", "--porcelain"]), "");
     let run = run.again(&["runs", "prune", "--keep", "0"]).run();
