@@ -76,6 +76,8 @@ pub const SHELL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 pub const MCP_START: Duration = Duration::from_secs(30);
 /// The default time of one call of an MCP tool.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(60);
+/// The default time of one hook.
+pub const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 /// The default time of one lane.
 pub const LANE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Time that a process has between SIGTERM and SIGKILL when a step times out.

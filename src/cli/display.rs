@@ -110,6 +110,7 @@ impl Display {
             | AgentEvent::TurnDiscarded { .. }
             | AgentEvent::Confirmation { .. }
             | AgentEvent::Subagent { .. }
+            | AgentEvent::Checkpoint { .. }
             | AgentEvent::Proved { .. }
             | AgentEvent::Usage(_) => {}
         }

@@ -2,7 +2,7 @@
 
 use super::display::{Display, closing};
 use super::failure::Failure;
-use super::{hear_out, no_output, paint, print_json, signals};
+use super::{asking, hear_out, no_output, paint, print_json, signals};
 use crate::config::{self, Environment};
 use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
@@ -46,13 +46,16 @@ pub(super) struct Voice {
     json: bool,
     quiet: bool,
     is_live: bool,
+    /// Whether somebody can be asked, who sits at the terminal; and whether its cursor can be moved.
+    asks: Option<bool>,
 }
 
 impl Voice {
     pub(super) fn new(arguments: VoiceArguments, set: &config::Settings, environment: &Environment) -> Self {
         let VoiceArguments { json, quiet, ni } = arguments;
-        let is_live = !(ni || set.non_interactive) && paint::can_draw(environment);
-        Self { json, quiet, is_live }
+        let (may_ask, can_move) = (!(ni || set.non_interactive), paint::can_draw(environment));
+        let asks = (may_ask && asking::is_somebody_there()).then_some(can_move);
+        Self { json, quiet, is_live: may_ask && can_move, asks }
     }
 }
 
@@ -64,6 +67,9 @@ pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> R
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
+    if let Some(can_move) = voice.asks {
+        agent.on_confirmation(move |question| asking::ask(question, can_move));
+    }
     let unwritten: Arc<Mutex<Option<std::io::Error>>> = Arc::default();
     if voice.json {
         let unwritten = unwritten.clone();

@@ -21,7 +21,8 @@ const FREE: usize = 3;
 /// What goes on. Held for moments only: whoever notes a line must not wait for a terminal that was stopped.
 static WORK: Mutex<Work> = Mutex::new(Work { all: Vec::new(), early: BTreeMap::new(), has_drawer: false });
 /// What stands at the bottom of the screen. Held while it is written to.
-static SCREEN: Mutex<Screen> = Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0 });
+static SCREEN: Mutex<Screen> =
+    Mutex::new(Screen { rows: Vec::new(), drawn: None, is_mid_line: false, turn: 0, question: None });
 
 struct Work {
     /// The oldest first.
@@ -44,6 +45,15 @@ struct Screen {
     /// Whether a piece of text stands at the end of the screen without a line end.
     is_mid_line: bool,
     turn: usize,
+    /// What somebody is asked: it stands below everything, in the place of the lines.
+    question: Option<Pinned>,
+}
+
+/// A text that stays at the bottom of the screen. The cursor is behind it, for the answer.
+struct Pinned {
+    text: String,
+    /// Whether the terminal can move its cursor; else the text is written again.
+    can_move: bool,
 }
 
 /// What says which lines there are. Where they are not wanted it does nothing.
@@ -106,15 +116,43 @@ impl Live {
     }
 }
 
+/// Has a question stand below everything until it is settled.
+pub(super) fn pin(text: &str, can_move: bool) {
+    let mut screen = lock(&SCREEN);
+    let mut out = screen.erase();
+    screen.question = Some(Pinned { text: text.into(), can_move });
+    screen.draw(&mut out);
+    put(&out);
+}
+
+/// The question was answered, and the answer has ended its line.
+pub(super) fn settle() {
+    let mut screen = lock(&SCREEN);
+    screen.question = None;
+    screen.rows.clear();
+}
+
+/// Nobody waits for an answer any more. What was asked stays on the screen.
+pub(super) fn unpin() {
+    let mut screen = lock(&SCREEN);
+    if screen.question.take().is_some() {
+        screen.rows.clear();
+        put("\n");
+    }
+}
+
 /// Writes text above the lines.
 pub(super) fn above(text: &str) {
     let mut screen = lock(&SCREEN);
+    if text.is_empty() && screen.question.is_some() {
+        return; // what stands behind it was typed
+    }
     let mut out = screen.erase();
     out.push_str(text);
     if !text.is_empty() {
         screen.is_mid_line = !text.trim_end_matches("\u{1b}[0m").ends_with('\n');
     }
-    if screen.drawn.is_none_or(|drawn| drawn.read() >= EVERY) {
+    if screen.question.is_some() || screen.drawn.is_none_or(|drawn| drawn.read() >= EVERY) {
         screen.draw(&mut out);
     }
     put(&out);
@@ -126,7 +164,8 @@ pub(super) fn give_up() {
         work.all.clear();
     }
     if let Some(mut screen) = soon(&SCREEN) {
-        put(&screen.erase());
+        let end = if screen.question.take().is_some() { "\n".to_owned() } else { screen.erase() };
+        put(&end);
     }
 }
 
@@ -181,6 +220,9 @@ fn draw_on() {
     loop {
         std::thread::sleep(EVERY);
         let mut screen = lock(&SCREEN);
+        if screen.question.is_some() {
+            continue; // nothing moves while somebody types
+        }
         let mut out = screen.erase();
         screen.draw(&mut out);
         put(&out);
@@ -195,6 +237,9 @@ fn draw_on() {
 impl Screen {
     /// What takes the drawn rows away. A terminal that has become narrower since has broken them into more.
     fn erase(&mut self) -> String {
+        if self.question.as_ref().is_some_and(|question| !question.can_move) {
+            return "\n".to_owned();
+        }
         let (width, height) = size();
         let rows: usize = self.rows.drain(..).map(|cells| cells.div_ceil(width).max(1)).sum();
         // Row by row: some terminals take a screen that is cleared from its first cell on for one to be kept in their history.
@@ -203,6 +248,14 @@ impl Screen {
     }
 
     fn draw(&mut self, out: &mut String) {
+        if let Some(Pinned { text, can_move }) = &self.question {
+            if std::mem::take(&mut self.is_mid_line) {
+                out.push('\n');
+            }
+            out.push_str(text);
+            self.rows = if *can_move { text.split('\n').map(cells).collect() } else { Vec::new() };
+            return;
+        }
         if self.is_mid_line {
             return;
         }
@@ -316,6 +369,20 @@ mod tests {
         assert_eq!(rows(&all, 0, 80, 24).len(), 9);
         let rows = rows(&all, 0, 80, 6);
         assert_eq!(rows, ["⠋   0s s0", "⠋   0s s1", "⠋   0s s2", "  and 6 more"]);
+    }
+
+    #[test]
+    fn a_question_stays_below_what_is_written_while_it_is_asked() {
+        let mut screen = Screen { rows: Vec::new(), drawn: None, is_mid_line: true, turn: 0, question: None };
+        screen.question = Some(Pinned { text: "may it?\n[y/n] ".into(), can_move: true });
+        let mut out = String::new();
+        screen.draw(&mut out);
+        assert_eq!((out.as_str(), screen.rows.len()), ("\nmay it?\n[y/n] ", 2));
+        out = screen.erase() + "a line\n";
+        screen.draw(&mut out);
+        assert_eq!(out, "\r\u{1b}[2K\u{1b}[A\u{1b}[2Ka line\nmay it?\n[y/n] ");
+        screen.question = Some(Pinned { text: "may it? ".into(), can_move: false });
+        assert_eq!(screen.erase(), "\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
 
+mod asking;
 mod beside;
 mod configured;
 mod connect;

@@ -1,13 +1,13 @@
 //! What every verb takes that begins a run, beside what is to be done: the words of a task's front matter, as flags that win over it.
 
-use super::beside::servers;
+use super::beside::{hooks, servers};
 use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
 use super::outlet::outlet;
 use super::runs::Place;
 use crate::config::Environment;
-use crate::driver::Settings;
+use crate::driver::{Asker, Settings};
 use crate::process::wall::WallChoice;
 use crate::provider::Secret;
 use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
@@ -192,6 +192,8 @@ impl RunOptions {
             baseline: set.baseline.unwrap_or_default(),
             wall: self.sandbox.unwrap_or(set.sandbox),
             network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
+            hooks: hooks(set),
+            asker: Asker::default(),
             helper: environment.program().map(Path::to_owned),
         }
     }

@@ -11,12 +11,14 @@ use std::time::Duration;
 /// A command that follows every turn in which something may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
+    /// What it is called; its command, where nothing else is said.
+    pub name: String,
     /// The command, for `/bin/sh`.
     pub run: String,
     /// How long it may take; `None`: what such commands have by default.
     pub timeout: Option<Duration>,
-    /// Whether the model is told of its failure.
-    pub tell: bool,
+    /// Whether the model is told of its failure, and of what it changed.
+    pub tell_model: bool,
 }
 
 /// An MCP server, as it is configured.
@@ -73,16 +75,19 @@ pub(super) fn hooks(node: &Node, problems: &mut Problems) -> Vec<Hook> {
 
 fn hook(node: &Node, problems: &mut Problems) -> Option<Hook> {
     if let Some(run) = node.as_text().filter(|run| !run.trim().is_empty()) {
-        return Some(Hook { run: run.into(), timeout: None, tell: false });
+        return Some(Hook { name: run.into(), run: run.into(), timeout: None, tell_model: false });
     }
     let mut table = Table::open(node, "a hook", problems)?;
     if table.place_of("run").is_none() {
         problems.push(Problem::at(node.place, "the hook has no `run`").hint("add the command"));
     }
     let run = table.text("run", problems).map(str::to_owned);
-    let (timeout, tell) = (table.duration("timeout", problems), table.flag("tell", problems).unwrap_or(false));
+    let name = table.text("name", problems).map(str::to_owned);
+    let timeout = table.duration("timeout", problems);
+    let tell_model = table.flag("tell_model", problems).unwrap_or(false);
     table.finish(problems);
-    Some(Hook { run: run?, timeout, tell })
+    let run = run?;
+    Some(Hook { name: name.unwrap_or_else(|| run.clone()), run, timeout, tell_model })
 }
 
 /// Reads `mcp`.
@@ -155,15 +160,18 @@ mod tests {
 
     #[test]
     fn hooks_and_servers_are_read_with_all_that_is_said_of_them() {
-        let text = "hooks: { post_tools: [cargo fmt, { run: make gen, timeout: 30s, tell: true }] }\n\
+        let text = "hooks: { post_tools: [cargo fmt, { name: gen, run: make gen, timeout: 30s, tell_model: true }] }\n\
             mcp:\n  docs: { command: [docs-server, --stdio], env: { A: b }, tier: read, sandbox: off, timeout: 5s }\n  \
             web: { url: 'https://mcp.example/x', headers: { x-key: k }, required: true, network: allow }\n  sh: { command: ./serve --all }\n";
         let layer = parse(text, "f", Owner::User).unwrap();
         let second = Duration::from_secs(1);
-        let hook = |run: &str| Hook { run: run.into(), timeout: None, tell: false };
+        let hook = |run: &str| Hook { name: run.into(), run: run.into(), timeout: None, tell_model: false };
         assert_eq!(
             layer.hooks,
-            [hook("cargo fmt"), Hook { timeout: Some(30 * second), tell: true, ..hook("make gen") }]
+            [
+                hook("cargo fmt"),
+                Hook { name: "gen".into(), timeout: Some(30 * second), tell_model: true, ..hook("make gen") }
+            ]
         );
         let secrets = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Secret::new(value))]);
         let server =

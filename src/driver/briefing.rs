@@ -97,6 +97,7 @@ pub fn prepare(
         output_schema,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),
         notes,
+        ask_commands: Vec::new(),
     };
     Ok(Briefing { plan, gate: Arc::new(gate) })
 }

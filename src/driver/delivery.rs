@@ -33,11 +33,11 @@ const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is o
 impl Planner {
     /// Where the repository stands, for a task that commits.
     pub(super) async fn head(&self, ground: &Ground, base: &TreeId) -> Result<Option<Head>, PlanFault> {
-        if self.task.commit != task::Commit::OnSuccess {
+        if self.task.commit == task::Commit::None {
             return Ok(None);
         }
         let refused = |why: &str| {
-            let message = format!("`commit: on-success` cannot be kept: {why}");
+            let message = format!("`commit: {}` cannot be kept: {why}", self.task.commit.word());
             PlanFault { reason: Reason::BadInput, message }
         };
         let failed = |fault: DeliveryFault| refused(&chain(&fault));

@@ -158,8 +158,9 @@ impl<'a> Drive<'a> {
     /// First written, then decided, then done.
     async fn heed(&mut self, event: Event) {
         let actions = self.decide(event);
-        // Hooks, of which there are none yet, are answered at once and do nothing.
-        let is_done = |action: &Action| action.is_irrevocable() && !matches!(action, Action::RunHooks { .. });
+        let has_hooks = !self.hands.settings.hooks.is_empty(); // what is done beside them can be done again
+        let is_done =
+            |action: &Action| action.is_irrevocable() && (has_hooks || !matches!(action, Action::RunHooks { .. }));
         if actions.iter().any(is_done) && self.broken.is_none() {
             self.broken = self.journal.sync().err();
         }

@@ -6,6 +6,7 @@
 //! then done.          perform(action)
 //! ```
 
+mod asking;
 mod briefing;
 mod bus;
 mod child;
@@ -18,10 +19,11 @@ mod environment;
 mod failure;
 mod fold;
 mod ground;
+mod hooks;
 mod inbox;
 mod interrupted;
-mod lineage;
 mod lanes_from;
+mod lineage;
 mod memory;
 mod pen;
 mod perform;
@@ -37,16 +39,17 @@ mod summary;
 mod veil;
 mod watcher;
 
+pub use asking::{Asker, Consent, Question};
 pub use briefing::{Briefing, PlanFault, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
 pub use failure::RunError;
-pub use ground::{TREES, kept_as, trees};
-pub use lineage::whose;
 pub use ground::{ForgetFault, TREES, forget_trees, is_known, kept_as, trees};
+pub use hooks::Hook;
 pub use lanes_from::lanes_at;
+pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
@@ -120,6 +123,10 @@ pub struct Settings {
     pub wall: WallChoice,
     /// Whether the agent reaches the network from behind it.
     pub network: bool,
+    /// The commands that follow every turn in which something may have changed.
+    pub hooks: Vec<Hook>,
+    /// Who agrees to calls that need it.
+    pub asker: Asker,
     /// The fledge program, which a wall needs; `None`: only without a wall.
     pub helper: Option<PathBuf>,
 }
@@ -182,6 +189,16 @@ impl Agent {
     /// The same, with the envelope (run, number, time), and with the events of sub-agents, of which it says whose they are.
     pub fn on_record(&mut self, watcher: impl FnMut(&EventRecord) + Send + 'static) -> &mut Self {
         self.bus.watch(watcher);
+        self
+    }
+
+    /// Has `ask` say whether a call may run that needs somebody's approval. Without one nobody is there, and such calls are denied.
+    /// Questions come one at a time, and the future of one that nobody waits for any more is dropped.
+    pub fn on_confirmation<A>(&mut self, ask: impl Fn(Question) -> A + Send + Sync + 'static) -> &mut Self
+    where
+        A: Future<Output = Consent> + Send + 'static,
+    {
+        self.settings = Arc::new(Settings { asker: Asker::new(ask), ..Settings::clone(&self.settings) });
         self
     }
 
@@ -282,12 +299,12 @@ impl Agent {
         Charter {
             verify: task.gate != GateChoice::Skip,
             is_fix: task.is_fix,
-            commits: task.commit == Commit::OnSuccess,
+            commits: task.commit != Commit::None,
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             stuck_after: task.stuck_after,
             parallel_reads: task.conduct.parallel_reads,
-            confirm_within_ms: task.conduct.confirm_within_ms,
+            confirm_within_ms: None, // it runs while the question is shown, which only who asks knows
             models: self.settings.models.iter().map(|model| model.provider.name()).collect(),
             terms: self.settings.models.iter().map(|model| model.terms).collect(),
             limits,

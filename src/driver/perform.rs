@@ -77,16 +77,13 @@ impl Hands {
                 self.run_tool(call, ToolRequest { call: self.lineage.outside(call), name: tool, input }, inbox);
             }
             Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
-            Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, inbox),
+            Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, run, inbox),
             Action::AnswerQuery { call, query: Query::Env { name } } => {
                 let answer = environment::told(&self.settings.env, name.as_deref());
                 inbox.outbox().send(Event::QueryAnswered { call, answer });
             }
-            Action::AskConfirmation { call, tool } => {
-                let note = format!("nobody is there to approve {}", tool.name);
-                inbox.outbox().send(Event::ConfirmationAnswered { call, approved: false, note });
-            }
-            Action::RunHooks { call } => inbox.outbox().send(Event::HooksFinished { call, notes: Vec::new() }),
+            Action::AskConfirmation { call, tool } => self.confirm(call, &tool, inbox),
+            Action::RunHooks { call } => self.run_hooks(call, run, inbox),
             Action::Compact { call, upto } => self.summarise(call, upto, run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
@@ -190,7 +187,7 @@ impl Hands {
         inbox.start("tool", effect, finished(ToolOutcome::error("the tool panicked")));
     }
 
-    fn answer(&self, call: CallId, path: &str, inbox: &mut Inbox) {
+    fn answer(&self, call: CallId, path: &str, run: &Run, inbox: &mut Inbox) {
         let answered = move |answer: String| Event::QueryAnswered { call, answer };
         let Some(ready) = self.ready.get() else {
             inbox.outbox().send(answered("the tools are not ready".into()));
@@ -198,8 +195,16 @@ impl Hands {
         };
         let input = serde_json::json!({ "path": path });
         let request = ToolRequest { call: self.lineage.outside(call), name: "files-read".into(), input };
-        let (host, stop) = (ready.host.clone(), inbox.stop_token());
-        let effect = async move { answered(host.call(request, &stop, &|_| {}).await.content) };
+        let (host, stop, asker) = (ready.host.clone(), inbox.stop_token(), self.settings.asker.clone());
+        let question = run.must_ask(&request.name).then(|| self.question(&request.name, &request.input));
+        let effect = async move {
+            if let Some(question) = question
+                && let Err(why) = asker.agree(question, &stop).await
+            {
+                return answered(format!("denied: {why}"));
+            }
+            answered(host.call(request, &stop, &|_| {}).await.content)
+        };
         inbox.start("query", effect, answered("looking it up failed".into()));
     }
 
@@ -234,7 +239,7 @@ impl Hands {
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         if self.lineage.is_child() {
-            return inbox.outbox().send(Event::ReportSaved { call }); // what it came to is the result of a call
+            return inbox.outbox().send(Event::ReportSaved { call, notes: Vec::new() }); // what it came to is the result of a call
         }
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };

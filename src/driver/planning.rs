@@ -1,7 +1,7 @@
 //! The effect of Planning: the ground is made, the base taken, the gate frozen and, where that is wanted, asked what it says of the base;
 //! then the tools are made ready. And the same again, as far as it must be, for a run that is taken up.
 
-use super::briefing::{Briefing, PlanFault, chain, patterns, prepare};
+use super::briefing::{Briefing, PlanFault, chain, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
@@ -11,7 +11,7 @@ use crate::gate::{BaseFault, Gate};
 use crate::id::CallId;
 use crate::lane::Lane;
 use crate::process::wall::{Wall, WallKind};
-use crate::run::{Event, Plan, ToolAccess};
+use crate::run::{Event, Plan};
 use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
 use crate::tool::{HostError, HostSettings, ToolHost};
@@ -140,7 +140,7 @@ impl Planner {
         let ready = Arc::new(Ready { ground, gate, host: Arc::new(host), servers: Arc::new(servers) });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
-        ask_for(&self.task.approve, &mut plan)?;
+        super::asking::ask_for(&self.task.approve, &self.settings.asker, &mut plan)?;
         Ok(plan)
     }
 
@@ -190,22 +190,6 @@ fn not_judged(fault: &BaseFault) -> PlanFault {
         _ => Reason::GateErrored,
     };
     PlanFault { reason, message: chain(fault) }
-}
-
-/// Marks the tools that a person must agree to. Nobody can be asked yet, so they are denied; and a pattern over commands of a tool is
-/// one over all of them.
-fn ask_for(approve: &[String], plan: &mut Plan) -> Result<(), PlanFault> {
-    let tools: Vec<String> =
-        approve.iter().map(|ask| ask.split_once(':').map_or(ask.as_str(), |(tool, _)| tool).to_owned()).collect();
-    let asked = patterns(&tools)?;
-    for rule in plan.rules.iter_mut().filter(|rule| rule.access == ToolAccess::Allowed && asked.is_match(&rule.name)) {
-        rule.access = ToolAccess::Ask;
-        plan.notes.push(format!(
-            "`{}` needs somebody's approval, and nobody can be asked yet: its calls are denied",
-            rule.name
-        ));
-    }
-    Ok(())
 }
 
 /// Copies the ignored files that lanes include as they are now, before the agent. What is missing is said.

@@ -126,6 +126,7 @@ impl Wish {
             system: format!("{SYSTEM}{}", instructions(parent.system())),
             messages: vec![Message::user(&*self.task)],
             rules: parent.rules().iter().map(rule).collect(),
+            ask_commands: parent.ask_commands().to_vec(),
             tools,
             base: parent.base().cloned(),
             sandbox,

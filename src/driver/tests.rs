@@ -48,6 +48,8 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         secrets: Mask::default(),
         wall: crate::process::wall::WallChoice::Off,
         network: false,
+        hooks: Vec::new(),
+        asker: crate::driver::Asker::default(),
         helper: None,
         jobs: 1,
     })

@@ -10,8 +10,8 @@ mod session;
 pub use server::{Place, Reach, Server};
 
 use crate::chat::ToolSpec;
-use crate::task::Tier;
 use crate::process::wall::Placeholders;
+use crate::task::Tier;
 use catalog::prefix;
 use connection::Connection;
 use futures_util::future::join_all;

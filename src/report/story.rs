@@ -3,6 +3,7 @@
 
 pub use super::course::{Part, Stretch};
 use crate::chat::{Detail, FileChange, StopReason, Usage};
+use crate::id::TreeId;
 use crate::limits::Limits;
 use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Event, Run, StateName};
@@ -81,6 +82,8 @@ pub enum What {
     Gate { attempt: u32, verdict: Box<Verdict> },
     /// The verified tree became a commit.
     Committed { commit: String, branch: Option<String> },
+    /// What a turn has left of the files is kept.
+    Checkpoint { turn: u64, tree: TreeId },
     /// Something is tried again after a pause.
     Retry { what: String, tries: u32, wait_ms: u64, error: String },
     /// A limit ended the run.
@@ -273,6 +276,7 @@ impl Story {
             AgentEvent::Confirmation { name, approved: Some(approved), .. } => What::Answered { tool: name, approved },
             AgentEvent::Subagent { finished, note } => What::Subagent { finished, note },
             AgentEvent::Committed { commit, branch } => What::Committed { commit, branch },
+            AgentEvent::Checkpoint { turn, tree } => What::Checkpoint { turn, tree },
             AgentEvent::Limit { reason } => What::Limit { reason },
             AgentEvent::Warning(message) => What::Warning { message },
             AgentEvent::Finished { reason, verified, exit_code, message, .. } => {

@@ -1,6 +1,6 @@
 //! What the machine must know before it starts (the charter) and before the first model call (the plan).
 
-use crate::chat::{Message, Price, ToolSpec};
+use crate::chat::{Message, Price, ToolCall, ToolInput, ToolSpec};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
 use crate::process::wall::WallKind;
@@ -125,6 +125,9 @@ pub struct Plan {
     pub tools: Vec<ToolSpec>,
     /// What the machine must know of each tool, offered or not.
     pub rules: Vec<ToolRule>,
+    /// Commands of the shell that a person must agree to, as patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask_commands: Vec<String>,
     /// The digest of the frozen gate; empty without one.
     pub gate_digest: String,
     /// The digest of the file that keeps the gate for whoever takes the run up again; empty where there is none.
@@ -161,6 +164,13 @@ impl Plan {
         let is_gone = |name: &str| self.rules.iter().any(|rule| rule.role == role && rule.name == name);
         self.tools.retain(|tool| !is_gone(&tool.name));
         self.rules.retain(|rule| rule.role != role);
+    }
+
+    /// Whether a person must agree to just this call, because of the command in it.
+    pub(super) fn asks_about(&self, call: &ToolCall) -> bool {
+        let ToolInput::Object(input) = &call.input else { return false };
+        let command = input.get("command").and_then(Value::as_str).filter(|_| call.name == "shell-exec");
+        command.is_some_and(|command| crate::task::asks(command, &self.ask_commands))
     }
 }
 

@@ -7,7 +7,7 @@ use super::ledger::Ledger;
 use super::loops::LoopWatch;
 use super::transcript::Transcript;
 use super::watch::{AgentEvent, StateName};
-use crate::id::CallId;
+use crate::id::{CallId, TreeId};
 use crate::moment::Moment;
 use crate::verdict::{Finding, Proof};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub(super) struct Context {
     /// What became of the verified tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
+    /// The newest state of the files that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) checkpoint: Option<TreeId>,
     /// The moment at which the task was handed over.
     pub(super) started: Moment,
     /// The moment of the event in hand.
@@ -73,6 +76,7 @@ impl Context {
             told: Vec::new(),
             answer: None,
             delivery: None,
+            checkpoint: None,
             started: Moment::default(),
             now: Moment::default(),
             next_call: 1,

@@ -2,7 +2,7 @@
 
 use super::charter::{Charter, Plan};
 use crate::chat::{Delta, FileChange, ModelError, Reply, ToolOutcome, Usage};
-use crate::id::CallId;
+use crate::id::{CallId, TreeId};
 use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,7 +46,16 @@ pub enum Event {
         changes: Vec<FileChange>,
     },
     /// The hooks after a turn ended; each note is told to the model.
-    HooksFinished { call: CallId, notes: Vec<String> },
+    HooksFinished {
+        call: CallId,
+        notes: Vec<String>,
+        /// What only people are told.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reported: Vec<String>,
+        /// The files as the turn has left them, where that is another state than the one before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checkpoint: Option<TreeId>,
+    },
     /// What the model asked for in prose was looked up.
     QueryAnswered { call: CallId, answer: String },
     /// The conversation was summarised, or could not be.

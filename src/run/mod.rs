@@ -117,6 +117,11 @@ impl Run {
         &self.context.plan.rules
     }
 
+    /// Commands of the shell that a person must agree to, as patterns.
+    pub fn ask_commands(&self) -> &[String] {
+        &self.context.plan.ask_commands
+    }
+
     /// The moment of the newest event that was decided on.
     pub fn now(&self) -> Moment {
         self.context.now
@@ -140,6 +145,16 @@ impl Run {
     /// The tree that was there before the agent, once the run was planned by a program that writes that down.
     pub fn base(&self) -> Option<&TreeId> {
         self.context.plan.base.as_ref()
+    }
+
+    /// The newest state of the files that is kept.
+    pub fn checkpoint(&self) -> Option<&TreeId> {
+        self.context.checkpoint.as_ref().or(self.base())
+    }
+
+    /// Whether every call of a tool needs a person's yes.
+    pub fn must_ask(&self, tool: &str) -> bool {
+        self.context.rule(tool).is_some_and(|rule| rule.access == ToolAccess::Ask)
     }
 
     /// Where the user's repository stood when the run was planned, for one that commits.

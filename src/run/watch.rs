@@ -2,6 +2,7 @@
 //! `Usage` are a contract with programs that match on them; everything else lives in further variants or in the envelope.
 
 use crate::chat::{Detail, FileChange, Usage};
+use crate::id::TreeId;
 use crate::limits::Limits;
 use crate::verdict::{Finding, Proof, Reason, StepProgress};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,8 @@ pub enum AgentEvent {
     Limit { reason: Reason },
     /// Protected paths had been changed.
     Tamper { findings: Vec<Finding> },
+    /// What a turn has left of the files is kept, under its number.
+    Checkpoint { turn: u64, tree: TreeId },
     /// The gate passed, and this is what that rests on.
     Proved { proof: Box<Proof> },
     /// The verified tree became a commit, on this branch unless the head is detached.

@@ -91,8 +91,7 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.on_tamper = table.one_of("on_tamper", &OnTamper::WORDS, problems).unwrap_or(task.on_tamper);
     task.expect = table.one_of("expect", &Expect::WORDS, problems);
     task.baseline = table.one_of("baseline", &Baseline::WORDS, problems);
-    let words = [("none", Some(Commit::None)), ("on-success", Some(Commit::OnSuccess)), ("each-turn", None)];
-    task.commit = now_or_later(table, "commit", &words, problems).unwrap_or(task.commit);
+    task.commit = table.one_of("commit", &Commit::WORDS, problems).unwrap_or(task.commit);
     if task.expect.is_some() && task.gate == GateChoice::Skip {
         let place = table.place_of("expect").unwrap_or(table.place);
         let unjudged = Problem::at(place, "`expect` says what the gate says, and `lane: false` skips it");

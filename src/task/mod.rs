@@ -1,9 +1,12 @@
 //! What was asked: the checked task that a run works on. Knows no files; [`parse`] makes one from text.
 
+mod approval;
+mod command_line;
 mod defaults;
 mod file;
 mod params;
 
+pub use approval::asks;
 pub use defaults::Defaults;
 pub use file::{TaskFault, parse, parse_with};
 pub(crate) use file::{check_ask, check_glob, read_budget};
@@ -256,11 +259,23 @@ pub enum Commit {
     None,
     /// The tree that the gate has passed.
     OnSuccess,
+    /// The same; and, apart from every branch, what each turn has left.
+    EachTurn,
 }
 
 impl Commit {
     /// The words that are written for it.
-    pub const WORDS: [(&str, Self); 2] = [("none", Self::None), ("on-success", Self::OnSuccess)];
+    pub const WORDS: [(&str, Self); 3] =
+        [("none", Self::None), ("on-success", Self::OnSuccess), ("each-turn", Self::EachTurn)];
+
+    /// The word that is written for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::OnSuccess => "on-success",
+            Self::EachTurn => "each-turn",
+        }
+    }
 }
 
 /// Which specs go into the context.

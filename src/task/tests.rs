@@ -200,7 +200,6 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "budget: { usd: 1e40 }",
         "isolation: worktree",
         "isolation: docker",
-        "commit: each-turn",
         "commit: sometimes",
         "approve: { ask: git-push }",
         "approve: { ask: ['files-write:*'] }",

@@ -148,7 +148,9 @@ impl Stage {
                 let outcome = ToolOutcome { change: Some(change), ..ToolOutcome::ok(format!("done {}", self.tools)) };
                 Event::ToolFinished { call, outcome }
             }
-            Action::RunHooks { call } => Event::HooksFinished { call, notes: Vec::new() },
+            Action::RunHooks { call } => {
+                Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint: None }
+            }
             Action::Compact { call, .. } => {
                 self.summaries += 1;
                 Event::CompactionFinished {

@@ -37,6 +37,8 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        hooks: Vec::new(),
+        asker: fledge::driver::Asker::default(),
         helper: None,
     };
     (place, Agent::new(settings))

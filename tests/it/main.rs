@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod apply;
+mod asking;
 mod attest;
 mod cancel;
 mod clean_lanes;
@@ -21,6 +22,7 @@ mod gate;
 mod gate_flags;
 mod gate_rooms;
 mod guard;
+mod hooks;
 mod init;
 mod input;
 mod lanes;

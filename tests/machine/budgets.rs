@@ -159,7 +159,7 @@ fn the_turns_of_a_sub_agent_are_the_parent_s() {
             Event::ChildFinished { call, outcome: ToolOutcome::ok("done"), usage, turns, by_model, changes: Vec::new() }
         }
     };
-    let hooks = |call| Event::HooksFinished { call, notes: Vec::new() };
+    let hooks = |call| Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint: None };
     let walk = Walk::calling(with(limits)).answer(spawns(1));
     let goes_on = walk.clone().answer(finished(2)).answer(hooks);
     assert_eq!((goes_on.run.label(), goes_on.run.next_turn()), ("CallingModel", 2));

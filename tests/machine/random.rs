@@ -117,7 +117,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
             let outcome = nature::outcome(temper, dice);
             nature::reported(call, outcome, temper, dice)
         }
-        12 => Event::HooksFinished { call, notes: vec!["noted".into()] },
+        12 => Event::HooksFinished { call, notes: vec!["noted".into()], reported: Vec::new(), checkpoint: None },
         13 => Event::QueryAnswered { call, answer: String::new() },
         14 => nature::summarised(call, temper, dice),
         15 => {

@@ -141,8 +141,19 @@ fn events() -> Vec<(&'static str, Make)> {
     add("ToolFinished: failed", Box::new(ran(ToolOutcome::error("bad"))));
     add("ToolFinished: failed, may pass", Box::new(ran(ToolOutcome { transient: true, ..ToolOutcome::error("busy") })));
     add("ChildFinished", Box::new(reported("done")));
-    add("HooksFinished", Box::new(|call| Event::HooksFinished { call, notes: Vec::new() }));
-    add("HooksFinished: with a note", Box::new(|call| Event::HooksFinished { call, notes: vec!["bad".into()] }));
+    add(
+        "HooksFinished",
+        Box::new(|call| Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint: None }),
+    );
+    add(
+        "HooksFinished: with a note",
+        Box::new(|call| Event::HooksFinished {
+            call,
+            notes: vec!["bad".into()],
+            reported: Vec::new(),
+            checkpoint: None,
+        }),
+    );
     add("QueryAnswered", Box::new(|call| Event::QueryAnswered { call, answer: "text".into() }));
     add("CompactionFinished: ok", Box::new(summarised(Ok("so far"), Usage::default())));
     add("CompactionFinished: failed", Box::new(summarised(Err("no"), Usage::default())));

@@ -48,6 +48,8 @@ async fn run(
         secrets: Mask::default(),
         wall: WallChoice::Off,
         network: false,
+        hooks: Vec::new(),
+        asker: fledge::driver::Asker::default(),
         helper: None,
         jobs: 1,
     });

@@ -22,7 +22,7 @@ const SHOWN: usize = 16 * 1024 * 1024;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A state is `base` (before the agent), `candidate` (what the gate has passed, else the newest that is kept),\n\
-    `now` (the workspace as it stands), or the id of a tree.\n\n\
+    `turn-N` (what turn N of the model has left, where it changed something), `now` (the workspace as it stands), or the id of a tree.\n\n\
     Examples:\n  fledge runs diff\n  fledge runs diff last candidate now --stat\n  fledge runs diff 0198f2 > work.patch && git apply work.patch"
 )]
 pub(in crate::cli) struct DiffArguments {
@@ -49,6 +49,7 @@ enum State {
     Base,
     Candidate,
     Now,
+    Turn(u64),
     Tree(TreeId),
 }
 
@@ -57,9 +58,13 @@ fn state(name: &str) -> Result<State, &'static str> {
         "base" => Ok(State::Base),
         "candidate" => Ok(State::Candidate),
         "now" => Ok(State::Now),
-        id => {
-            TreeId::parse(id).map(State::Tree).map_err(|_| "it is one of base, candidate, now, or a whole id of a tree")
-        }
+        name => match name.strip_prefix("turn-").map(str::parse) {
+            Some(Ok(turn)) => Ok(State::Turn(turn)),
+            Some(Err(_)) => Err("turns have numbers: turn-1, turn-2"),
+            None => TreeId::parse(name)
+                .map(State::Tree)
+                .map_err(|_| "it is one of base, candidate, now, turn-N, or a whole id of a tree"),
+        },
     }
 }
 
@@ -110,6 +115,7 @@ async fn tree(left: &Left, state: &State) -> Result<TreeId, Failure> {
             Failure::input(error).hint("`fledge runs diff RUN base now` compares with the workspace as it stands")
         }),
         State::Now => left.now().await,
+        State::Turn(turn) => left.turn(*turn).await,
         State::Tree(tree) => Ok(tree.clone()),
     }
 }

@@ -8,7 +8,7 @@ use super::{Shelf, story};
 use crate::config::Environment;
 use crate::driver::{Stop, kept_as, trees};
 use crate::id::TreeId;
-use crate::report::story::Story;
+use crate::report::story::{Story, What};
 use crate::run::TaskResult;
 use crate::store::{RunRow, RunState};
 use crate::verdict::{Proof, Reason, Verification};
@@ -112,6 +112,20 @@ impl Left {
         }
         let (tree, proof) = (proof.tree.clone(), proof.clone());
         Ok(Verified { result, tree, proof })
+    }
+
+    /// What a turn has left.
+    pub(super) async fn turn(&self, turn: u64) -> Result<TreeId, Failure> {
+        let name = kept_as(&self.row.head.id, &format!("turn-{turn}"));
+        let kept = self.trees.kept(&name, &self.stop).await.map_err(broken)?;
+        let number =
+            |what: &What| if let What::Checkpoint { turn, .. } = what { Some(format!("turn-{turn}")) } else { None };
+        kept.ok_or_else(|| {
+            let known: Vec<String> = self.story.scenes.iter().filter_map(|scene| number(&scene.what)).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let error = anyhow!("run {} has no checkpoint turn-{turn} (known: {known})", self.row.head.id);
+            Failure::input(error).hint("only turns that changed something have one")
+        })
     }
 
     /// The workspace as it stands.

@@ -3,13 +3,15 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{block_on, no_output, print_data, print_json};
-use super::left::broken;
+use super::left::{broken, not_delivered};
 use super::{Shelf, data, failed};
 use crate::config::Environment;
 use crate::driver::{ForgetFault, TREES, forget_beside, forget_trees, is_known, trees};
 use crate::duration::parse_duration;
+use crate::id::RunId;
 use crate::report::count;
 use crate::store::{Pruned, Retention, Store, project_dir};
+use crate::workspace::delivery::Repository;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
@@ -79,15 +81,24 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
     Ok(0)
 }
 
-/// Keeps no tree of a run that is gone, also of one that was removed at the start of another.
+/// Keeps no tree of a run that is gone, and names no commit of its turns, also of one that was removed at the start of another.
 async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
     let env = environment.hand_env();
-    let path = env.get("PATH").map_or("", String::as_str);
+    let path = env.get("PATH").cloned().unwrap_or_default();
     if !project_dir(&shelf.state, &shelf.workspace).join(TREES).is_dir() {
         return Ok(()); // nothing is made by who removes
     }
     let stop = CancellationToken::new();
-    let trees = trees(&shelf.state, &shelf.workspace, path, &stop).await.map_err(broken)?;
+    let trees = trees(&shelf.state, &shelf.workspace, &path, &stop).await.map_err(broken)?;
+    let env: Vec<(String, String)> = env.into_iter().collect();
+    if let Some(repository) = Repository::around(&trees, &env, &stop).await.map_err(not_delivered)? {
+        for keeper in trees.keepers(&stop).await.map_err(broken)? {
+            let run = RunId::new(keeper);
+            if !is_known(store, &run).map_err(failed)? {
+                repository.forget_turns(&run, &stop).await.map_err(not_delivered)?;
+            }
+        }
+    }
     let forgotten = forget_trees(&trees, |run| is_known(store, run), &stop).await;
     forgotten.map_err(|fault| match fault {
         ForgetFault::Trees(fault) => broken(fault),

@@ -1,6 +1,6 @@
 //! `fledge runs resume`, and the runs that `fledge run --resume-or-start` finds.
 
-use super::super::beside::servers;
+use super::super::beside::{hooks, servers};
 use super::super::block_on;
 use super::super::configured;
 use super::super::connect::{Connected, again};
@@ -10,7 +10,7 @@ use super::super::memory::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{ResumeFault, Settings, Terms, terms};
+use crate::driver::{Asker, ResumeFault, Settings, Terms, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
@@ -127,6 +127,8 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         baseline: place.set.baseline.unwrap_or_default(),
         wall,
         network,
+        hooks: hooks(place.set),
+        asker: Asker::default(),
         helper: environment.program().map(Path::to_owned),
     }
 }

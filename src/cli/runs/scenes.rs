@@ -76,6 +76,10 @@ pub(super) fn told(scene: &Scene, scale: &Scale) -> Vec<Line> {
         What::Committed { commit, branch } => {
             vec![heading(Tone::Good, &format!("committed {}", committed(commit, branch.as_deref())), at)]
         }
+        What::Checkpoint { turn, tree } => {
+            let short = tree.as_str().get(..12).unwrap_or_default();
+            vec![vec![(Tone::Faint, format!("  checkpoint turn-{turn} ({short})"))]]
+        }
         What::Retry { what, tries, wait_ms, error } => {
             note(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)), scale)
         }

@@ -5,6 +5,7 @@ mod branch;
 mod compose;
 mod fault;
 mod foreign;
+mod turns;
 
 pub use fault::DeliveryFault;
 
@@ -149,6 +150,17 @@ impl<'t> Repository<'t> {
         if !is_new {
             return Err(DeliveryFault::Nothing);
         }
+        self.write_tree(tree, what.head.commit.as_deref(), &message(what), stop).await
+    }
+
+    /// Writes a commit of a tree that the repository has.
+    async fn write_tree(
+        &self,
+        tree: TreeId,
+        parent: Option<&str>,
+        message: &str,
+        stop: &CancellationToken,
+    ) -> Result<Written, DeliveryFault> {
         let mut notes = Vec::new();
         let known = ["-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"];
         let mut git = self.git.clone();
@@ -159,8 +171,8 @@ impl<'t> Repository<'t> {
             notes.push(format!("git does not know who you are, so {} is the author", again::nobody()));
         }
         let mut args = vec!["commit-tree", tree.as_str()];
-        args.extend(what.head.commit.iter().flat_map(|parent| ["-p", parent.as_str()]));
-        let commit = git.tell(&args, message(what).as_bytes(), stop).await?;
+        args.extend(parent.iter().flat_map(|parent| ["-p", parent]));
+        let commit = git.tell(&args, message.as_bytes(), stop).await?;
         let commit = String::from_utf8_lossy(&commit).trim_end().to_owned();
         Ok(Written { commit, tree, notes })
     }

@@ -209,7 +209,12 @@ pub(super) fn the_last_child_leads_on() {
 #[test]
 pub(super) fn after_hooks_the_model_is_called() {
     let walk = everywhere()[7].clone();
-    let walk = walk.answer(|call| Event::HooksFinished { call, notes: vec!["fmt failed".into()] });
+    let walk = walk.answer(|call| Event::HooksFinished {
+        call,
+        notes: vec!["fmt failed".into()],
+        reported: Vec::new(),
+        checkpoint: None,
+    });
     assert_eq!(heard(&walk.gives("CallingModel", &[call_model(5)]).run), ["edited", "fmt failed"]);
 }
 

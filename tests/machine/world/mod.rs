@@ -87,7 +87,7 @@ impl World {
                 }
                 Action::RunHooks { call } => {
                     let notes = if self.dice.chance(200) { vec!["a hook failed".into()] } else { Vec::new() };
-                    self.soon(Event::HooksFinished { call: *call, notes });
+                    self.soon(Event::HooksFinished { call: *call, notes, reported: Vec::new(), checkpoint: None });
                 }
                 Action::AnswerQuery { call, .. } => {
                     self.soon(Event::QueryAnswered { call: *call, answer: "fn main() {}".into() });

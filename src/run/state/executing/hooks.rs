@@ -5,7 +5,7 @@ use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::context::Context;
 use crate::run::event::Event;
-use crate::run::watch::StateName;
+use crate::run::watch::{AgentEvent, StateName};
 use serde::{Deserialize, Serialize};
 
 /// Waiting for the hooks.
@@ -23,10 +23,15 @@ impl RunningHooks {
 
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::HooksFinished { notes, .. } => {
+            Event::HooksFinished { notes, reported, checkpoint, .. } => {
+                reported.into_iter().for_each(|said| cx.warn(said));
                 for note in notes {
-                    cx.warn(note.clone());
+                    cx.warn(note.lines().next().unwrap_or_default().to_owned());
                     cx.transcript.say(note);
+                }
+                if let Some(tree) = checkpoint {
+                    cx.tell(AgentEvent::Checkpoint { turn: cx.ledger.turns, tree: tree.clone() });
+                    cx.checkpoint = Some(tree);
                 }
                 Some(Next::CallModel)
             }

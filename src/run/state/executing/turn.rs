@@ -7,7 +7,7 @@ use crate::chat::{Detail, FileChange, ToolCall, ToolInput, ToolOutcome, ToolResu
 use crate::id::CallId;
 use crate::moment::Moment;
 use crate::run::action::Action;
-use crate::run::charter::{ToolAccess, ToolRole};
+use crate::run::charter::{ToolAccess, ToolRole, ToolRule};
 use crate::run::context::Context;
 use crate::run::loops::Opinion;
 use crate::run::prompt;
@@ -80,7 +80,8 @@ impl ToolTurn {
     /// Queues a call, or refuses it at once with a result that says why.
     pub(super) fn queue(&mut self, tool: ToolCall, repeated: bool, cx: &mut Context) {
         cx.ledger.tally(&tool.name).called += 1;
-        let rule = cx.rule(&tool.name).map(|rule| (rule.role, rule.access == ToolAccess::Ask));
+        let asks = |rule: &ToolRule| rule.access == ToolAccess::Ask || cx.plan.asks_about(&tool);
+        let rule = cx.rule(&tool.name).map(|rule| (rule.role, asks(rule)));
         let refusal = if let ToolInput::Malformed { error, .. } = &tool.input {
             Some(format!("the arguments are not a JSON object: {error}"))
         } else if repeated {

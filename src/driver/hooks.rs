@@ -1,0 +1,289 @@
+//! What follows a turn in which something may have changed: the operator's hooks, each behind the agent's wall and in its own time; then
+//! what they have left is kept as a checkpoint and, where the task wants that, as a commit apart from every branch. Nothing of it ever
+//! ends a run.
+
+use super::briefing::chain;
+use super::enclosure;
+use super::ground::kept_as;
+use super::inbox::Inbox;
+use super::perform::{Hands, Ready};
+use crate::id::{CallId, TreeId};
+use crate::limits::{GRACE, LINGER};
+use crate::process::{self, End, Ended, Invocation};
+use crate::report::seconds;
+use crate::run::{Event, Run};
+use crate::store::{read_text, write_whole};
+use crate::task;
+use crate::workspace::delivery::{Commit, DeliveryFault, Head, Repository};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A command that follows every turn in which something may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// What it is called.
+    pub name: String,
+    /// The command, for `/bin/sh`.
+    pub run: String,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Whether the model is told of its failure, and of what it changed.
+    pub tell_model: bool,
+}
+
+/// Bytes of a failed hook's output that the model is told.
+const TOLD: usize = 4 * 1024;
+/// Characters of it that people are told.
+const SAID: usize = 200;
+/// Paths that are named.
+const NAMED: usize = 20;
+/// The longest note of how far hooks have come, in bytes.
+const LONGEST: usize = 1024 * 1024;
+
+/// How far the hooks of one turn have come, for who takes the run up.
+#[derive(Debug, Serialize, Deserialize)]
+struct Progress {
+    call: CallId,
+    /// The files before the first of them.
+    before: Option<TreeId>,
+    begun: usize,
+    ended: usize,
+    notes: Vec<String>,
+    reported: Vec<String>,
+}
+
+/// What follows one turn.
+struct After {
+    hands: Hands,
+    ready: Arc<Ready>,
+    call: CallId,
+    turn: u64,
+    /// The newest state that is kept.
+    last: Option<TreeId>,
+    base: Option<TreeId>,
+    head: Option<Head>,
+    title: String,
+    stop: CancellationToken,
+}
+
+impl Hands {
+    pub(super) fn run_hooks(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
+        let finished = move |notes, reported, checkpoint| Event::HooksFinished { call, notes, reported, checkpoint };
+        // Those of the run follow its turn that a sub-agent is part of.
+        let Some(ready) = self.ready.get().filter(|_| !self.lineage.is_child()) else {
+            return inbox.outbox().send(finished(Vec::new(), Vec::new(), None));
+        };
+        let after = After {
+            hands: self.clone(),
+            ready: ready.clone(),
+            call,
+            turn: run.turn(),
+            last: run.checkpoint().cloned(),
+            base: run.base().cloned(),
+            head: run.head().cloned(),
+            title: self.task.title.clone(),
+            stop: inbox.stop_token(),
+        };
+        let effect = async move {
+            let (notes, mut reported) = after.hooks().await;
+            let checkpoint = after.keep(&mut reported).await;
+            finished(notes, reported, checkpoint)
+        };
+        inbox.start("hooks", effect, finished(Vec::new(), vec!["what follows a turn panicked".into()], None));
+    }
+}
+
+impl After {
+    /// Runs the hooks that have not begun yet; gives what the model is told, and what only people are.
+    async fn hooks(&self) -> (Vec<String>, Vec<String>) {
+        let hooks = &self.hands.settings.hooks;
+        if hooks.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let mut progress = match self.earlier() {
+            Some(earlier) => earlier,
+            None => self.first().await,
+        };
+        if progress.begun > progress.ended {
+            progress.ended = progress.begun;
+            let hook = hooks.get(progress.begun - 1);
+            let name = hook.map_or("?", |hook| hook.name.as_str());
+            let said = format!("the hook `{name}` was interrupted, and is not run again for this turn");
+            let is_told = hook.is_some_and(|hook| hook.tell_model);
+            if is_told { &mut progress.notes } else { &mut progress.reported }.push(said);
+        }
+        for hook in hooks.iter().skip(progress.ended) {
+            if self.stop.is_cancelled() {
+                break;
+            }
+            progress.begun += 1;
+            if let Err(why) = self.write_down(&progress) {
+                progress.reported.push(format!("the hook `{}` was not run: {why}", hook.name));
+                break;
+            }
+            let ended = self.run(hook).await;
+            self.judge(hook, &ended, &mut progress);
+            progress.ended = progress.begun;
+            let _the_next_one_will_say_so = self.write_down(&progress);
+        }
+        self.look_at_changes(&mut progress).await;
+        (progress.notes, progress.reported)
+    }
+
+    /// How far a process before this one came with just these.
+    fn earlier(&self) -> Option<Progress> {
+        let text = read_text(&self.path(), LONGEST).ok()??;
+        serde_json::from_str(&text).ok().filter(|progress: &Progress| progress.call == self.call)
+    }
+
+    async fn first(&self) -> Progress {
+        let (mut before, mut reported) = (None, Vec::new());
+        match self.ready.ground.trees.take(&self.stop).await {
+            Ok(taken) => before = Some(taken.tree),
+            Err(_) if self.stop.is_cancelled() => {}
+            Err(fault) => reported.push(format!("what hooks change cannot be told: {}", chain(&fault))),
+        }
+        Progress { call: self.call, before, begun: 0, ended: 0, notes: Vec::new(), reported }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.hands.run_dir.path().join("hooks")
+    }
+
+    fn write_down(&self, progress: &Progress) -> Result<(), String> {
+        let text = serde_json::to_vec(progress).map_err(|error| error.to_string())?;
+        write_whole(&self.path(), &text).map_err(|error| chain(&error))
+    }
+
+    /// Runs one hook to its end, with all that it started.
+    async fn run(&self, hook: &Hook) -> Ended {
+        let (settings, wall) = (&self.hands.settings, &self.ready.ground.wall);
+        let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir);
+        holes.writable.retain(|path| *path != self.hands.run_dir.outputs()); // results of tools are none of their business
+        let inner = Invocation {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), hook.run.clone()],
+            dir: settings.workspace.clone(),
+            env: settings.env.clone().into(),
+            timeout: Some(hook.timeout),
+            grace: GRACE,
+            linger: LINGER,
+            log: None,
+            log_limit: 0,
+        };
+        let _placeholders = wall.placeholders(&holes);
+        let ended = process::run(wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
+        wall.told(ended, &holes, inner, &self.stop).await
+    }
+
+    /// A hook that failed is told of.
+    fn judge(&self, hook: &Hook, ended: &Ended, progress: &mut Progress) {
+        let how = match &ended.end {
+            End::Exited(0) | End::Stopped => return,
+            End::Exited(code) => format!("failed with exit code {code}"),
+            End::Signalled(signal) => format!("was killed by signal {signal}"),
+            End::TimedOut => {
+                format!("took longer than {} and was killed", seconds(crate::duration::milliseconds(hook.timeout)))
+            }
+            End::NotStarted(why) => format!("could not be started: {why}"),
+        };
+        let (said, output) = (format!("the hook `{}` {how}", hook.name), ended.output.text(TOLD));
+        let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+        let last: String = last.chars().take(SAID).collect();
+        if hook.tell_model {
+            let whose = format!("the hook `{}`", hook.name);
+            let heard = self.ready.host.hear(self.call, &whose, &output, true).content;
+            progress.notes.push(if output.trim().is_empty() { said } else { format!("{said}\n\n{heard}") });
+        } else {
+            progress.reported.push(if last.is_empty() { said } else { format!("{said}: {last}") });
+        }
+    }
+
+    /// What hooks have changed that the gate protects is put back: it is nobody's tampering, and nobody is to be judged by it. Of the rest
+    /// the model is told where a hook wants that.
+    async fn look_at_changes(&self, progress: &mut Progress) {
+        let (Some(before), false) = (&progress.before, self.stop.is_cancelled()) else { return };
+        let trees = &self.ready.ground.trees;
+        let changed = async {
+            let now = trees.take(&self.stop).await?.tree;
+            trees.changes(before, &now, &self.stop).await
+        };
+        let mut changed: Vec<String> = match changed.await {
+            Ok(changes) => changes.into_iter().map(|change| change.path).collect(),
+            Err(fault) => {
+                return progress.reported.push(format!("what hooks changed cannot be told: {}", chain(&fault)));
+            }
+        };
+        let protection = self.ready.gate.as_ref().map(|gate| gate.seal.protection());
+        let is_protected = |path: &String| protection.is_some_and(|rules| rules.rule(path).is_some());
+        let protected: Vec<String> = changed.extract_if(.., |path| is_protected(path)).collect();
+        if !protected.is_empty() {
+            let what = named(&protected);
+            progress.reported.push(match trees.put_back(before, Some(&protected), &self.stop).await {
+                Ok(_) => format!("hooks changed protected files, which were put back: {what}"),
+                Err(fault) => {
+                    format!("hooks changed protected files ({what}), which cannot be put back: {}", chain(&fault))
+                }
+            });
+        }
+        if !changed.is_empty() && self.hands.settings.hooks.iter().any(|hook| hook.tell_model) {
+            progress.notes.push(format!(
+                "Hooks have changed files after your turn: {}. Read them again before you edit them.",
+                named(&changed)
+            ));
+        }
+    }
+
+    /// Keeps what the turn has left, where that is something else than before.
+    async fn keep(&self, reported: &mut Vec<String>) -> Option<TreeId> {
+        let kept = async {
+            let tree = self.ready.ground.trees.take(&self.stop).await?.tree;
+            if self.last.as_ref() == Some(&tree) {
+                return Ok(None);
+            }
+            let name = kept_as(&self.hands.run_dir.run(), &format!("turn-{}", self.turn));
+            self.ready.ground.trees.keep(&name, &tree, &self.stop).await.map(|()| Some(tree))
+        };
+        let tree = match kept.await {
+            Ok(tree) => tree?,
+            Err(_) if self.stop.is_cancelled() => return None,
+            Err(fault) => {
+                reported.push(format!("what this turn has left is not kept: {}", chain(&fault)));
+                return None;
+            }
+        };
+        if self.hands.task.commit == task::Commit::EachTurn
+            && let (Some(head), Some(base)) = (&self.head, &self.base)
+            && let Err(fault) = self.commit(&tree, head, base).await
+            && !self.stop.is_cancelled()
+        {
+            reported.push(format!("this turn has no commit: {}", chain(&fault)));
+        }
+        Some(tree)
+    }
+
+    async fn commit(&self, tree: &TreeId, head: &Head, base: &TreeId) -> Result<(), DeliveryFault> {
+        self.ready.host.close().await; // git runs in the repository, and the agent is not at work meanwhile
+        let trees = &self.ready.ground.trees;
+        let repository = Repository::around(trees, &self.hands.settings.env, &self.stop).await?;
+        let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+        let run = self.hands.run_dir.run();
+        let message = format!("Turn {} of: {}", self.turn, self.title.lines().next().unwrap_or_default());
+        let trailers = [("Fledge-Run", run.to_string()), ("Fledge-Turn", self.turn.to_string())]
+            .map(|(name, value)| (name.to_owned(), value));
+        let what = Commit { head, tree, base, message: &message, trailers: &trailers };
+        repository.commit_turn(&run, &what, &self.stop).await
+    }
+}
+
+/// The first paths of a list.
+fn named(paths: &[String]) -> String {
+    let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
+    match paths.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}

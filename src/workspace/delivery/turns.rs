@@ -1,0 +1,48 @@
+//! Commits of single turns, apart from every branch: `refs/fledge/RUN/turns` is at the newest one. Neither a branch, nor the head, nor the
+//! index, nor a file is touched by them.
+
+use super::{Commit, DeliveryFault, Repository, Written, message};
+use crate::id::RunId;
+use tokio_util::sync::CancellationToken;
+
+impl Repository<'_> {
+    /// Makes a commit on top of those of earlier turns, or of where the run began. A tree that is there already is not committed again.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn commit_turn(
+        &self,
+        run: &RunId,
+        what: &Commit<'_>,
+        stop: &CancellationToken,
+    ) -> Result<(), DeliveryFault> {
+        let name = turns(run);
+        let tip = self.line(&["rev-parse", "--quiet", "--verify", &name], stop).await?;
+        let (tree, _) = self.compose(what.head, what.tree, what.base, stop).await?;
+        if let Some(tip) = &tip
+            && self.line(&["rev-parse", &format!("{tip}^{{tree}}")], stop).await?.as_deref() == Some(tree.as_str())
+        {
+            return Ok(());
+        }
+        let parent = tip.as_deref().or(what.head.commit.as_deref());
+        let Written { commit, .. } = self.write_tree(tree, parent, &message(what), stop).await?;
+        let old = tip.clone().unwrap_or_else(|| "0".repeat(commit.len()));
+        self.move_ref(&name, &commit, &old, stop).await
+    }
+
+    /// Names the commits of a run's turns no longer. Where there are none, nothing happens.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn forget_turns(&self, run: &RunId, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+        let name = turns(run);
+        match self.line(&["rev-parse", "--quiet", "--verify", &name], stop).await? {
+            Some(tip) => Ok(self.git.ask(&["update-ref", "-d", &name, &tip], stop).await.map(drop)?),
+            None => Ok(()),
+        }
+    }
+}
+
+fn turns(run: &RunId) -> String {
+    format!("refs/fledge/{run}/turns")
+}
