@@ -30,6 +30,16 @@ impl fmt::Display for RunId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);
 
+impl CallId {
+    /// Calls of one agent of a run, of which those of a run with sub-agents are told apart by their numbers.
+    pub const OF_ONE_AGENT: u64 = 100_000_000;
+
+    /// The agent whose call it is: 0 for the run itself.
+    pub fn agent(self) -> u64 {
+        self.0 / Self::OF_ONE_AGENT
+    }
+}
+
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

@@ -98,8 +98,8 @@ impl Lineage {
     /// A call of it by a number that no call of another agent of the run has: they share the host of their tools.
     pub(super) fn outside(&self, call: CallId) -> CallId {
         let above = |place: usize| self.numbers.get(place).copied().unwrap_or(0);
-        let numbers = above(0).saturating_mul(1_000_000_000_000).saturating_add(above(1).saturating_mul(100_000_000));
-        CallId(numbers.saturating_add(call.0))
+        let agent = above(0).saturating_mul(10_000).saturating_add(above(1));
+        CallId(agent.saturating_mul(CallId::OF_ONE_AGENT).saturating_add(call.0))
     }
 }
 

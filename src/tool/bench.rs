@@ -50,9 +50,10 @@ impl Bench {
         Ok(place)
     }
 
-    /// Writes a file and takes it down.
+    /// Writes a file for a call and takes it down.
     pub(super) fn put(
         &self,
+        call: CallId,
         ledger: &mut Ledger,
         place: &Place,
         before: Option<&[u8]>,
@@ -60,7 +61,7 @@ impl Bench {
         said: String,
     ) -> Result<ToolOutcome, ToolError> {
         place.write(after, 0o666)?;
-        let change: FileChange = ledger.changed(place.real(), before, Some(after));
+        let change: FileChange = ledger.changed(call, place.real(), before, Some(after));
         let diff = ledger::diff(place.real(), before.unwrap_or_default(), after);
         Ok(ToolOutcome { change: Some(change), detail: Detail::Diff(diff), ..ToolOutcome::ok(said) })
     }

@@ -31,10 +31,10 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     let is_file = place.metadata()?.is_some_and(|there| there.kind == Kind::File && there.bytes <= MAX_FILE);
     let before = if is_file { place.read(MAX_FILE)? } else { Vec::new() };
     if is_file {
-        ledger.check(place.real(), &before)?;
+        ledger.check(call.id, place.real(), &before)?;
     }
     place.delete()?;
-    let change = ledger.changed(place.real(), Some(&before), None);
+    let change = ledger.changed(call.id, place.real(), Some(&before), None);
     let detail = Detail::Diff(ledger::diff(place.real(), &before, b""));
     Ok(ToolOutcome { change: Some(change), detail, ..ToolOutcome::ok(format!("deleted `{}`", place.real())) })
 }

@@ -49,14 +49,14 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     let place = bench.writable(&arguments.path, Last::Follow)?;
     let mut ledger = bench.ledger();
     let before = place.read(MAX_FILE)?;
-    ledger.check(place.real(), &before)?;
+    ledger.check(call.id, place.real(), &before)?;
     let text = str::from_utf8(&before).map_err(|_| ToolError::NotUtf8 { path: place.real().clone() })?;
     let (after, count) = replace(place.real(), text, &arguments)?;
     let said = match count {
         1 => format!("edited `{}`", place.real()),
         count => format!("edited `{}`: {count} replacements", place.real()),
     };
-    bench.put(&mut ledger, &place, Some(&before), after.as_bytes(), said)
+    bench.put(call.id, &mut ledger, &place, Some(&before), after.as_bytes(), said)
 }
 
 /// The text after the edit, and the number of replacements.

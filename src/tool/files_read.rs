@@ -46,12 +46,12 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
             let bytes = place.read(MAX_FILE)?;
             if let Some(kind) = text::binary_kind(&bytes) {
                 if let Some(shown) = picture::shown(place.real().as_str(), &bytes) {
-                    bench.ledger().saw(place.real(), &bytes);
+                    bench.ledger().saw(call.id, place.real(), &bytes);
                     return Ok(shown);
                 }
                 return Err(ToolError::NotText { path: place.real().to_string(), kind, bytes: bytes.len() });
             }
-            bench.ledger().saw(place.real(), &bytes);
+            bench.ledger().saw(call.id, place.real(), &bytes);
             bytes
         }
     };

@@ -38,7 +38,7 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
         None => None,
     };
     if let Some(bytes) = &before {
-        ledger.check(place.real(), bytes)?;
+        ledger.check(call.id, place.real(), bytes)?;
     }
     let after = match before.as_deref().map(str::from_utf8) {
         Some(Ok(old)) => text::laid_out_like(old, &content),
@@ -46,5 +46,5 @@ fn run(bench: &Bench, call: &Call) -> Result<ToolOutcome, ToolError> {
     };
     let verb = if before.is_some() { "replaced" } else { "created" };
     let said = format!("{verb} `{}`: {} lines, {} bytes", place.real(), after.lines().count(), after.len());
-    bench.put(&mut ledger, &place, before.as_deref(), after.as_bytes(), said)
+    bench.put(call.id, &mut ledger, &place, before.as_deref(), after.as_bytes(), said)
 }

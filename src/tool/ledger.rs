@@ -2,6 +2,7 @@
 
 use super::{ToolError, bound};
 use crate::chat::{ChangeKind, FileChange};
+use crate::id::CallId;
 use crate::workspace::jail::RelPath;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,8 @@ const DIFF_TIME: Duration = Duration::from_millis(300);
 /// The memory of one run.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    seen: HashMap<RelPath, [u8; 32]>,
+    /// By the agent that has seen it: what one agent of a run knows, another one does not.
+    seen: HashMap<(u64, RelPath), [u8; 32]>,
     originals: HashMap<RelPath, Original>,
     kept: usize,
 }
@@ -41,7 +43,7 @@ enum Original {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerCopy {
-    seen: Vec<(String, [u8; 32])>,
+    seen: Vec<(u64, String, [u8; 32])>,
     originals: Vec<(String, OriginalCopy)>,
 }
 
@@ -54,24 +56,30 @@ enum OriginalCopy {
 }
 
 impl Ledger {
-    /// The model has now seen these bytes of this file, or written them.
-    pub(super) fn saw(&mut self, path: &RelPath, bytes: &[u8]) {
-        self.seen.insert(path.clone(), hash(bytes));
+    /// The model of this call has now seen these bytes of this file, or written them.
+    pub(super) fn saw(&mut self, call: CallId, path: &RelPath, bytes: &[u8]) {
+        self.seen.insert((call.agent(), path.clone()), hash(bytes));
     }
 
-    /// Says no when the model has seen the file, but not as it is now.
-    pub(super) fn check(&self, path: &RelPath, bytes: &[u8]) -> Result<(), ToolError> {
-        match self.seen.get(path) {
+    /// Says no when the model of this call has seen the file, but not as it is now.
+    pub(super) fn check(&self, call: CallId, path: &RelPath, bytes: &[u8]) -> Result<(), ToolError> {
+        match self.seen.get(&(call.agent(), path.clone())) {
             Some(seen) if *seen != hash(bytes) => Err(ToolError::Changed { path: path.clone() }),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Takes down that the file went from `before` to `after`, and says what the run has done to it in all.
-    pub(super) fn changed(&mut self, path: &RelPath, before: Option<&[u8]>, after: Option<&[u8]>) -> FileChange {
+    /// Takes down that a call took the file from `before` to `after`, and says what the run has done to it in all.
+    pub(super) fn changed(
+        &mut self,
+        call: CallId,
+        path: &RelPath,
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
+    ) -> FileChange {
         match after {
-            Some(bytes) => self.saw(path, bytes),
-            None => drop(self.seen.remove(path)),
+            Some(bytes) => self.saw(call, path, bytes),
+            None => drop(self.seen.remove(&(call.agent(), path.clone()))),
         }
         if !self.originals.contains_key(path) {
             let original = self.original(before);
@@ -117,14 +125,14 @@ impl Ledger {
             Original::Bytes(_) | Original::Unkept => OriginalCopy::Unkept,
         };
         LedgerCopy {
-            seen: self.seen.iter().map(|(path, hash)| (path.to_string(), *hash)).collect(),
+            seen: self.seen.iter().map(|((agent, path), hash)| (*agent, path.to_string(), *hash)).collect(),
             originals: self.originals.iter().map(|(path, before)| (path.to_string(), original(before))).collect(),
         }
     }
 
     /// Takes up what an earlier host has left.
     pub(super) fn restore(&mut self, copy: LedgerCopy) {
-        self.seen.extend(copy.seen.into_iter().map(|(path, hash)| (named(&path), hash)));
+        self.seen.extend(copy.seen.into_iter().map(|(agent, path, hash)| ((agent, named(&path)), hash)));
         for (path, original) in copy.originals {
             let original = match original {
                 OriginalCopy::Absent => Original::Absent,
@@ -210,15 +218,21 @@ mod tests {
             (None, Some("1\n2\n"), change(ChangeKind::Modified, 0, 0)),
         ];
         for (before, after, expected) in steps {
-            assert_eq!(ledger.changed(&path(), before.map(str::as_bytes), after.map(str::as_bytes)), expected);
+            assert_eq!(
+                ledger.changed(CallId(1), &path(), before.map(str::as_bytes), after.map(str::as_bytes)),
+                expected
+            );
         }
     }
 
     #[test]
     fn a_file_that_was_not_there_is_created_however_often_it_is_written() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.changed(&path(), None, Some(b"1\n")), change(ChangeKind::Created, 1, 0));
-        assert_eq!(ledger.changed(&path(), Some(b"1\n"), Some(b"2\n3\n")), change(ChangeKind::Created, 2, 0));
+        assert_eq!(ledger.changed(CallId(1), &path(), None, Some(b"1\n")), change(ChangeKind::Created, 1, 0));
+        assert_eq!(
+            ledger.changed(CallId(1), &path(), Some(b"1\n"), Some(b"2\n3\n")),
+            change(ChangeKind::Created, 2, 0)
+        );
     }
 
     #[test]
@@ -226,18 +240,33 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.recall(&change(ChangeKind::Created, 1, 0));
         ledger.recall(&change(ChangeKind::Deleted, 0, 0));
-        assert_eq!(ledger.changed(&path(), Some(b"1\n"), Some(b"2\n3\n")), change(ChangeKind::Created, 2, 0));
+        assert_eq!(
+            ledger.changed(CallId(1), &path(), Some(b"1\n"), Some(b"2\n3\n")),
+            change(ChangeKind::Created, 2, 0)
+        );
     }
 
     #[test]
     fn what_was_seen_and_how_files_were_is_handed_on() {
         let mut ledger = Ledger::default();
-        ledger.changed(&path(), Some(b"1\n"), Some(b"1\n2\n"));
+        ledger.changed(CallId(1), &path(), Some(b"1\n"), Some(b"1\n2\n"));
         let mut next = Ledger::default();
         next.restore(ledger.copy());
-        assert!(next.check(&path(), b"1\n").is_err() && next.check(&path(), b"1\n2\n").is_ok());
-        assert_eq!(next.changed(&path(), Some(b"1\n2\n"), Some(b"")), change(ChangeKind::Modified, 0, 1));
+        assert!(next.check(CallId(1), &path(), b"1\n").is_err() && next.check(CallId(1), &path(), b"1\n2\n").is_ok());
+        assert_eq!(next.changed(CallId(1), &path(), Some(b"1\n2\n"), Some(b"")), change(ChangeKind::Modified, 0, 1));
         assert_eq!(next.copy().originals, ledger.copy().originals);
+    }
+
+    #[test]
+    fn what_another_agent_has_written_since_is_not_written_over_unseen() {
+        let (run, child) = (CallId(7), CallId(CallId::OF_ONE_AGENT * 10_000 + 7));
+        let mut ledger = Ledger::default();
+        ledger.saw(run, &path(), b"1\n");
+        assert!(ledger.check(child, &path(), b"1\n").is_ok());
+        ledger.changed(child, &path(), Some(b"1\n"), Some(b"2\n"));
+        assert!(ledger.check(run, &path(), b"2\n").is_err() && ledger.check(child, &path(), b"2\n").is_ok());
+        ledger.saw(run, &path(), b"2\n");
+        assert!(ledger.check(run, &path(), b"2\n").is_ok());
     }
 
     #[test]
@@ -246,8 +275,8 @@ mod tests {
         let large = "x".repeat(MAX_ORIGINAL) + "\n";
         let more = large.clone() + "y\n";
         let most = more.clone() + "z\n";
-        ledger.changed(&path(), Some(large.as_bytes()), Some(more.as_bytes()));
-        let second = ledger.changed(&path(), Some(more.as_bytes()), Some(most.as_bytes()));
+        ledger.changed(CallId(1), &path(), Some(large.as_bytes()), Some(more.as_bytes()));
+        let second = ledger.changed(CallId(1), &path(), Some(more.as_bytes()), Some(most.as_bytes()));
         assert_eq!(second, change(ChangeKind::Modified, 1, 0));
     }
 

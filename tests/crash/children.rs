@@ -18,7 +18,7 @@ fn a_run_that_dies_at_any_place_with_a_sub_agent_at_work_never_does_its_work_twi
     let calm = beginning(&model).env("FLEDGE_FAIL", &format!("trace:{}", trace.display())).run();
     calm.must_exit(0);
     must_be_gone(&mark);
-    assert_eq!((calm.file("log").as_deref(), model.count()), (Some("ran\n"), 6));
+    assert_eq!((calm.file("log").as_deref(), model.count()), (Some("ran\n"), 5));
     each(&places(&fs::read_to_string(trace).unwrap()), |place| {
         let (model, mark) = cast();
         let mut ended = beginning(&model).env("FLEDGE_FAIL", &format!("abort:{place}")).run();

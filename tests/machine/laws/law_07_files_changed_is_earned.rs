@@ -21,7 +21,9 @@ impl Law for Watch {
                     self.changed.insert(change.path.clone(), change.clone());
                 }
             }
-            Event::ChildFinished { changes, .. } if step.is_answer() => {
+            Event::ChildFinished { changes, .. }
+                if step.is_answer() && matches!(step.label, "Dispatching" | "Reporting") =>
+            {
                 self.changed.extend(changes.iter().map(|change| (change.path.clone(), change.clone())));
             }
             _ => {}
