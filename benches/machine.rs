@@ -56,7 +56,7 @@ fn converse(turns: u64) -> u64 {
         }
         call = feed(Event::ModelCompleted { call, reply: Box::new(edit(turn)) });
         call = feed(Event::ToolFinished { call, outcome: ToolOutcome::ok(format!("edited {turn}")) });
-        call = feed(Event::HooksFinished { call, notes: Vec::new() });
+        call = feed(Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint: None });
     }
     let said = vec![Block::Text { text: "All done.".into() }];
     let call = feed(Event::ModelCompleted { call, reply: Box::new(reply(StopReason::EndTurn, said)) });

@@ -174,7 +174,7 @@ impl After {
             log: None,
             log_limit: 0,
         };
-        let _placeholders = wall.placeholders(&holes);
+        // What stands where nothing may be made stays for the tools, whose wall rests on it, and goes with them.
         let ended = process::run(wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
         wall.told(ended, &holes, inner, &self.stop).await
     }

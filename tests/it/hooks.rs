@@ -27,6 +27,21 @@ fn hooks_run_behind_the_agents_wall_after_each_turn_that_may_have_changed_someth
 }
 
 #[test]
+fn a_hook_leaves_the_wall_around_the_tools_as_it_was() {
+    let model = Model::new([
+        write("a", "1"),
+        shell("mkdir .git .fledge; touch .git/config .fledge/x"),
+        write("done", ""),
+        say("Done."),
+    ]);
+    let run = hooked(&model, "    - 'true'\n").run();
+    let report = run.must_be(0, "verified");
+    // Landlock lets `.git` be written, and says so.
+    let wanted = report["sandbox"] != "bubblewrap";
+    assert_eq!([".git", ".fledge"].map(|name| run.path(name).exists()), [wanted; 2], "{}", run.story());
+}
+
+#[test]
 fn a_project_that_is_not_trusted_has_no_hooks() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).file("fledge.yaml", "hooks: { post_tools: ['touch ran'] }\n").run();

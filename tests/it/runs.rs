@@ -95,7 +95,20 @@ fn a_run_is_told_turn_by_turn_with_changes_verdicts_and_its_end() {
     assert_eq!(told["result"]["attempts"], report["attempts"]);
     let types = words(told["story"].as_array().unwrap().iter().map(|scene| &scene["type"]));
     let wanted = [
-        "began", "planned", "attempt", "turn", "tool", "turn", "gate", "attempt", "turn", "tool", "turn", "gate",
+        "began",
+        "planned",
+        "attempt",
+        "turn",
+        "tool",
+        "checkpoint",
+        "turn",
+        "gate",
+        "attempt",
+        "turn",
+        "tool",
+        "checkpoint",
+        "turn",
+        "gate",
         "ended",
     ];
     assert_eq!(types, wanted);

@@ -8,7 +8,7 @@ use crate::walk::{
 };
 use crate::world::nature;
 use fledge::chat::{Delta, ModelFault, StopReason, ToolOutcome, Usage};
-use fledge::id::CallId;
+use fledge::id::{CallId, TreeId};
 use fledge::run::{Action, Charter, Event};
 use fledge::verdict::{Reason, Ruling, StepProgress, StepStatus};
 use std::fmt::Write;
@@ -152,6 +152,15 @@ fn events() -> Vec<(&'static str, Make)> {
             notes: vec!["bad".into()],
             reported: Vec::new(),
             checkpoint: None,
+        }),
+    );
+    add(
+        "HooksFinished: with a checkpoint",
+        Box::new(|call| Event::HooksFinished {
+            call,
+            notes: Vec::new(),
+            reported: vec!["bad".into()],
+            checkpoint: Some(TreeId::empty()),
         }),
     );
     add("QueryAnswered", Box::new(|call| Event::QueryAnswered { call, answer: "text".into() }));

@@ -2,7 +2,7 @@
 
 use crate::walk::{Walk, calls, charter, everywhere, fails, heard, ran, replies, reported, says, summarised, tool};
 use fledge::chat::{Delta, Message, ModelFault, StopReason, ToolOutcome, Usage};
-use fledge::id::CallId;
+use fledge::id::{CallId, TreeId};
 use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Charter, Event, Query};
 use fledge::verdict::Reason;
@@ -211,11 +211,18 @@ pub(super) fn after_hooks_the_model_is_called() {
     let walk = everywhere()[7].clone();
     let walk = walk.answer(|call| Event::HooksFinished {
         call,
-        notes: vec!["fmt failed".into()],
-        reported: Vec::new(),
-        checkpoint: None,
+        notes: vec!["fmt failed\nin a.rs".into()],
+        reported: vec!["gen failed".into()],
+        checkpoint: Some(TreeId::empty()),
     });
-    assert_eq!(heard(&walk.gives("CallingModel", &[call_model(5)]).run), ["edited", "fmt failed"]);
+    let walk = walk.gives("CallingModel", &[call_model(5)]);
+    assert_eq!(heard(&walk.run), ["edited", "fmt failed\nin a.rs"]);
+    assert_eq!(walk.run.checkpoint(), Some(&TreeId::empty()));
+    let warned = |said: &str| AgentEvent::Warning(said.into());
+    let kept = AgentEvent::Checkpoint { turn: 1, tree: TreeId::empty() };
+    for told in [warned("gen failed"), warned("fmt failed"), kept] {
+        assert!(walk.told().contains(&told), "{told:?}: {:?}", walk.told());
+    }
 }
 
 #[test]
