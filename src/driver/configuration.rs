@@ -5,7 +5,7 @@ use super::briefing::chain;
 use super::perform::Hands;
 use super::resume::terms;
 use crate::gate::{self, PutBack};
-use crate::store::{Filter, Only, RunDir, Store};
+use crate::store::{Filter, Only, RunDir, Store, write_whole};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
             let put_back = put_back(&folder, workspace, &terms.task.allow_edit);
             notes.extend(put_back.into_iter().map(|note| format!("run {}: {note}", row.head.id)));
             if only == Only::Interrupted {
-                let _it_is_looked_at_again = fs::write(settled, []);
+                let _it_is_looked_at_again = write_whole(&settled, &[]);
             }
         }
     }

@@ -52,7 +52,9 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
 async fn git(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
     let stop = CancellationToken::new();
     let opened = async {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        // What is wrong with the folder for temporary files is said elsewhere.
+        let folder = tempfile::tempdir().ok().filter(|folder| !is_inside(folder.path(), root));
+        let folder = folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| error.to_string())?;
         let told = |fault: TreesFault| match fault.source() {
             Some(cause) => format!("{fault}: {cause}"),
             None => fault.to_string(),
