@@ -17,6 +17,7 @@ mod outlet;
 mod paint;
 mod run;
 mod runs;
+mod secrets;
 mod signals;
 mod specs;
 mod steps;

@@ -3,14 +3,15 @@
 use super::beside::servers;
 use super::drive::VoiceArguments;
 use super::failure::Failure;
-use super::memory::{memory_terms, secrets};
+use super::memory::memory_terms;
 use super::outlet::outlet;
 use super::runs::Place;
+use super::secrets::secrets;
 use crate::config::Environment;
 use crate::driver::Settings;
 use crate::process::wall::WallChoice;
-use crate::provider::Secret;
 use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
+use crate::tool::Late;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -177,7 +178,7 @@ impl RunOptions {
     }
 
     /// What the agent works with, but for its models; these are their keys, as far as they come from elsewhere than the environment.
-    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &[Secret]) -> Settings {
+    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &Late) -> Settings {
         let set = place.set;
         Settings {
             workspace: place.workspace.to_owned(),

@@ -3,10 +3,10 @@
 use super::connect::{Asked, connect_models};
 use super::drive::{Voice, Work, drive};
 use super::failure::Failure;
-use super::memory::secrets;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
+use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json};
 use crate::config::{self, Environment};
 use crate::driver::{PlanFault, RunError, Settings, Terms, prepare, terms};
@@ -15,6 +15,7 @@ use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, Defaults, GateChoice, ParamValues, Task};
+use crate::tool::Late;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
@@ -67,19 +68,20 @@ pub(super) fn begin(
     }
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // What is kept and shown of it is what the model is told: no secret.
-    let mask = secrets(environment, &set, &[]);
+    let none = Late::default();
+    let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
-        return dry_run(options, &task, options.settings(environment, &place, &[]));
+        return dry_run(options, &task, options.settings(environment, &place, &none));
     }
     let settings = |task: &Task| {
         let asked = Asked { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
         match connect_models(&asked, &set, environment, &Pacer::default()) {
             Ok((models, keys)) => Ok(Settings { models, ..options.settings(environment, &place, &keys) }),
             Err(failure) if task.is_fix => {
-                Ok(Settings { no_models: Some(failure.message()), ..options.settings(environment, &place, &[]) })
+                Ok(Settings { no_models: Some(failure.message()), ..options.settings(environment, &place, &none) })
             }
             Err(failure) => Err(failure),
         }
@@ -100,7 +102,7 @@ fn start_or_resume(
     if options.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let today = options.settings(environment, &place, &[]);
+        let today = options.settings(environment, &place, &Late::default());
         let same = |store: &Store, row: &RunRow| {
             terms(store, &row.head.id).is_ok_and(|(_, then)| is_asked_again(&task, &today, &then))
         };

@@ -259,6 +259,8 @@ impl Agent {
             usd_micros: task.budget.usd_micros.or(defaults.usd_micros),
             time_ms: task.budget.time_ms.unwrap_or(defaults.time_ms),
             loop_threshold: task.conduct.loop_threshold.map_or(defaults.loop_threshold, |count| count as usize),
+            tries: task.conduct.max_tries.unwrap_or(defaults.tries),
+            max_wait_ms: task.conduct.max_wait_ms.unwrap_or(defaults.max_wait_ms),
             compact_at_percent: task.conduct.compact_at_percent.map_or(defaults.compact_at_percent, u64::from),
             ..defaults
         };
