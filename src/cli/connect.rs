@@ -8,7 +8,7 @@ use crate::config::{
     self, Environment, KeyPlace, ModelChoice, ModelSettings, ProviderKind, Sent, ToolsMode, auto_name, resolve_model,
 };
 use crate::driver::{Model, Terms};
-use crate::limits::{Limits, MAX_SOURCE};
+use crate::limits::{Limits, MAX_CASSETTE};
 use crate::process::Variables;
 use crate::provider::{self, Endpoint, KeyCommand, KeyCommands, Kind, Pacer, Provider, Rate, Secret, TextTools, Told};
 use crate::run::ModelTerms;
@@ -204,7 +204,7 @@ fn endpoint(
         ProviderKind::Ollama => Kind::Ollama,
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
-            let text = store::read_text(&path, MAX_SOURCE).map_err(Failure::input)?;
+            let text = store::read_text(&path, MAX_CASSETTE).map_err(Failure::input)?;
             Kind::Cassette {
                 text: text.ok_or_else(|| Failure::input(anyhow!("there is no cassette {}", path.display())))?,
             }

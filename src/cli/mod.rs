@@ -15,6 +15,7 @@ mod models;
 mod options;
 mod outlet;
 mod paint;
+mod record;
 mod run;
 mod runs;
 mod secrets;

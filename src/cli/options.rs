@@ -5,6 +5,7 @@ use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::memory_terms;
 use super::outlet::outlet;
+use super::record;
 use super::runs::Place;
 use super::secrets::secrets;
 use crate::config::Environment;
@@ -12,6 +13,7 @@ use crate::driver::Settings;
 use crate::process::wall::WallChoice;
 use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::Late;
+use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -61,6 +63,9 @@ pub(super) struct RunOptions {
     /// Write a patch of verified work to this file, for `git am`
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,
+    /// Write what the models say to this file, as a cassette that plays it again; a file that is there is not replaced
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// What becomes a commit: on-success (the verified tree), none
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
@@ -200,6 +205,14 @@ impl RunOptions {
             network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
             helper: environment.program().map(Path::to_owned),
         }
+    }
+
+    /// Where what the models say is recorded, found before the agent can change where that is.
+    ///
+    /// # Errors
+    /// When it cannot be there.
+    pub(super) fn record(&self, workspace: &Path) -> Result<Option<Outlet>, Failure> {
+        self.record.as_ref().map(|path| record::place(path, workspace)).transpose()
     }
 
     /// Where the report is written too, as whole paths: the run may be taken up again from another folder.

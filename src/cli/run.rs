@@ -1,16 +1,16 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
 use super::connect::{Asked, connect_models};
-use super::drive::{Voice, Work, drive};
+use super::drive::{Voice, Work, driven};
 use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
-use super::{block_on, no_output, print_data, print_json};
+use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::{self, Environment};
 use crate::driver::{PlanFault, RunError, Settings, Terms, prepare, terms};
-use crate::id::TreeId;
+use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
 use crate::store::{self, RunRow, RunState, Store};
@@ -98,6 +98,8 @@ fn start_or_resume(
     place: Place<'_>,
 ) -> Result<u8, Failure> {
     let voice = Voice::new(options.voice, place.set, environment);
+    let tape = options.record(place.workspace)?;
+    let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
     let mut key = options.run_key.clone();
     if options.resume_or_start || key.is_some() {
         let store = place.store()?;
@@ -122,7 +124,10 @@ fn start_or_resume(
                 return Err(Failure::input(error).hint(hint));
             }
             let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice);
-            let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else { return resumed };
+            let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else {
+                let code = resumed?;
+                return taped(run).map(|()| code);
+            };
             paint::line(&[
                 (Tone::Warn, "! "),
                 (Tone::Plain, &format!("{lost}: that run is ended, and another one begins")),
@@ -130,7 +135,8 @@ fn start_or_resume(
         }
         key = key.map(|_| found.free);
     }
-    block_on(drive(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))?
+    let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
+    taped(&run).map(|()| code)
 }
 
 /// Whether what is asked today is what was asked then. A result counts for that alone: the same text under another gate, or behind another

@@ -28,6 +28,7 @@ mod resume;
 mod servers;
 mod stop;
 mod summary;
+mod tape;
 mod veil;
 mod watcher;
 
@@ -42,6 +43,7 @@ pub use record::{Again, RESUMED, Terms};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;
+pub use tape::cassette;
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
 

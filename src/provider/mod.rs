@@ -21,7 +21,7 @@ mod settings;
 mod text_tools;
 mod transport;
 
-pub use cassette::Cassette;
+pub use cassette::{Cassette, Recording};
 pub use framing::{Form, Framing, FramingError, MAX_EVENT};
 pub use keyed::{KeyCommand, KeyCommands, KeyFault, Told, connect_keyed};
 pub use pace::{Pacer, Rate};

@@ -41,6 +41,7 @@ mod outside;
 mod probes;
 mod processes;
 mod providers;
+mod recording;
 mod replay;
 mod resume;
 mod resumed;
