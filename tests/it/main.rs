@@ -52,6 +52,7 @@ mod specs;
 mod support;
 mod syncs;
 mod terminal;
+mod tls;
 mod tool_host;
 mod trust;
 mod wall;
