@@ -6,6 +6,7 @@
 //! then done.          perform(action)
 //! ```
 
+mod alike;
 mod briefing;
 mod bus;
 mod delivery;
