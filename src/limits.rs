@@ -96,6 +96,8 @@ pub const RECALL_TOKENS: usize = 1000;
 pub const MAX_NOTE: usize = 2000;
 /// The largest task, lane, parameter or configuration file that is read, in bytes.
 pub const MAX_SOURCE: usize = 1024 * 1024;
+/// The largest cassette that is read, in bytes: one that was recorded has all that a model has written.
+pub const MAX_CASSETTE: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -5,15 +5,16 @@ use super::failure::Failure;
 use super::run::task_folder;
 use super::runs::Place;
 use crate::config::{
-    self, Environment, KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_name, resolve_model,
+    self, Environment, KeyPlace, ModelChoice, ModelSettings, ProviderKind, Sent, ToolsMode, auto_name, resolve_model,
 };
 use crate::driver::{Model, Terms};
-use crate::limits::{Limits, MAX_SOURCE};
+use crate::limits::{Limits, MAX_CASSETTE};
 use crate::process::Variables;
-use crate::provider::{self, Endpoint, KeyCommand, Kind, Pacer, Provider, Rate, Secret, TextTools};
+use crate::provider::{self, Endpoint, KeyCommand, KeyCommands, Kind, Pacer, Provider, Rate, Secret, TextTools, Told};
 use crate::run::ModelTerms;
 use crate::store::{self, RunRow};
 use crate::task::Tier;
+use crate::tool::Late;
 use anyhow::{Context, anyhow};
 use std::fs::File;
 use std::io::Read;
@@ -25,8 +26,8 @@ use std::time::Duration;
 /// Bytes of the longest key in a file.
 const LONGEST_KEY: u64 = 16 * 1024;
 
-/// Models that can be asked, and their keys as far as they are in no variable.
-pub(super) type Connected = (Vec<Model>, Vec<Secret>);
+/// Models that can be asked, and their keys as far as they are in no variable: those of now, and those to come.
+pub(super) type Connected = (Vec<Model>, Late);
 
 /// Which models are wanted.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,13 @@ pub(super) struct Asked<'a> {
     pub(super) tier: Tier,
     /// Where cassettes are.
     pub(super) folder: &'a Path,
+}
+
+/// A connection that is being made.
+struct Making<'a> {
+    name: &'a str,
+    environment: &'a Environment,
+    told: Told,
 }
 
 /// Connects models by their names; without any, the one that is configured.
@@ -55,13 +63,10 @@ pub(super) fn connect_models(
     };
     // All that can be wrong with names is told before a program is run for a key.
     let choices: Result<Vec<ModelChoice>, _> = names.iter().map(|name| resolve_model(name, set, environment)).collect();
-    let (mut models, mut keys) = (Vec::new(), Vec::new());
-    for choice in choices.map_err(Failure::input)? {
-        let (model, key) = connect(choice, asked.folder, environment, pacer)?;
-        models.push(model);
-        keys.extend(key);
-    }
-    Ok((models, keys))
+    let late = Late::default();
+    let choices = choices.map_err(Failure::input)?;
+    let models = choices.into_iter().map(|choice| connect(choice, asked, set, environment, pacer, &late));
+    Ok((models.collect::<Result<_, _>>()?, late))
 }
 
 /// The same for a run that is taken up or continued: by the names that were asked for where they were, else those that answer to what it
@@ -94,53 +99,86 @@ fn as_it_was(model: &str, set: &config::Settings, tier: Tier, environment: &Envi
     known.next().unwrap_or(model).to_owned()
 }
 
-/// Connects one model; with its key, where that is in no variable.
+/// Connects one model. Its secrets, as far as they are in no variable, come to be known `late`.
 ///
 /// # Errors
 /// When its key is not to be had, a file of it cannot be read, or its endpoint cannot work as it is written.
 pub(super) fn connect(
     choice: ModelChoice,
-    folder: &Path,
+    asked: &Asked<'_>,
+    set: &config::Settings,
     environment: &Environment,
     pacer: &Pacer,
-) -> Result<(Model, Option<Secret>), Failure> {
+    late: &Late,
+) -> Result<Model, Failure> {
     let ModelChoice { name, entry, key } = choice;
     let terms = ModelTerms {
         price: entry.price().map(|(price, _)| price),
         context_window: entry.window(),
         max_output_tokens: entry.max_output_tokens,
     };
-    let (key, command) = match &entry.key {
-        Some(KeyPlace::Variable(_)) | None => (key, None),
-        Some(KeyPlace::File(path)) => (Some(key_in(&environment.path(path))?), None),
-        Some(KeyPlace::Command { command, ttl }) => {
-            let env = Variables::new(environment.all().clone());
-            let command = KeyCommand { command: command.clone(), env, ttl: *ttl };
-            let key =
-                block_on(command.run())?.map_err(|fault| Failure::input(anyhow!("the model `{name}`: {fault}")))?;
-            (Some(key), Some(command))
-        }
+    let told: Told = {
+        let late = late.clone();
+        Arc::new(move |secret| late.add(secret.reveal()))
     };
-    let elsewhere = key.clone().filter(|_| !matches!(entry.key, Some(KeyPlace::Variable(_)) | None));
     let rate = Rate {
         per_minute: entry.per_minute,
         at_once: entry.at_once,
-        max_wait: Duration::from_millis(Limits::default().max_wait_ms),
+        max_wait: Duration::from_millis(set.defaults.max_wait_ms.unwrap_or(Limits::default().max_wait_ms)),
     };
     let (address, is_recorded) = (address(&entry), entry.provider == ProviderKind::Cassette);
     let tools_mode = entry.tools_mode;
-    let endpoint = endpoint(&name, entry, key, folder, environment)?;
-    let provider = match command {
-        Some(command) => provider::connect_keyed(endpoint, command),
-        None => provider::connect(endpoint),
-    };
-    let provider = provider.map_err(Failure::input)?;
+    let making = Making { name: &name, environment, told };
+    let provider = making.provider(entry, key, asked.folder)?;
     let provider = if is_recorded { provider } else { pacer.pace(provider, &address, rate) };
     let provider: Arc<dyn Provider> = match tools_mode {
         ToolsMode::Native => provider,
         ToolsMode::Text => Arc::new(TextTools::new(provider)),
     };
-    Ok((Model { provider, terms }, elsewhere))
+    Ok(Model { provider, terms })
+}
+
+impl Making<'_> {
+    /// The provider, once everything is there that it sends.
+    fn provider(self, entry: ModelSettings, key: Option<Secret>, folder: &Path) -> Result<Arc<dyn Provider>, Failure> {
+        let mut commands = KeyCommands::default();
+        let key = match &entry.key {
+            Some(KeyPlace::Variable(_)) | None => key,
+            Some(place) => self.at(place, |command| commands.key = Some(command))?,
+        };
+        let mut headers = Vec::new();
+        for (header, sent) in &entry.headers {
+            let value = match sent {
+                Sent::Text(text) => Some(text.clone()),
+                Sent::At(place) => self.at(place, |command| commands.headers.push((header.clone(), command)))?,
+            };
+            headers.extend(value.map(|value| (header.clone(), value)));
+        }
+        let endpoint = Endpoint { headers, ..endpoint(self.name, entry, key, folder, self.environment)? };
+        if commands.is_empty() {
+            return provider::connect(endpoint).map_err(Failure::input);
+        }
+        let fetched = block_on(commands.fetch(endpoint, &self.told))?;
+        let endpoint = fetched.map_err(|why| Failure::input(anyhow!("the model `{}`: {why}", self.name)))?;
+        provider::connect_keyed(endpoint, commands, self.told).map_err(Failure::input)
+    }
+
+    /// What is in a file or a variable; what a program prints is for later.
+    fn at(&self, place: &KeyPlace, later: impl FnOnce(KeyCommand)) -> Result<Option<Secret>, Failure> {
+        match place {
+            KeyPlace::Variable(name) => Ok(self.environment.get(name).map(Secret::new)),
+            KeyPlace::File(path) => {
+                let key = key_in(&self.environment.path(path))?;
+                (self.told)(&key);
+                Ok(Some(key))
+            }
+            KeyPlace::Command { command, ttl } => {
+                let env = Variables::new(self.environment.all().clone());
+                later(KeyCommand { command: command.clone(), env, ttl: *ttl });
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// What a model shares with all others at the same place.
@@ -166,7 +204,7 @@ fn endpoint(
         ProviderKind::Ollama => Kind::Ollama,
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
-            let text = store::read_text(&path, MAX_SOURCE).map_err(Failure::input)?;
+            let text = store::read_text(&path, MAX_CASSETTE).map_err(Failure::input)?;
             Kind::Cassette {
                 text: text.ok_or_else(|| Failure::input(anyhow!("there is no cassette {}", path.display())))?,
             }
@@ -176,16 +214,18 @@ fn endpoint(
         let path = environment.path(path);
         std::fs::read(&path).with_context(|| format!("the model `{name}`: cannot read its ca_file {}", path.display()))
     });
+    let usual = Endpoint::new(kind, entry.model.clone());
     Ok(Endpoint {
         key,
         base_url: entry.base_url.clone(),
-        headers: entry.headers.clone().into_iter().collect(),
         proxy: entry.proxy.clone(),
         ca_file: ca_file.transpose().map_err(Failure::input)?,
         max_output_tokens: entry.max_output_tokens,
         context_window: entry.window(),
         reasoning: entry.reasoning,
-        ..Endpoint::new(kind, entry.model)
+        clocks: entry.clocks,
+        max_response: entry.max_response.unwrap_or(usual.max_response),
+        ..usual
     })
 }
 

@@ -63,7 +63,15 @@ impl Voice {
 ///
 /// # Errors
 /// When it could not be begun, or standard output not be written.
-pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
+pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Result<u8, Failure> {
+    driven(work, settings, voice).await.map(|(code, _)| code)
+}
+
+/// The same; says also which run it was.
+///
+/// # Errors
+/// As those of [`drive`].
+pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> Result<(u8, RunId), Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
@@ -111,7 +119,7 @@ pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> R
             None => return Err(begin_failure(ended)),
         },
     };
-    let mut code = result.exit_code;
+    let (mut code, run) = (result.exit_code, result.run.clone());
     let unwritten = lock(&unwritten).take();
     let closing = tokio::task::spawn_blocking(move || close(&result, voice.quiet));
     was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
@@ -119,7 +127,7 @@ pub(super) async fn drive(mut work: Work, settings: Settings, voice: Voice) -> R
         code = Reason::Cancelled.exit_code(Some(stop.cause()));
     }
     drop(listening);
-    unwritten.map_or(Ok(code), |error| Err(no_output(error)))
+    unwritten.map_or(Ok((code, run)), |error| Err(no_output(error)))
 }
 
 /// Tells a person who wants to stop what a second wish would do. Never ends.

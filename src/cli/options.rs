@@ -3,14 +3,17 @@
 use super::beside::{hooks, servers};
 use super::drive::VoiceArguments;
 use super::failure::Failure;
-use super::memory::{memory_terms, secrets};
+use super::memory::memory_terms;
 use super::outlet::outlet;
+use super::record;
 use super::runs::Place;
+use super::secrets::secrets;
 use crate::config::Environment;
 use crate::driver::{Asker, Settings};
 use crate::process::wall::WallChoice;
-use crate::provider::Secret;
 use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
+use crate::tool::Late;
+use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -60,6 +63,9 @@ pub(super) struct RunOptions {
     /// Write a patch of verified work to this file, for `git am`
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,
+    /// Write what the models say to this file, as a cassette that plays it again; a file that is there is not replaced
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// What becomes a commit: on-success (the verified tree), none
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
@@ -171,7 +177,7 @@ impl RunOptions {
     }
 
     /// What the agent works with, but for its models; these are their keys, as far as they come from elsewhere than the environment.
-    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &[Secret]) -> Settings {
+    pub(super) fn settings(&self, environment: &Environment, place: &Place<'_>, keys: &Late) -> Settings {
         let set = place.set;
         Settings {
             workspace: place.workspace.to_owned(),
@@ -196,6 +202,14 @@ impl RunOptions {
             asker: Asker::default(),
             helper: environment.program().map(Path::to_owned),
         }
+    }
+
+    /// Where what the models say is recorded, found before the agent can change where that is.
+    ///
+    /// # Errors
+    /// When it cannot be there.
+    pub(super) fn record(&self, workspace: &Path) -> Result<Option<Outlet>, Failure> {
+        self.record.as_ref().map(|path| record::place(path, workspace)).transpose()
     }
 
     /// Where the report is written too, as whole paths: the run may be taken up again from another folder.

@@ -2,20 +2,21 @@
 
 use super::configured;
 use super::connect::{Asked, connect_models};
-use super::drive::{Voice, Work, drive};
+use super::drive::{Voice, Work, driven};
 use super::failure::Failure;
-use super::memory::secrets;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::runs::{Found, Place, interrupted, keyed, resume};
-use super::{block_on, no_output, print_data, print_json};
+use super::secrets::secrets;
+use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::Environment;
 use crate::driver::{PlanFault, RunError, Settings, Terms, lanes_at, prepare, terms};
-use crate::id::TreeId;
+use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, Defaults, GateChoice, ParamValues, Task};
+use crate::tool::Late;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
@@ -68,19 +69,20 @@ pub(super) fn begin(
     }
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // What is kept and shown of it is what the model is told: no secret.
-    let mask = secrets(environment, &set, &[]);
+    let none = Late::default();
+    let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
-        return dry_run(options, &task, options.settings(environment, &place, &[]));
+        return dry_run(options, &task, options.settings(environment, &place, &none));
     }
     let settings = |task: &Task| {
         let asked = Asked { names: &task.models, tier: task.tier, folder: &task_folder(&task.source) };
         match connect_models(&asked, &set, environment, &Pacer::default()) {
             Ok((models, keys)) => Ok(Settings { models, ..options.settings(environment, &place, &keys) }),
             Err(failure) if task.is_fix => {
-                Ok(Settings { no_models: Some(failure.message()), ..options.settings(environment, &place, &[]) })
+                Ok(Settings { no_models: Some(failure.message()), ..options.settings(environment, &place, &none) })
             }
             Err(failure) => Err(failure),
         }
@@ -97,11 +99,13 @@ fn start_or_resume(
     place: Place<'_>,
 ) -> Result<u8, Failure> {
     let voice = Voice::new(options.voice, place.set, environment);
+    let tape = options.record(place.workspace)?;
+    let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
     let mut key = options.run_key.clone();
     if options.resume_or_start || key.is_some() {
         let store = place.store()?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let today = options.settings(environment, &place, &[]);
+        let today = options.settings(environment, &place, &Late::default());
         let same = |store: &Store, row: &RunRow| {
             terms(store, &row.head.id).is_ok_and(|(_, then)| is_asked_again(&task, &today, &then))
         };
@@ -121,7 +125,10 @@ fn start_or_resume(
                 return Err(Failure::input(error).hint(hint));
             }
             let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice);
-            let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else { return resumed };
+            let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else {
+                let code = resumed?;
+                return taped(run).map(|()| code);
+            };
             paint::line(&[
                 (Tone::Warn, "! "),
                 (Tone::Plain, &format!("{lost}: that run is ended, and another one begins")),
@@ -129,7 +136,8 @@ fn start_or_resume(
         }
         key = key.map(|_| found.free);
     }
-    block_on(drive(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))?
+    let (code, run) = block_on(driven(Work::Task(Box::new(task.clone()), key), settings(&task)?, voice))??;
+    taped(&run).map(|()| code)
 }
 
 /// Whether what is asked today is what was asked then. A result counts for that alone: the same text under another gate, or behind another

@@ -6,7 +6,7 @@ use super::trust::{self, Owner};
 use super::{ConfigFault, Sourced, model_keys};
 use crate::process::wall::WallChoice;
 use crate::task::{Baseline, Commit, Defaults, OnTamper, STUCK_AFTER, Tier, check_ask, check_glob, read_budget};
-use crate::yaml::{Problem, Problems, Table, Value, parse as parse_yaml};
+use crate::yaml::{Place, Problem, Problems, Table, Value, parse as parse_yaml};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +16,8 @@ use std::time::Duration;
 pub(super) struct Layer {
     pub(super) default_model: Option<Sourced>,
     pub(super) models: BTreeMap<String, ModelSettings>,
+    /// Where each of them stands.
+    pub(super) model_places: Vec<(String, Place)>,
     pub(super) protect: Vec<String>,
     pub(super) baseline: Option<Baseline>,
     pub(super) ephemeral_ttl: Option<Duration>,
@@ -47,6 +49,9 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     layer.baseline = table.one_of("baseline", &Baseline::WORDS, &mut problems);
     if let Some(node) = table.take("models") {
         layer.models = model_keys::models(node, name, owner, &mut problems);
+        if let Value::Map(entries) = &node.value {
+            layer.model_places = entries.iter().map(|(key, _)| (key.text.clone(), key.place)).collect();
+        }
     }
     if let Some(mut memory) = table.take("memory").and_then(|node| Table::open(node, "`memory`", &mut problems)) {
         layer.ephemeral_ttl = memory.duration("ephemeral_ttl", &mut problems);
@@ -73,7 +78,9 @@ fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
         ask.unwrap_or_default()
     });
     let budget = table.take("budget").map(|node| read_budget(node, problems));
+    let milliseconds = |time: Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let within = table.duration("confirm_within", problems);
+    let max_wait = table.duration("max_wait", problems);
     Defaults {
         lanes: table.text_or_texts("lane", problems),
         max_retries: small(table.int("max_retries", 0..=100, problems)),
@@ -86,7 +93,9 @@ fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
         parallel_reads: table.flag("parallel_reads", problems),
         loop_threshold: small(table.int("loop_threshold", 4..=64, problems)),
         compact_at_percent: compact_at(table, problems),
-        confirm_within_ms: within.map(|within| u64::try_from(within.as_millis()).unwrap_or(u64::MAX)),
+        confirm_within_ms: milliseconds(within),
+        max_tries: small(table.int("max_tries", 1..=20, problems)),
+        max_wait_ms: milliseconds(max_wait),
     }
 }
 

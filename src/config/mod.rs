@@ -2,18 +2,22 @@
 //! A project's own files are somebody else's text: what they may say is in `config/trust.rs`.
 
 mod file;
+mod headers;
 mod layers;
 mod model;
 mod model_keys;
 mod prices;
 mod servers;
+mod size;
 mod trust;
 mod url;
 
+pub use headers::{Headers, Sent};
 pub use layers::Environment;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
 pub use prices::{PRICES_READ, Published, all_published, published};
 pub use servers::{Hook, McpAt, McpServer};
+pub(crate) use size::parse_size;
 pub use trust::Owner;
 
 use crate::limits::MAX_SOURCE;
@@ -108,6 +112,16 @@ pub enum ConfigFault {
         /// The variable that would hold the key.
         variable: String,
     },
+    /// The variable of a header is not set.
+    #[error("no value for the header `{header}` of the model `{model}` (set {variable})")]
+    NoValue {
+        /// The header.
+        header: String,
+        /// The model, as it was asked for.
+        model: String,
+        /// The variable that would hold it.
+        variable: String,
+    },
     /// No model was named and none can be chosen.
     #[error(
         "no model is configured (set ANTHROPIC_API_KEY or OPENAI_API_KEY; or name one with `model:` in the task, \
@@ -131,8 +145,9 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
     }
     let owner =
         if environment.trusts_project() || is_trusted(&settings, workspace) { Owner::User } else { Owner::Project };
+    let own: Vec<String> = settings.models.keys().cloned().collect();
     for name in ["fledge.yaml", "fledge.local.yaml"] {
-        overlay(&mut settings, &workspace.join(name), name, owner)?;
+        overlay_beside(&mut settings, &workspace.join(name), name, owner, &own)?;
     }
     if let Some(value) = environment.get(MODEL_VARIABLE) {
         settings.default_model = Some(Sourced { value: value.into(), origin: MODEL_VARIABLE.into() });
@@ -142,13 +157,30 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
 }
 
 fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Result<(), ConfigFault> {
+    overlay_beside(settings, path, name, owner, &[])
+}
+
+/// The same where these models are the operator's: a project does not put others in their places.
+fn overlay_beside(
+    settings: &mut Settings,
+    path: &Path,
+    name: &str,
+    owner: Owner,
+    own: &[String],
+) -> Result<(), ConfigFault> {
     let Some(text) = read(path)? else { return Ok(()) };
     let layer = file::parse(&text, name, owner)?;
+    if owner == Owner::Project {
+        trust::keep(own, &layer.model_places, name)?;
+    }
     settings.default_model = layer.default_model.or(settings.default_model.take());
     settings.models.extend(layer.models);
     settings.protect.extend(layer.protect);
     settings.baseline = layer.baseline.or(settings.baseline);
-    settings.sandbox = layer.sandbox.unwrap_or(settings.sandbox);
+    settings.sandbox = match (owner, settings.sandbox, layer.sandbox) {
+        (Owner::Project, WallChoice::Required, _) | (_, _, None) => settings.sandbox,
+        (Owner::User | Owner::Project, _, Some(choice)) => choice,
+    };
     settings.network = layer.network.unwrap_or(settings.network);
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     let above = std::mem::take(&mut settings.defaults);

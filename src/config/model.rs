@@ -1,13 +1,13 @@
 //! What a model's name means: a provider, its address, its key and its terms. Pure: settings and captured environment in, a choice out.
 
+use super::headers::{Headers, Sent};
 use super::prices::{PRICES_READ, published};
 use super::url::{is_loopback, url_fault};
 use super::{ConfigFault, Environment, Settings};
 use crate::chat::Price;
-use crate::provider::{Effort, Secret};
+use crate::provider::{Clocks, Effort, Secret};
 use crate::task::Tier;
 use crate::yaml::nearest;
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,7 +110,7 @@ pub struct ModelSettings {
     /// The most requests at a time.
     pub at_once: Option<NonZeroU32>,
     /// Headers sent with each request.
-    pub headers: BTreeMap<String, Secret>,
+    pub headers: Headers,
     /// A file with certificates of authorities that are trusted beside the system's; a path as for keys.
     pub ca_file: Option<PathBuf>,
     /// The proxy on the way there; those of the environment otherwise.
@@ -119,6 +119,10 @@ pub struct ModelSettings {
     pub reasoning: Option<Effort>,
     /// How it is told of tools.
     pub tools_mode: ToolsMode,
+    /// How long a turn of it may take.
+    pub clocks: Clocks,
+    /// The most bytes that one answer may have on the wire; what answers have by default otherwise.
+    pub max_response: Option<usize>,
     /// The file that says so; a name that was spelled out, for itself.
     pub origin: String,
 }
@@ -137,11 +141,13 @@ impl ModelSettings {
             max_output_tokens: None,
             per_minute: None,
             at_once: None,
-            headers: BTreeMap::new(),
+            headers: Headers::new(),
             ca_file: None,
             proxy: None,
             reasoning: None,
             tools_mode: ToolsMode::Native,
+            clocks: Clocks::default(),
+            max_response: None,
             origin: origin.into(),
         }
     }
@@ -202,6 +208,9 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
         }
         entry.base_url = Some(url.to_owned());
     }
+    for (header, sent) in &mut entry.headers {
+        *sent = found(sent, header, name, environment)?;
+    }
     let is_near = entry.key.is_none() && entry.base_url.as_deref().is_some_and(is_loopback);
     entry.key = entry.key.or_else(|| entry.provider.key_variable().map(|name| KeyPlace::Variable(name.into())));
     let mut key = None;
@@ -214,6 +223,13 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
         }
     }
     Ok(ModelChoice { name: name.into(), entry, key })
+}
+
+/// What is sent, with the value of its variable where it is in one.
+fn found(sent: &Sent, header: &str, model: &str, environment: &Environment) -> Result<Sent, ConfigFault> {
+    let Sent::At(KeyPlace::Variable(variable)) = sent else { return Ok(sent.clone()) };
+    let none = || ConfigFault::NoValue { header: header.into(), model: model.into(), variable: variable.clone() };
+    environment.get(variable).map(|value| Sent::Text(Secret::new(value))).ok_or_else(none)
 }
 
 /// The name of the model of a task of this tier that names none: the default one where it is for such tasks, else one that is, else the

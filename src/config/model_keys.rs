@@ -1,15 +1,21 @@
 //! The models of a configuration file, read.
 
+use super::headers::headers;
 use super::model::{KeyPlace, ModelSettings, ProviderKind, ToolsMode};
+use super::size::parse_size;
 use super::trust::{self, Owner};
 use super::url::{is_loopback, proxy_fault, url_fault};
 use crate::chat::Price;
-use crate::provider::{Effort, Secret};
+use crate::provider::{Clocks, Effort, Secret};
 use crate::task::Tier;
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+
+/// Bytes that one answer may have at least, and at most.
+const LEAST_RESPONSE: u64 = 4_000;
+const MOST_RESPONSE: u64 = 1 << 30;
 
 /// The map of models; `file` is where it stands.
 pub(super) fn models(
@@ -60,6 +66,8 @@ fn model(key: &Key, node: &Node, file: &str, owner: Owner, problems: &mut Proble
         proxy: proxy(&mut table, problems),
         reasoning: table.one_of("reasoning", &levels, problems),
         tools_mode: table.one_of("tools_mode", &modes, problems).unwrap_or_default(),
+        clocks: clocks(&mut table, problems),
+        max_response: max_response(&mut table, problems),
         ..ModelSettings::new(provider.unwrap_or(ProviderKind::OpenAi), id.clone().unwrap_or_default(), file)
     };
     table.finish(problems);
@@ -96,22 +104,67 @@ fn key_place(
 ) -> Option<KeyPlace> {
     let variable = key_variable(table, provider, owner, problems).map(KeyPlace::Variable);
     let file = file_of(table, "api_key_file", problems).map(KeyPlace::File);
-    let ttl = table.duration("api_key_ttl", problems);
-    let command = table.text_or_texts("api_key_command", problems).map(|words| {
-        let is_text = table.take("api_key_command").is_some_and(|node| node.as_text().is_some());
-        let shell = |text| ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
-        KeyPlace::Command { command: if is_text { shell(&words[0]) } else { words }, ttl }
-    });
-    if let (Some(place), None) = (table.place_of("api_key_ttl"), table.place_of("api_key_command")) {
-        let alone = Problem::at(place, "`api_key_ttl` says how long a key is good that `api_key_command` gave");
-        problems.push(alone.hint("add `api_key_command`, or remove it"));
-    }
+    let command = command(table, "api_key_command", "api_key_ttl", problems);
     let mut said = ["api_key_env", "api_key_file", "api_key_command"].into_iter().filter_map(|key| table.place_of(key));
     if let Some(second) = said.nth(1) {
         let twice = Problem::at(second, "the key has two places");
         problems.push(twice.hint("keep one of `api_key_env`, `api_key_file` and `api_key_command`"));
     }
     command.or(file).or(variable)
+}
+
+/// A program that prints what is needed, under this key, and how long that is good, under that one.
+pub(super) fn command(table: &mut Table<'_>, key: &str, how_long: &str, problems: &mut Problems) -> Option<KeyPlace> {
+    let ttl = table.duration(how_long, problems);
+    let command = table.text_or_texts(key, problems).map(|words| {
+        let is_text = table.take(key).is_some_and(|node| node.as_text().is_some());
+        let shell = |text| ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
+        KeyPlace::Command { command: if is_text { shell(&words[0]) } else { words }, ttl }
+    });
+    if let (Some(place), None) = (table.place_of(how_long), table.place_of(key)) {
+        let alone = Problem::at(place, format!("`{how_long}` says how long a key is good that `{key}` gave"));
+        problems.push(alone.hint(format!("add `{key}`, or remove it")));
+    }
+    command
+}
+
+/// How long a turn may take.
+fn clocks(table: &mut Table<'_>, problems: &mut Problems) -> Clocks {
+    let usual = Clocks::default();
+    let Some(mut table) = table.take("timeouts").and_then(|node| Table::open(node, "`timeouts`", problems)) else {
+        return usual;
+    };
+    let mut clock = |key: &str, usual| {
+        let Some(time) = table.duration(key, problems) else { return usual };
+        if time.is_zero() {
+            let place = table.place_of(key).unwrap_or(table.place);
+            let never = Problem::at(place, format!("`{key}` leaves no time for an answer"));
+            problems.push(never.hint("write a time like `90s`, or remove it"));
+        }
+        time
+    };
+    let clocks = Clocks {
+        first_byte: clock("first_byte", usual.first_byte),
+        idle: clock("idle", usual.idle),
+        turn: clock("turn", usual.turn),
+    };
+    table.finish(problems);
+    clocks
+}
+
+/// The most bytes of one answer.
+fn max_response(table: &mut Table<'_>, problems: &mut Problems) -> Option<usize> {
+    let text = table.text("max_response", problems)?;
+    let place = table.take("max_response")?.place;
+    let size = parse_size(text).and_then(|size| match size {
+        LEAST_RESPONSE..=MOST_RESPONSE => Ok(size as usize),
+        _ => Err(format!("`{text}` is out of range")),
+    });
+    size.map_err(|why| {
+        let wrong = Problem::at(place, format!("`max_response`: {why}"));
+        problems.push(wrong.hint("write a size from `4KB` to `1GB`"));
+    })
+    .ok()
 }
 
 fn key_variable(
@@ -135,7 +188,7 @@ fn key_variable(
 }
 
 /// A path that does not depend on where fledge is started.
-fn file_of(table: &mut Table<'_>, key: &str, problems: &mut Problems) -> Option<PathBuf> {
+pub(super) fn file_of(table: &mut Table<'_>, key: &str, problems: &mut Problems) -> Option<PathBuf> {
     let path = table.text(key, problems)?;
     if !path.starts_with('/') && !path.starts_with("~/") {
         let place = table.take(key)?.place;
@@ -164,16 +217,6 @@ fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
     Some(Price { input, output, cached_input: cached.unwrap_or(input), cache_write })
 }
 
-fn headers(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Secret> {
-    let headers = table.map_of_text("headers", problems).unwrap_or_default();
-    if let Some((header, _)) = headers.iter().find(|(name, value)| !is_header(name, value)) {
-        let message = format!("`{}` is not a header that can be sent", excerpt(header));
-        let place = table.take("headers").map_or(table.place, |node| node.place);
-        problems.push(Problem::at(place, message).hint("names are letters, digits and `-`; values one line"));
-    }
-    headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect()
-}
-
 fn proxy(table: &mut Table<'_>, problems: &mut Problems) -> Option<Secret> {
     let url = table.text("proxy", problems)?;
     if let Some(why) = proxy_fault(url) {
@@ -183,7 +226,7 @@ fn proxy(table: &mut Table<'_>, problems: &mut Problems) -> Option<Secret> {
     Some(Secret::new(url))
 }
 
-fn is_variable(name: &str) -> bool {
+pub(super) fn is_variable(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }

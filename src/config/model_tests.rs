@@ -3,7 +3,7 @@
 use super::tests::{environment, loaded, plain};
 use super::*;
 use crate::chat::Price;
-use crate::provider::{Effort, Secret};
+use crate::provider::{Clocks, Effort, Secret};
 use crate::task::Tier;
 use std::num::NonZeroU32;
 
@@ -35,7 +35,7 @@ fn a_name_is_a_configured_model_or_a_provider_and_its_model() {
     let gate = ModelSettings {
         base_url: Some("https://h/v1".into()),
         key: variable("GATE_KEY"),
-        headers: BTreeMap::from([("x-team".into(), Secret::new("blue"))]),
+        headers: Headers::from([("x-team".into(), Sent::Text(Secret::new("blue")))]),
         max_output_tokens: Some(9),
         ..of_user(ProviderKind::OpenAi, "g")
     };
@@ -64,10 +64,13 @@ fn all_that_a_model_can_say_is_read() {
     let user = "models:\n  m:\n    provider: openai-responses\n    model: gpt-5-mini\n    tier: read\n    \
         price: { input: 0.25, output: 2, cached_input: 0.025, cache_write: 0.3 }\n    max_context_tokens: 200000\n    \
         max_requests_per_minute: 60\n    max_concurrent: 4\n    api_key_command: pass show key\n    api_key_ttl: 1h\n    \
-        ca_file: ~/ca.pem\n    proxy: 'http://me:pw@proxy:3128'\n    reasoning: low\n    tools_mode: text\n";
+        ca_file: ~/ca.pem\n    proxy: 'http://me:pw@proxy:3128'\n    reasoning: low\n    tools_mode: text\n    \
+        timeouts: { first_byte: 5s, turn: 2m }\n    max_response: 2MB\n    \
+        headers: { x-a: b, x-org: { env: ORG }, x-key: { command: show it, ttl: 5m }, x-file: { file: ~/token } }\n";
     let mut found = loaded(user, &[], &[]).unwrap().models.remove("m").unwrap();
     assert!(found.origin.ends_with("config.yaml"));
     found.origin.clear();
+    let shown = ["/bin/sh", "-c", "show it"].map(str::to_owned).to_vec();
     let expected = ModelSettings {
         key: Some(KeyPlace::Command {
             command: ["/bin/sh", "-c", "pass show key"].map(str::to_owned).to_vec(),
@@ -82,6 +85,14 @@ fn all_that_a_model_can_say_is_read() {
         proxy: Some(Secret::new("http://me:pw@proxy:3128")),
         reasoning: Some(Effort::Low),
         tools_mode: ToolsMode::Text,
+        clocks: Clocks { first_byte: Duration::from_secs(5), turn: Duration::from_secs(120), ..Clocks::default() },
+        max_response: Some(2_000_000),
+        headers: Headers::from([
+            ("x-a".into(), Sent::Text(Secret::new("b"))),
+            ("x-org".into(), Sent::At(KeyPlace::Variable("ORG".into()))),
+            ("x-key".into(), Sent::At(KeyPlace::Command { command: shown, ttl: Some(Duration::from_secs(300)) })),
+            ("x-file".into(), Sent::At(KeyPlace::File("~/token".into()))),
+        ]),
         ..of_user(ProviderKind::OpenAiResponses, "gpt-5-mini")
     };
     assert_eq!(found, expected);
@@ -162,6 +173,18 @@ fn a_model_that_cannot_be_used_says_what_to_do() {
 }
 
 #[test]
+fn a_header_whose_variable_is_not_set_is_told_of_before_anything_is_sent() {
+    let user = "models: { m: { provider: ollama, model: x, headers: { x-org: { env: ORG } } } }";
+    let resolved = |vars: &[(&str, &str)]| {
+        let choice = resolve_model("m", &loaded(user, &[], &[]).unwrap(), &environment(vars));
+        choice.map(|choice| choice.entry.headers).map_err(|fault| fault.to_string())
+    };
+    assert_eq!(resolved(&[]), Err("no value for the header `x-org` of the model `m` (set ORG)".into()));
+    let sent = Headers::from([("x-org".into(), Sent::Text(Secret::new("blue")))]);
+    assert_eq!(resolved(&[("ORG", "blue\n")]), Ok(sent));
+}
+
+#[test]
 fn without_a_name_the_key_that_is_set_decides() {
     let auto = |vars: &[(&str, &str)]| {
         let settings = loaded("", &[], vars).unwrap();
@@ -183,7 +206,7 @@ fn without_a_name_the_key_that_is_set_decides() {
 fn no_secret_is_ever_shown() {
     let vars = [("GATE_KEY", "hush-1"), ("OTHER", "hush-2")];
     let mut choice = resolved("gate", &vars).unwrap();
-    choice.entry.headers.insert("a".into(), Secret::new("hush-3"));
+    choice.entry.headers.insert("a".into(), Sent::Text(Secret::new("hush-3")));
     choice.entry.proxy = Some(Secret::new("http://me:hush-4@proxy:1"));
     let shown = format!("{:?} {:#?}", environment(&vars), choice);
     assert!(shown.contains("***") && !shown.contains("hush"), "{shown}");

@@ -115,7 +115,9 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
     });
     let url = table.text("url", problems).map(str::to_owned);
     let place = |table: &mut Table<'_>, key: &str| table.take(key).map_or(node.place, |node| node.place);
-    if let Some(why) = url.as_deref().and_then(url_fault) {
+    // Some have their key in the query.
+    let base = url.as_deref().map(|url| url.split_once('?').map_or(url, |(base, _)| base));
+    if let Some(why) = base.and_then(url_fault) {
         let why = why.replace("base_url", "url");
         problems.push(Problem::at(place(&mut table, "url"), why).hint("write `https://host/path`"));
     }

@@ -36,14 +36,15 @@ pub(super) fn plain(provider: ProviderKind, model: &str) -> ModelSettings {
 
 #[test]
 fn later_layers_win_and_protected_paths_add_up() {
-    let user = "default_model: a\nprotect: [one]\nmemory: { ephemeral_ttl: 2d }\nmodels:\n  a: { provider: openai, model: big, base_url: 'https://llm.example.com/v1' }\n";
+    let user = "default_model: a\nprotect: [one]\nmemory: { ephemeral_ttl: 2d }\n";
     let project = [
-        ("fledge.yaml", "models: { a: { provider: anthropic, model: small } }\nprotect: [two]\ndefault_model: b\n"),
-        ("fledge.local.yaml", "default_model: c\n"),
+        ("fledge.yaml", "models: { a: { provider: openai, model: big } }\nprotect: [two]\ndefault_model: b\n"),
+        ("fledge.local.yaml", "models: { a: { provider: anthropic, model: small } }\ndefault_model: c\n"),
     ];
+    let small = ModelSettings::new(ProviderKind::Anthropic, "small", "fledge.local.yaml");
     let expected = Settings {
         default_model: Some(Sourced { value: "c".into(), origin: "fledge.local.yaml".into() }),
-        models: BTreeMap::from([("a".into(), plain(ProviderKind::Anthropic, "small"))]),
+        models: BTreeMap::from([("a".into(), small)]),
         protect: vec!["one".into(), "two".into()],
         ephemeral_ttl: Some(std::time::Duration::from_secs(2 * 24 * 3600)),
         ..Settings::default()
@@ -80,6 +81,12 @@ fn a_project_can_ask_for_a_stronger_sandbox_and_not_for_a_weaker_one() {
     assert_eq!((own.sandbox, own.network), (WallChoice::Off, true));
     let project = loaded("network: allow\n", &[("fledge.yaml", "sandbox: required\nnetwork: deny\n")], &[]).unwrap();
     assert_eq!((project.sandbox, project.network), (WallChoice::Required, false));
+    for weaker in ["sandbox: auto\n", "models: {}\n"] {
+        let kept = loaded("sandbox: required\n", &[("fledge.yaml", weaker), ("fledge.local.yaml", weaker)], &[]);
+        assert_eq!(kept.unwrap().sandbox, WallChoice::Required, "{weaker}");
+    }
+    let stronger = loaded("sandbox: off\n", &[("fledge.yaml", "sandbox: auto\n")], &[]).unwrap();
+    assert_eq!(stronger.sandbox, WallChoice::Auto);
     for (text, why) in [
         ("sandbox: off", "`sandbox` in a project's file cannot be `off`"),
         ("network: allow", "`network` in a project's file cannot be `allow`"),
@@ -87,6 +94,19 @@ fn a_project_can_ask_for_a_stronger_sandbox_and_not_for_a_weaker_one() {
         let message = loaded("", &[("fledge.local.yaml", text)], &[]).unwrap_err().to_string();
         assert!(message.contains(why), "{message}");
     }
+}
+
+#[test]
+fn a_project_cannot_put_another_model_in_the_place_of_one_of_yours() {
+    let user = "models:\n  gate: { provider: openai, model: big, base_url: 'https://llm.example.com/v1' }\n";
+    let other = "# theirs\nmodels:\n  gate: { provider: openai, model: other }\n";
+    for file in ["fledge.yaml", "fledge.local.yaml"] {
+        let message = loaded(user, &[(file, other)], &[]).unwrap_err().to_string();
+        let why = format!("{file}:3:3: `gate` in a project's file would take the place of a model of yours");
+        assert!(message.starts_with(&why) && message.contains("--trust-project"), "{message}");
+    }
+    let free = loaded(user, &[("fledge.yaml", &other.replace("gate", "mine"))], &[]).unwrap();
+    assert_eq!(free.models.keys().collect::<Vec<_>>(), ["gate", "mine"]);
 }
 
 /// Configurations that cannot be.
@@ -119,6 +139,7 @@ const WRONG: &[&str] = &[
     "tier: write",
     "lane: false",
     "max_retries: 101\nstuck_after: 1\nloop_threshold: 2\nparallel_reads: yes",
+    "max_tries: 0\nmax_wait: 5",
     "compact_at: 70",
     "compact_at: 0.99",
     "commit: each-day",
@@ -145,6 +166,15 @@ const WRONG_OF_A_MODEL: &[&str] = &[
     "api_key_env: ''",
     "headers: { 'a b': x }",
     "headers: [x]",
+    "headers: { a: {} }",
+    "headers: { a: { env: lower, file: key } }",
+    "headers: { a: { env: A, ttl: 5m, more: 1 } }",
+    "headers: { a: { command: [] } }",
+    "timeouts: 5s",
+    "timeouts: { first_byte: 5, idle: 0s, all: 1m }",
+    "max_response: big",
+    "max_response: 1KB",
+    "max_response: 5",
     "headers: { a: 1 }",
     "headers: { a: \"x\\ny\" }",
     "max_output_tokens: 0",
@@ -217,9 +247,9 @@ fn a_projects_file_cannot_send_a_key_or_a_header_anywhere() {
 #[test]
 fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_it() {
     let user = "lane: check\nmax_retries: 5\ntier: tool\nbudget: { usd: 2.50, turns: 50 }\non_tamper: fail\n\
-        approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\n";
+        approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\nmax_tries: 6\nmax_wait: 30s\n";
     let project = "lane: [fmt, test]\ntier: code\nbudget: { usd: 100, turns: 20, time: 30m }\non_tamper: restore\n\
-        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\n";
+        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\nmax_tries: 2\nmax_wait: 1h\n";
     let found = loaded(user, &[("fledge.yaml", project)], &[]).unwrap().defaults;
     let expected = Defaults {
         lanes: Some(vec!["fmt".into(), "test".into()]),
@@ -234,6 +264,8 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
         loop_threshold: Some(10),
         compact_at_percent: Some(60),
         confirm_within_ms: Some(300_000),
+        max_tries: Some(2),
+        max_wait_ms: Some(30_000),
     };
     assert_eq!(found, expected);
 }

@@ -1,6 +1,7 @@
 //! What a project's own files may say. They are somebody else's text: what could send a key elsewhere, run a program on the operator's
 //! behalf or weaken what protects them waits until the operator trusts the project. Every key has its decision here.
 
+use super::ConfigFault;
 use crate::yaml::{Place, Problem, Problems, Table};
 
 /// Whose text a configuration file is.
@@ -38,6 +39,8 @@ pub(super) const TOP: &[(&str, Word)] = &[
     ("lane", Free),
     ("loop_threshold", Free),
     ("max_retries", Free),
+    ("max_tries", Free), // the fewer hold
+    ("max_wait", Free),  // the shorter one holds
     ("mcp", Operator("could run programs on your behalf, or send them what the agent says")),
     ("memory", Free),
     ("models", Free), // each key of each one by itself
@@ -65,12 +68,14 @@ pub(super) const MODEL: &[(&str, Word)] = &[
     ("max_context_tokens", Free),
     ("max_output_tokens", Free),
     ("max_requests_per_minute", Free),
+    ("max_response", Free),
     ("model", Free),
     ("price", Operator("could have your budget count less than is spent")),
     ("provider", Free),
     ("proxy", Operator("could send what is said to somebody else's machine")),
     ("reasoning", Free),
     ("tier", Free),
+    ("timeouts", Free),
     ("tools_mode", Free),
 ];
 
@@ -81,6 +86,16 @@ pub(super) fn guard(table: &Table<'_>, decisions: &[(&str, Word)], owner: Owner,
             refuse(key, place, why, problems);
         }
     }
+}
+
+/// Refuses a project's models that would take the places of the operator's own.
+pub(super) fn keep(own: &[String], theirs: &[(String, Place)], file: &str) -> Result<(), ConfigFault> {
+    let mut problems = Problems::default();
+    for (model, place) in theirs.iter().filter(|(model, _)| own.contains(model)) {
+        let why = "would take the place of a model of yours, and what it is told could go elsewhere";
+        refuse(model, *place, why, &mut problems);
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigFault::Invalid { file: file.into(), problems }) }
 }
 
 /// That a project may not say this, why, and what to do.

@@ -6,6 +6,7 @@
 //! then done.          perform(action)
 //! ```
 
+mod alike;
 mod asking;
 mod briefing;
 mod bus;
@@ -36,6 +37,7 @@ mod servers;
 mod spawn;
 mod stop;
 mod summary;
+mod tape;
 mod veil;
 mod watcher;
 
@@ -55,6 +57,7 @@ pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, terms};
 pub use stop::Stop;
+pub use tape::cassette;
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
 
@@ -292,6 +295,8 @@ impl Agent {
             usd_micros: task.budget.usd_micros.or(defaults.usd_micros),
             time_ms: task.budget.time_ms.unwrap_or(defaults.time_ms),
             loop_threshold: task.conduct.loop_threshold.map_or(defaults.loop_threshold, |count| count as usize),
+            tries: task.conduct.max_tries.unwrap_or(defaults.tries),
+            max_wait_ms: task.conduct.max_wait_ms.unwrap_or(defaults.max_wait_ms),
             compact_at_percent: task.conduct.compact_at_percent.map_or(defaults.compact_at_percent, u64::from),
             ..defaults
         };

@@ -5,7 +5,7 @@ use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
 use super::lineage::Lineage;
 use super::stop::Stop;
-use super::{Settings, environment, interrupted, memory, report, servers, summary};
+use super::{Settings, alike, environment, interrupted, memory, report, servers, summary};
 use crate::chat::{ModelError, ModelFault, ToolOutcome};
 use crate::fail_point::reach;
 use crate::gate::{Gate, mask_logs};
@@ -133,7 +133,7 @@ impl Hands {
         let request = Request {
             system: run.system().to_owned(),
             messages: Arc::from(run.conversation()),
-            tools: Arc::from(run.tools()),
+            tools: alike::tools(run.tools()),
             turn: run.next_turn(),
         };
         let (outbox, stop) = (inbox.outbox(), inbox.stop_token());

@@ -32,6 +32,9 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> 
             return Err(PlanFault::bad(why));
         };
         if task.tier >= server.tier.max(TIER) && !servers.contains(server) {
+            if let Some(why) = server.trespass(&settings.workspace, enclosure::variable(settings, "PATH")) {
+                return Err(PlanFault::bad(format!("MCP server `{name}`: {why}")));
+            }
             servers.push(server.clone());
         }
     }

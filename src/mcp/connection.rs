@@ -1,4 +1,4 @@
-//! One server of a run: started when it is needed, once more when it has ended by itself, and not a third time.
+//! One server of a run: started when it is needed, once more when it has ended by itself or hung, and not a third time.
 
 use super::Answer;
 use super::catalog::Catalog;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// How often a server may end by itself before it is left alone.
+/// How often a server may end by itself, or hang, before it is left alone.
 const MOST_CRASHES: u32 = 2;
 /// What a call that was stopped waits for its server to be told so.
 const TELLING: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 struct State {
     session: Option<Arc<Session>>,
-    /// How often it has ended by itself, or did not start.
+    /// How often it has ended by itself, hung, or did not start.
     crashes: u32,
 }
 
@@ -87,7 +87,19 @@ impl Connection {
             )),
             Some(Err(_)) => {
                 let limit = self.server.timeout;
-                Answer::Failed(format!("the MCP server `{name}` did not answer within {limit:?}; it was told to stop"))
+                let hangs = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => false,
+                    answers = session.answers() => !answers,
+                };
+                let end = match hangs {
+                    false => "it was told to stop",
+                    true => {
+                        self.give_up(&session).await;
+                        "it answers nothing any more, and was ended with all that it had started"
+                    }
+                };
+                Answer::Failed(format!("the MCP server `{name}` did not answer within {limit:?}; {end}"))
             }
             None => {
                 tokio::time::sleep(TELLING).await;
@@ -101,6 +113,17 @@ impl Connection {
         if let Some(session) = self.state.lock().await.session.take() {
             session.end().await;
         }
+    }
+
+    /// Ends a session that is of no use, unless somebody has begun another one.
+    async fn give_up(&self, session: &Arc<Session>) {
+        let mut state = self.state.lock().await;
+        if state.session.as_ref().is_some_and(|own| Arc::ptr_eq(own, session)) {
+            state.session = None;
+            state.crashes += u32::from(matches!(self.server.reach, Reach::Program { .. }));
+        }
+        drop(state);
+        session.end().await;
     }
 
     async fn session(&self, place: Behind<'_>) -> Result<Arc<Session>, String> {
@@ -117,7 +140,7 @@ impl Connection {
         }
         if state.crashes >= MOST_CRASHES {
             return Err(format!(
-                "the MCP server `{name}` has ended by itself twice: it is not there for the rest of this run"
+                "the MCP server `{name}` has ended or hung twice: it is not there for the rest of this run"
             ));
         }
         match Session::start(&self.server, place).await {

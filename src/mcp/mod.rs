@@ -3,6 +3,7 @@
 
 mod catalog;
 mod connection;
+mod powers;
 mod server;
 #[cfg_attr(not(feature = "mcp"), path = "without.rs")]
 mod session;

@@ -5,7 +5,7 @@ use crate::process::wall::{Holes, Wall};
 use crate::process::{Invocation, outside};
 use crate::task::Tier;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a server has of the environment of tools, beside what it is given; `*` stands for the rest of a name.
@@ -73,24 +73,13 @@ impl Server {
         Self::new(name.into(), Reach::Http { url: url.into(), headers: Vec::new() })
     }
 
-    /// What may be a secret in it: values of variables and headers, and of these also the last word alone.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let (values, headers) = match &self.reach {
-            Reach::Program { env, .. } => (env, false),
-            Reach::Http { headers, .. } => (headers, true),
-        };
-        values.iter().flat_map(move |(_, value)| {
-            [Some(value.as_str()), value.rsplit(' ').next().filter(|_| headers)].into_iter().flatten()
-        })
-    }
-
     fn new(name: String, reach: Reach) -> Self {
         Self { name, reach, timeout: MCP_TIMEOUT, tier: Tier::Tool, is_walled: true, network: false, required: false }
     }
 }
 
 impl Place {
-    /// A server's program as it is started here, in the wall or without. Outside of the wall it starts elsewhere than in the folder, and nothing that lies there is
+    /// A server's program as it is started here. One with powers starts elsewhere than in the folder, and nothing that lies there is
     /// looked up for it: the agent could have written that.
     ///
     /// # Errors
@@ -101,10 +90,11 @@ impl Place {
         command: &[String],
         env: &[(String, String)],
     ) -> Result<Invocation, String> {
-        let is_here = |part: &&String| Path::new(part).starts_with(&self.dir);
-        if let Some(part) = command.iter().find(is_here).filter(|_| !server.is_walled) {
-            return Err(format!("it stands outside the sandbox, and the agent can write `{part}`: keep it elsewhere"));
+        let search_path = self.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
+        if let Some(why) = server.trespass(&self.dir, search_path) {
+            return Err(why);
         }
+        let has_powers = server.has_powers();
         let is_listed = |name: &str| {
             SHORT_LIST
                 .iter()
@@ -115,14 +105,14 @@ impl Place {
             .split_first()
             .map_or((String::new(), Vec::new()), |(program, args)| (program.clone(), args.to_vec()));
         let mut env: Vec<(String, String)> = listed.chain(env).cloned().collect();
-        if !server.is_walled {
+        if has_powers {
             let paths = env.iter_mut().filter(|(name, _)| name == "PATH");
             paths.for_each(|(_, path)| *path = outside(path, &self.dir));
         }
         let inner = Invocation {
             program,
             args,
-            dir: if server.is_walled { self.dir.clone() } else { "/".into() },
+            dir: if has_powers { "/".into() } else { self.dir.clone() },
             env: env.into(),
             timeout: None,
             grace: Duration::ZERO,
@@ -148,7 +138,8 @@ impl fmt::Debug for Reach {
                 f.debug_struct("Program").field("command", command).field("env", &names(env)).finish()
             }
             Self::Http { url, headers } => {
-                f.debug_struct("Http").field("url", url).field("headers", &names(headers)).finish()
+                let host = url.split('/').nth(2).unwrap_or_default(); // there may be a token behind it
+                f.debug_struct("Http").field("host", &host).field("headers", &names(headers)).finish()
             }
         }
     }
@@ -166,7 +157,7 @@ mod tests {
     #[test]
     fn a_server_has_a_few_variables_and_what_it_is_given_and_nothing_else() {
         let place = Place {
-            dir: "/".into(),
+            dir: "/w".into(),
             env: vec![pair("PATH", "/bin"), pair("LC_ALL", "C"), pair("GOPATH", "/go"), pair("HOME", "/h")],
             wall: Wall::off(),
             holes: Holes::default(),
@@ -182,22 +173,35 @@ mod tests {
     fn outside_of_the_wall_nothing_starts_that_the_agent_could_have_written() {
         let env = vec![pair("PATH", "/w/bin:/bin")];
         let place = Place { dir: "/w".into(), env, wall: Wall::off(), holes: Holes::default() };
-        let free = Server { is_walled: false, ..Server::program("docs", Vec::new()) };
-        let started = place.invocation(&free, &["node".into()], &[]).unwrap();
-        assert_eq!((started.dir, started.env.get("PATH")), ("/".into(), Some("/bin")));
-        let refused = place.invocation(&free, &["node".into(), "/w/server.js".into()], &[]).unwrap_err();
+        let started = |server: &Server| {
+            let Reach::Program { command, env } = &server.reach else { unreachable!() };
+            place.invocation(server, command, env)
+        };
+        let free = Server { is_walled: false, ..Server::program("docs", vec!["node".into()]) };
+        let open = Server { network: true, ..Server::program("docs", vec!["node".into()]) };
+        for server in [&free, &open] {
+            let started = started(server).unwrap();
+            assert_eq!((started.dir, started.env.get("PATH")), ("/".into(), Some("/bin")));
+        }
+        let command = vec!["node".into(), "/w/server.js".into()];
+        let refused = Server { is_walled: false, ..Server::program("docs", command.clone()) };
+        let refused = started(&refused).unwrap_err();
         assert!(refused.contains("the agent can write `/w/server.js`"), "{refused}");
+        let plain = started(&Server::program("docs", command)).unwrap();
+        assert_eq!((plain.dir, plain.env.get("PATH")), ("/w".into(), Some("/w/bin:/bin")));
     }
 
     #[test]
     fn what_may_be_secret_is_not_printed() {
         let mut server = Server::http("docs", "https://docs.example/mcp");
         server.reach = Reach::Http {
-            url: "https://docs.example/mcp".into(),
+            url: "https://docs.example/s3cret/mcp?key=s3cret".into(),
             headers: vec![pair("Authorization", "Bearer s3cret")],
         };
         let shown = format!("{server:?}");
-        assert!(shown.contains("Authorization") && !shown.contains("s3cret"), "{shown}");
-        assert_eq!(server.secrets().collect::<Vec<_>>(), ["Bearer s3cret", "s3cret"]);
+        assert!(
+            shown.contains("Authorization") && shown.contains("docs.example") && !shown.contains("s3cret"),
+            "{shown}"
+        );
     }
 }

@@ -29,6 +29,18 @@ pub struct KeyCommand {
     pub ttl: Option<Duration>,
 }
 
+/// The programs whose words an endpoint sends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyCommands {
+    /// The one that prints the key.
+    pub key: Option<KeyCommand>,
+    /// Those that print the values of headers, by the headers' names.
+    pub headers: Vec<(String, KeyCommand)>,
+}
+
+/// Who hears of each secret that such a program has printed, before it is sent anywhere.
+pub type Told = Arc<dyn Fn(&Secret) + Send + Sync>;
+
 /// Why there is no key. What the program printed is in none of these.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
@@ -87,58 +99,93 @@ impl KeyCommand {
     }
 }
 
-/// The same as [`connect`] for an endpoint whose key comes from a program, and has come once.
+impl KeyCommands {
+    /// Runs all of them; gives the endpoint with what they printed.
+    ///
+    /// # Errors
+    /// Why one of them gave nothing, and for what it was asked.
+    pub async fn fetch(&self, mut endpoint: Endpoint, told: &Told) -> Result<Endpoint, String> {
+        if let Some(command) = &self.key {
+            let key = command.run().await.map_err(|fault| fault.to_string())?;
+            told(&key);
+            endpoint.key = Some(key);
+        }
+        for (name, command) in &self.headers {
+            let value = command.run().await.map_err(|fault| format!("the header `{name}`: {fault}"))?;
+            told(&value);
+            endpoint.headers.retain(|(known, _)| known != name);
+            endpoint.headers.push((name.clone(), value));
+        }
+        Ok(endpoint)
+    }
+
+    /// Whether nothing comes from a program.
+    pub fn is_empty(&self) -> bool {
+        self.key.is_none() && self.headers.is_empty()
+    }
+
+    /// How long what they printed is good.
+    fn ttl(&self) -> Option<Duration> {
+        let all = self.key.iter().chain(self.headers.iter().map(|(_, command)| command));
+        all.filter_map(|command| command.ttl).min()
+    }
+}
+
+/// The same as [`connect`] for an endpoint for which programs were asked already, and are asked again when what they printed has grown
+/// old or was refused.
 ///
 /// # Errors
 /// As those of [`connect`].
-pub fn connect_keyed(endpoint: Endpoint, source: KeyCommand) -> Result<Arc<dyn Provider>, ProviderError> {
-    let (key, provider) = (endpoint.key.clone(), connect(endpoint.clone())?);
-    let held = Mutex::new(Held { provider, key, since: Stopwatch::start() });
-    Ok(Arc::new(Keyed { endpoint, source, held }))
+pub fn connect_keyed(endpoint: Endpoint, sources: KeyCommands, told: Told) -> Result<Arc<dyn Provider>, ProviderError> {
+    let held = Held { provider: connect(endpoint.clone())?, endpoint, round: 0, since: Stopwatch::start() };
+    let name = format!("{}/{}", held.endpoint.kind.name(), held.endpoint.model);
+    Ok(Arc::new(Keyed { name, sources, told, held: Mutex::new(held) }))
 }
 
 /// A provider whose key changes.
 struct Keyed {
-    endpoint: Endpoint,
-    source: KeyCommand,
+    name: String,
+    sources: KeyCommands,
+    told: Told,
     held: Mutex<Held>,
 }
 
 /// What is good for now.
 struct Held {
     provider: Arc<dyn Provider>,
-    key: Option<Secret>,
+    endpoint: Endpoint,
+    /// How often it has changed.
+    round: u64,
     since: Stopwatch,
 }
 
 impl Keyed {
-    /// The provider with a key that is not too old, and is not the one that was refused.
-    async fn provider(&self, refused: Option<&Secret>) -> Result<(Arc<dyn Provider>, Option<Secret>), ModelError> {
+    /// The provider with a key that is not too old, and is not that of the round which was refused.
+    async fn provider(&self, refused: Option<u64>) -> Result<(Arc<dyn Provider>, u64), ModelError> {
         let mut held = self.held.lock().await;
-        let is_old = self.source.ttl.is_some_and(|ttl| held.since.read() >= ttl);
-        let is_refused = refused.is_some() && refused == held.key.as_ref();
-        if is_old || is_refused || held.key.is_none() {
-            let wrong = |why: &dyn fmt::Display| ModelError::new(ModelFault::Auth, format!("{}: {why}", self.name()));
-            let key = Some(self.source.run().await.map_err(|fault| wrong(&fault))?);
-            if key != held.key {
-                let endpoint = Endpoint { key: key.clone(), ..self.endpoint.clone() };
-                held.provider = connect(endpoint).map_err(|fault| wrong(&fault))?;
-                held.key = key;
+        let is_old = self.sources.ttl().is_some_and(|ttl| held.since.read() >= ttl);
+        if is_old || refused == Some(held.round) {
+            let wrong = |why: &dyn fmt::Display| ModelError::new(ModelFault::Auth, format!("{}: {why}", self.name));
+            let endpoint = self.sources.fetch(held.endpoint.clone(), &self.told).await.map_err(|why| wrong(&why))?;
+            if endpoint != held.endpoint {
+                held.provider = connect(endpoint.clone()).map_err(|fault| wrong(&fault))?;
+                held.endpoint = endpoint;
+                held.round += 1;
             }
             held.since = Stopwatch::start();
         }
-        Ok((held.provider.clone(), held.key.clone()))
+        Ok((held.provider.clone(), held.round))
     }
 }
 
 impl Provider for Keyed {
     fn name(&self) -> String {
-        format!("{}/{}", self.endpoint.kind.name(), self.endpoint.model)
+        self.name.clone()
     }
 
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
         Box::pin(async move {
-            let (provider, key) = self.provider(None).await?;
+            let (provider, round) = self.provider(None).await?;
             let heard = AtomicBool::new(false);
             let listen = |delta| {
                 heard.store(true, Ordering::Relaxed);
@@ -148,8 +195,8 @@ impl Provider for Keyed {
                 Err(error) if error.fault == ModelFault::Auth && !heard.load(Ordering::Relaxed) => error,
                 done => return done,
             };
-            let (again, other) = self.provider(key.as_ref()).await?;
-            if other == key {
+            let (again, other) = self.provider(Some(round)).await?;
+            if other == round {
                 return Err(refused);
             }
             again.complete(request, deltas).await
@@ -159,10 +206,7 @@ impl Provider for Keyed {
 
 impl fmt::Debug for Keyed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keyed")
-            .field("endpoint", &self.endpoint)
-            .field("source", &self.source.command)
-            .finish_non_exhaustive()
+        f.debug_struct("Keyed").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -210,7 +254,8 @@ mod tests {
         let mut server = Scripted::start(scripts);
         let key = source.run().await.unwrap();
         let endpoint = Endpoint { base_url: Some(server.url()), key: Some(key), ..Endpoint::new(Kind::OpenAi, "m") };
-        let provider = connect_keyed(endpoint, source).unwrap();
+        let sources = KeyCommands { key: Some(source), headers: Vec::new() };
+        let provider = connect_keyed(endpoint, sources, Arc::new(|_| {})).unwrap();
         let request = Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1 };
         let mut ends = Vec::new();
         for _ in 0..asks {
@@ -254,6 +299,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (keys, ends) = keys(vec![denied(), said(), said()], command(&counting(folder.path()), None), 2).await;
         assert_eq!((keys, ends), (["key-1", "key-2", "key-2"].map(str::to_owned).to_vec(), vec![Ok("hi".into()); 2]));
+    }
+
+    #[tokio::test]
+    async fn a_header_of_a_program_is_fetched_anew_like_a_key_and_each_value_is_told_of_before_it_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Scripted::start(vec![denied(), said()]);
+        let sources =
+            KeyCommands { key: None, headers: vec![("x-token".into(), command(&counting(folder.path()), None))] };
+        let heard: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+        let told: Told = {
+            let heard = heard.clone();
+            Arc::new(move |secret| heard.lock().unwrap().push(secret.reveal().to_owned()))
+        };
+        let endpoint = Endpoint { base_url: Some(server.url()), ..Endpoint::new(Kind::OpenAi, "m") };
+        let endpoint = sources.fetch(endpoint, &told).await.unwrap();
+        let provider = connect_keyed(endpoint, sources, told).unwrap();
+        let request = Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1 };
+        assert_eq!(provider.complete(&request, &|_| {}).await.unwrap().text(), "hi");
+        let sent = server.requests().into_iter().map(|request| request.contains("x-token: key-2")).collect::<Vec<_>>();
+        assert_eq!((sent, heard.lock().unwrap().join(" ")), (vec![false, true], "key-1 key-2".to_owned()));
     }
 
     #[tokio::test]

@@ -21,9 +21,9 @@ mod settings;
 mod text_tools;
 mod transport;
 
-pub use cassette::Cassette;
+pub use cassette::{Cassette, Recording};
 pub use framing::{Form, Framing, FramingError, MAX_EVENT};
-pub use keyed::{KeyCommand, KeyFault, connect_keyed};
+pub use keyed::{KeyCommand, KeyCommands, KeyFault, Told, connect_keyed};
 pub use pace::{Pacer, Rate};
 pub use settings::{Clocks, Effort, Endpoint, Kind, Secret};
 pub use text_tools::TextTools;

@@ -20,9 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The same for what can as well be lost.
 const IMPATIENCE: Duration = Duration::from_millis(20);
 /// What every connection sets. Commits are written without a sync, and the write-ahead log is emptied in `Journal::sync`; 16 MB of it is
-/// for whoever never syncs.
+/// for whoever never syncs. A process may have hundreds of connections, each of which mostly adds to the end: few pages are kept in memory.
 const CONNECTION: &str =
-    "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304;
+    "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
 /// One step each from a version of the schema to the next. What was released is never changed.

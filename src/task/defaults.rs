@@ -29,6 +29,10 @@ pub struct Defaults {
     pub compact_at_percent: Option<u32>,
     /// How long a person has to agree to a call, in milliseconds.
     pub confirm_within_ms: Option<u64>,
+    /// How often one model call is tried.
+    pub max_tries: Option<u32>,
+    /// The longest pause that a provider may ask for, in milliseconds.
+    pub max_wait_ms: Option<u64>,
 }
 
 impl Defaults {
@@ -48,18 +52,22 @@ impl Defaults {
             loop_threshold: self.loop_threshold.or(below.loop_threshold),
             compact_at_percent: self.compact_at_percent.or(below.compact_at_percent),
             confirm_within_ms: self.confirm_within_ms.or(below.confirm_within_ms),
+            max_tries: self.max_tries.or(below.max_tries),
+            max_wait_ms: self.max_wait_ms.or(below.max_wait_ms),
         }
     }
 
     /// The same of a layer that may not widen what the one below it allows: the lower tier, the smaller budget, the stricter answer to
-    /// tampering and the shorter time hold.
+    /// tampering, the shorter times and the fewer tries hold.
     #[must_use]
     pub fn within(self, below: Self) -> Self {
         let (tier, budget) = (lower(self.tier, below.tier), self.budget.within(&below.budget));
         let strict = [self.on_tamper, below.on_tamper].contains(&Some(OnTamper::Fail)).then_some(OnTamper::Fail);
         let confirm_within_ms = lower(self.confirm_within_ms, below.confirm_within_ms);
+        let (max_tries, max_wait_ms) =
+            (lower(self.max_tries, below.max_tries), lower(self.max_wait_ms, below.max_wait_ms));
         let over = self.over(below);
-        Self { tier, budget, confirm_within_ms, on_tamper: strict.or(over.on_tamper), ..over }
+        Self { tier, budget, confirm_within_ms, max_tries, max_wait_ms, on_tamper: strict.or(over.on_tamper), ..over }
     }
 
     /// A task with what this says.
@@ -81,6 +89,8 @@ impl Defaults {
                 loop_threshold: self.loop_threshold.or(task.conduct.loop_threshold),
                 compact_at_percent: self.compact_at_percent.or(task.conduct.compact_at_percent),
                 confirm_within_ms: self.confirm_within_ms.or(task.conduct.confirm_within_ms),
+                max_tries: self.max_tries.or(task.conduct.max_tries),
+                max_wait_ms: self.max_wait_ms.or(task.conduct.max_wait_ms),
             },
             ..task
         }
@@ -137,6 +147,8 @@ mod tests {
             loop_threshold: Some(12),
             compact_at_percent: Some(60),
             confirm_within_ms: Some(1000),
+            max_tries: Some(3),
+            max_wait_ms: Some(5000),
         }
     }
 
@@ -159,6 +171,8 @@ mod tests {
                 loop_threshold: Some(12),
                 compact_at_percent: Some(60),
                 confirm_within_ms: Some(1000),
+                max_tries: Some(3),
+                max_wait_ms: Some(5000),
             },
             ..Task::from_prompt("do it")
         };
@@ -184,8 +198,8 @@ mod tests {
     #[test]
     fn a_layer_that_is_not_trusted_narrows_and_never_widens() {
         let budget = Budget { turns: Some(50), tokens: Some(10), usd_micros: None, time_ms: Some(9) };
-        let project =
-            Defaults { tier: Some(Tier::Code), on_tamper: Some(OnTamper::Restore), budget, ..Defaults::default() };
+        let wide = Defaults { max_tries: Some(50), max_wait_ms: Some(600_000), ..Defaults::default() };
+        let project = Defaults { tier: Some(Tier::Code), on_tamper: Some(OnTamper::Restore), budget, ..wide };
         let smaller = Budget { turns: Some(10), tokens: Some(10), usd_micros: Some(5), time_ms: Some(9) };
         assert_eq!(project.clone().within(said()), Defaults { budget: smaller, ..said() });
         let free = project.clone().within(Defaults::default());

@@ -95,6 +95,12 @@ pub struct Conduct {
     /// How long a person has to agree to a call, in milliseconds; `None`: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within_ms: Option<u64>,
+    /// How often one model call is tried; `None`: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tries: Option<u32>,
+    /// The longest pause that a provider may ask for, in milliseconds; `None`: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wait_ms: Option<u64>,
 }
 
 impl Conduct {

@@ -2,12 +2,15 @@
 //! run also what looks like a key by its form.
 
 mod dress;
+mod parts;
+
+pub use parts::{in_url, parts, parts_of_header};
 
 use dress::Squeezed;
 use memchr::memmem::Finder;
 use regex::Regex;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// Stands where a secret was.
 const MASKED: &str = "***";
@@ -40,6 +43,33 @@ pub struct Mask {
     dresses: Vec<Finder<'static>>,
     /// The names of those that any text may have by chance.
     plain: Vec<String>,
+    late: Late,
+}
+
+/// Secrets that come to be known while masks that heed them are in use already: keys that a program gave.
+#[derive(Clone, Default)]
+pub struct Late(Arc<RwLock<Heard>>);
+
+/// What came to be known so far, and the mask of that.
+#[derive(Default)]
+struct Heard {
+    secrets: Vec<String>,
+    mask: Option<Arc<Mask>>,
+}
+
+impl Late {
+    /// From now on this is a secret, and what in it is one by itself.
+    pub fn add(&self, secret: &str) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !known.secrets.iter().any(|known| known == secret) {
+            known.secrets.push(secret.to_owned());
+            known.mask = Some(Arc::new(Mask::new(known.secrets.iter().flat_map(|secret| parts_of_header(secret)))));
+        }
+    }
+
+    fn mask(&self) -> Option<Arc<Mask>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).mask.clone()
+    }
 }
 
 impl Mask {
@@ -67,7 +97,13 @@ impl Mask {
         let mut dresses: Vec<String> = telling.flat_map(|secret| dress::all(secret)).collect();
         longest_first(&mut dresses);
         let dresses = dresses.iter().map(|dress| Finder::new(dress).into_owned()).collect();
-        Self { secrets, dresses, plain }
+        Self { secrets, dresses, plain, late: Late::default() }
+    }
+
+    /// The same, which heeds these too.
+    #[must_use]
+    pub fn with(self, late: &Late) -> Self {
+        Self { late: late.clone(), ..self }
     }
 
     /// The names of secrets that [`Mask::hidden`] leaves as they are, since any text may have such a word or number by chance.
@@ -77,7 +113,7 @@ impl Mask {
 
     /// Whether it knows of nothing that [`Mask::hidden`] would hide.
     pub fn is_idle(&self) -> bool {
-        self.dresses.is_empty()
+        self.dresses.is_empty() && self.late.mask().is_none_or(|late| late.dresses.is_empty())
     }
 
     /// The text with `***` for each known secret that is no plain word or path: as it stands, as base64, hex or URL-encoded, and with
@@ -88,6 +124,14 @@ impl Mask {
 
     /// The same of bytes that need not be text.
     pub fn hidden_in(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let hidden = self.hidden_of_own(text);
+        match self.late.mask() {
+            None => hidden,
+            Some(late) => late.hidden_of_own(hidden.as_deref().unwrap_or(text)).or(hidden),
+        }
+    }
+
+    fn hidden_of_own(&self, text: &[u8]) -> Option<Vec<u8>> {
         let squeezed = Squeezed::of(text);
         let mut found: Vec<(usize, usize)> = self.dresses.iter().flat_map(|dress| squeezed.places_of(dress)).collect();
         if found.is_empty() {
@@ -113,15 +157,18 @@ impl Mask {
 
     /// The same of bytes that need not be text.
     pub fn doubt_in(&self, text: &[u8]) -> usize {
-        let squeezed = Squeezed::of(text);
-        let doubts = self.dresses.iter().filter_map(|dress| squeezed.head_at_end(dress.needle()));
+        let (squeezed, late) = (Squeezed::of(text), self.late.mask());
+        let dresses = self.dresses.iter().chain(late.iter().flat_map(|late| &late.dresses));
+        let doubts = dresses.filter_map(|dress| squeezed.head_at_end(dress.needle()));
         doubts.min().unwrap_or(text.len())
     }
 
     /// The text with `***` for each secret, and for what looks like one.
     pub fn masked(&self, text: &str) -> String {
         let hidden = self.hidden(text).unwrap_or_else(|| text.to_owned());
-        let known = self.secrets.iter().fold(hidden, |text, secret| text.replace(secret, MASKED));
+        let late = self.late.mask();
+        let all = self.secrets.iter().chain(late.iter().flat_map(|late| &late.secrets));
+        let known = all.fold(hidden, |text, secret| text.replace(secret, MASKED));
         KEYS.iter().fold(known, |text, (key, instead)| key.replace_all(&text, *instead).into_owned())
     }
 }
@@ -143,6 +190,12 @@ fn is_word(secret: &str) -> bool {
 
 fn is_path(secret: &str) -> bool {
     secret.starts_with('/') && !secret.ends_with('=')
+}
+
+impl fmt::Debug for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Late({:?})", self.mask())
+    }
 }
 
 impl fmt::Debug for Mask {
@@ -209,6 +262,21 @@ mod tests {
             assert!(hidden.len() <= 14 && hidden.contains("***"), "{hidden}");
         }
         assert_eq!(mask.hidden("in production by /home/u/key.json, sk-ca/na"), None);
+    }
+
+    #[test]
+    fn a_secret_that_comes_to_be_known_later_is_hidden_by_masks_that_are_in_use_already() {
+        let late = Late::default();
+        let mask = Mask::new(["sk-old-1"]).with(&late);
+        let other = Mask::default().with(&late);
+        assert!(other.is_idle() && mask.hidden("sk-new-2").is_none());
+        late.add("Bearer sk-new-2");
+        for text in ["a sk-new-2 b", "a 736b2d6e65772d32 b"] {
+            assert_eq!([&mask, &other].map(|mask| mask.hidden(text)), [Some("a *** b".into()), Some("a *** b".into())]);
+        }
+        assert_eq!(mask.hidden("sk-old-1 sk-new-2").as_deref(), Some("*** ***"));
+        assert_eq!((mask.doubt("a sk-n"), mask.masked("x sk-new-2"), other.is_idle()), (2, "x ***".into(), false));
+        assert!(!format!("{late:?} {mask:?}").contains("sk-"));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use behind::TOOL_HOST;
 pub use contract::{Effect, ToolFlags, ToolRequest};
 pub use error::ToolError;
 pub use host::{HostError, HostSettings, ToolHost};
-pub use mask::Mask;
+pub use mask::{Late, Mask, in_url, parts, parts_of_header};
 pub use notes::Notes;
 pub use serve::serve;
 pub use shelf::Shelf;

@@ -77,6 +77,11 @@ fn a_check_says_of_each_model_how_it_answers_or_what_mends_it() {
     let one = own(Fledge::new(), &["models:\n".to_owned(), entry("well", &well, "")].concat());
     let one = one.env("THE_KEY", KEY).args(&["models", "check", "well"]).run();
     assert!(one.code == Some(0) && one.stdout.starts_with("✓ well  "), "{}", one.story());
+    let mute = Model::new([say("pong")]);
+    let one = own(Fledge::new(), &["models:\n".to_owned(), entry("mute", &mute, "")].concat());
+    let one = one.env("THE_KEY", KEY).args(&["models", "check", "mute"]).run();
+    let latency = one.stdout.contains("it answers and calls no tool (") && one.stdout.contains(" ms, all of it after ");
+    assert!(one.code == Some(3) && latency, "{}", one.story());
     let unknown = Fledge::new().args(&["models", "check", "nobody"]).run();
     unknown.must_exit(2);
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 /// The secret of this number: of 24 bytes, so that its base64 needs no filling.
-fn canary(number: usize) -> String {
+pub(crate) fn canary(number: usize) -> String {
     format!("canary-{number:02}/5f1d+7c20b9e84a")[..24].to_owned()
 }
 
@@ -53,7 +53,7 @@ fn spying(home: &Path) -> String {
 }
 
 /// A key in every dress, as a file of the workspace may have it.
-fn dressed(secret: &str) -> String {
+pub(crate) fn dressed(secret: &str) -> String {
     let (head, tail) = secret.split_at(11);
     let [_, base64, hex, url] = dresses(secret);
     format!("raw {secret}\nsplit {head}\n{tail}\nbase64 {base64}\nhex {hex}\nurl {url}\n")
@@ -71,7 +71,7 @@ fn dresses(secret: &str) -> [String; 4] {
 
 /// Insists that a text has no canary, also none with white space in it.
 #[track_caller]
-fn must_be_clean(place: &str, text: &[u8]) {
+pub(crate) fn must_be_clean(place: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text).replace("\\n", "");
     let squeezed: String = text.split_whitespace().collect();
     for number in 0..COUNT {

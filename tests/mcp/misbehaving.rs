@@ -5,7 +5,7 @@ use fledge::mcp::{Answer, Server, Servers};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-const GONE: &str = "the MCP server `t` has ended by itself twice: it is not there for the rest of this run";
+const GONE: &str = "the MCP server `t` has ended or hung twice: it is not there for the rest of this run";
 
 #[tokio::test]
 async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
@@ -140,6 +140,61 @@ async fn dropping_servers_ends_them() {
     let Scene { folder, servers } = scene;
     drop(servers);
     must_be_gone(&folder.path().display().to_string());
+}
+
+#[tokio::test]
+async fn one_that_hangs_in_a_call_is_ended_with_all_that_it_has_started_and_the_second_time_is_the_last() {
+    for mode in ["hang", "frozen"] {
+        let slow = |server| Server { timeout: Duration::from_millis(300), ..server };
+        let scene = Scene::with(mode, slow);
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let number = unique();
+            let why = scene.why("echo", &number).await;
+            let wanted =
+                "the MCP server `t` did not answer within 300ms; it answers nothing any more, and was ended with";
+            assert!(why.starts_with(wanted), "{mode}: {why}");
+            must_be_gone(&format!("sleep {number}"));
+            scene.must_be_gone();
+        }
+        assert_eq!(scene.why("echo", "a").await, GONE, "{mode}");
+        scene.servers.close().await;
+        assert!(begun.elapsed() < Duration::from_secs(20), "{mode}: {:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
+    let (_http, scene) = by_http("slow end");
+    scene.offer().await;
+    let begun = Instant::now();
+    scene.servers.close().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    // One that is stopped hears neither the end of its input nor a signal but the last one.
+    let scene = Scene::with("frozen", |server| Server { timeout: Duration::from_secs(600), ..server });
+    let number = unique();
+    let stop = CancellationToken::new();
+    let stopping = async {
+        while running_with(&format!("sleep {number}")).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let input = serde_json::json!({ "text": number });
+    let begun = Instant::now();
+    tokio::join!(scene.servers.call("mcp-t-echo", input, &stop), stopping);
+    scene.servers.close().await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    scene.must_be_gone();
+    must_be_gone(&format!("sleep {number}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_says_nothing_when_it_starts_is_given_up_after_half_a_minute_and_ended() {
+    let scene = Scene::new("silent");
+    let offer = scene.offer().await;
+    assert!(offer.warnings[0].contains("it was not ready within 30s"), "{:?}", offer.warnings);
+    scene.must_be_gone();
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Whole runs with a server: what the plan says of it, what the model hears, and that nothing is alive when the gate looks.
 
-use super::scene::{must_be_gone, server};
+use super::scene::{PYTHON, must_be_gone, server};
 use fledge::driver::Settings;
 use fledge::mcp::Server;
 use fledge::process::wall::WallChoice;
@@ -110,6 +110,25 @@ async fn a_server_that_the_run_cannot_be_without_ends_it_and_another_is_a_note()
     let (result, events) = run(&folder, bad, &turns, skip()).await;
     assert_eq!(result.unwrap().reason, Reason::Skipped);
     assert!(events.iter().any(|event| format!("{event:?}").contains("`t` did not start")), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_ends_no_run_late_and_one_that_the_agent_could_rewrite_begins_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = Server { timeout: std::time::Duration::from_millis(300), ..server(folder.path(), "frozen") };
+    let turns = "turns:\n  - { tools: [{ name: mcp-t-echo, input: { text: '600' } }] }\n  \
+        - { expect: { contains: [answers nothing any more], tool_result: error }, text: Done. }\n";
+    let (result, _) = run(&folder, slow, turns, task()).await;
+    assert_eq!(result.unwrap().reason, Reason::Verified);
+    let inside = folder.path().join("workspace/server.py");
+    fs::copy(script(folder.path()), &inside).unwrap();
+    let command = vec![PYTHON.into(), inside.display().to_string()];
+    let open = Server { network: true, ..Server::program("t", command) };
+    let (result, _) = run(&folder, open, &format!("turns:\n{DONE}"), task()).await;
+    let error = result.unwrap_err();
+    assert_eq!(error.reason(), Reason::BadInput);
+    let why = "MCP server `t`: it reaches the network, and the agent can write";
+    assert!(error.to_string().contains(why), "{error}");
 }
 
 #[tokio::test]

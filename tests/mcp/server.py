@@ -54,6 +54,9 @@ def tools(params):
 def call(name, text):
     if mode == "hang":
         time.sleep(600)
+    if mode == "frozen":
+        subprocess.Popen(["setsid", "sleep", text], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        os.kill(os.getpid(), __import__("signal").SIGSTOP)
     if mode == "crash" or name == "crash":
         sys.stderr.write("out of luck\n")
         os._exit(3)
@@ -179,6 +182,8 @@ def serve_http():
 
         def do_DELETE(self):
             note("DELETE")
+            if mode == "slow end":
+                time.sleep(600)
             self.reply(200)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

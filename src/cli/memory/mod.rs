@@ -7,14 +7,14 @@ use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::run::read_source;
+use super::secrets::secrets;
 use super::{no_output, print_data, print_json};
-use crate::config::{self, Environment, KeyPlace, McpAt, ModelSettings};
+use crate::config::{self, Environment};
 use crate::driver::MemoryTerms;
 use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
-use crate::provider::Secret;
 use crate::store::{Memory, Store};
-use crate::tool::{Mask, Shelf};
+use crate::tool::{Late, Shelf};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -97,26 +97,6 @@ pub(super) fn memory_terms(set: &config::Settings) -> MemoryTerms {
     MemoryTerms { ephemeral_ttl_ms: ttl_ms.unwrap_or(terms.ephemeral_ttl_ms), ..terms }
 }
 
-/// What is kept nowhere and shown to nobody: variables that are secrets by their name, those that hold the keys of models, what models and
-/// MCP servers are sent beside them, and these keys, which come from elsewhere.
-pub(super) fn secrets(environment: &Environment, set: &config::Settings, keys: &[Secret]) -> Mask {
-    let variable = |model: &ModelSettings| match &model.key {
-        Some(KeyPlace::Variable(name)) => Some((name.clone(), environment.get(name)?.to_owned())),
-        Some(KeyPlace::Command { .. } | KeyPlace::File(_)) | None => None,
-    };
-    let said = |(name, secret): (&String, &Secret)| (name.clone(), secret.reveal().to_owned());
-    let unnamed = |secret: &Secret| (String::new(), secret.reveal().to_owned());
-    let models = set.models.values();
-    let servers = set.mcp.values().flat_map(|server| match &server.at {
-        McpAt::Command { env, .. } => env.iter(),
-        McpAt::Url { headers, .. } => headers.iter(),
-    });
-    let sent = models.clone().flat_map(|model| &model.headers).chain(servers).map(said);
-    let own = environment.secrets().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let more = models.clone().filter_map(|model| model.proxy.as_ref()).chain(keys).map(unnamed);
-    Mask::of(own.chain(models.filter_map(variable)).chain(sent).chain(more))
-}
-
 /// Where memories are looked for, when, and how they are given out.
 #[derive(Debug)]
 struct Place {
@@ -167,7 +147,7 @@ fn add(place: &Place, arguments: &AddArguments, environment: &Environment) -> Re
         run: None,
         ephemeral_ttl_ms: memory_terms(&set).ephemeral_ttl_ms,
         recall_limit: 0,
-        mask: secrets(environment, &set, &[]),
+        mask: secrets(environment, &set, &Late::default()),
         now_ms,
     };
     let bytes = shelf.fit(&text).len();

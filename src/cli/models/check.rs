@@ -1,8 +1,9 @@
 //! `fledge models check`: one small request to each model, with a tool that it is asked to call.
 
-use super::super::connect::connect;
+use super::super::connect::{Asked, connect};
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
+use super::super::secrets::secrets;
 use super::super::steps::Line;
 use super::super::{block_on, no_output, print_data, print_json};
 use super::MODELS_SCHEMA_VERSION;
@@ -10,16 +11,21 @@ use crate::chat::{Message, ModelError, ModelFault, ToolSpec};
 use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_name, resolve_model};
 use crate::driver::Model;
 use crate::process::Stopwatch;
-use crate::provider::{Pacer, Request};
+use crate::provider::{Clocks, Pacer, Request};
 use crate::task::Tier;
+use crate::tool::{Late, Mask};
 use crate::verdict::Reason;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// The most tokens of an answer: enough for a model that thinks before it calls.
 const ANSWER: u64 = 2048;
+/// The longest that one may take to begin its answer, to go on with it, and to end it.
+const PATIENCE: Clocks =
+    Clocks { first_byte: Duration::from_secs(30), idle: Duration::from_secs(30), turn: Duration::from_secs(90) };
 /// What the tool is called.
 const TOOL: &str = "ping";
 
@@ -51,13 +57,14 @@ pub(super) fn check(
         [] => set.models.keys().map(String::as_str).collect(),
         names => names.iter().map(String::as_str).collect(),
     };
-    let pacer = Pacer::default();
+    let late = Late::default();
+    let (pacer, mask) = (Pacer::default(), secrets(environment, set, &late));
     let mut ready = Vec::new();
     for name in names {
         let model = match resolve_model(name, set, environment) {
             Err(fault @ ConfigFault::UnknownModel { .. }) => return Err(Failure::input(fault)),
             Err(fault) => Err(parted(&fault.to_string())),
-            Ok(choice) => reach(choice, environment, &pacer),
+            Ok(choice) => reach(choice, set, environment, &pacer, &late),
         };
         ready.push((name, model));
     }
@@ -67,7 +74,8 @@ pub(super) fn check(
             Err(wrong) => Checked { name: name.into(), answer: None, wrong: Some(wrong) },
         }
     });
-    let all = block_on(join_all(all))?;
+    let mut all = block_on(join_all(all))?;
+    all.iter_mut().for_each(|checked| checked.hide(&mask));
     let is_well = all.iter().all(|checked| checked.wrong.is_none());
     if as_json {
         let models: Vec<Value> = all.iter().map(Checked::as_json).collect();
@@ -83,8 +91,10 @@ pub(super) fn check(
 /// A model ready to be asked, and where its key is, in words; or what is in the way.
 fn reach(
     mut choice: ModelChoice,
+    set: &config::Settings,
     environment: &Environment,
     pacer: &Pacer,
+    late: &Late,
 ) -> Result<(Model, String), (String, String)> {
     let key = match &choice.entry.key {
         Some(KeyPlace::Variable(name)) => format!("check the key in {name}"),
@@ -93,8 +103,15 @@ fn reach(
         None => "it wants a key: name its variable with `api_key_env`".into(),
     };
     choice.entry.max_output_tokens = choice.entry.max_output_tokens.or(Some(ANSWER)).map(|most| most.min(ANSWER));
-    let connected = connect(choice, Path::new("."), environment, pacer);
-    connected.map(|(model, _)| (model, key)).map_err(|failure| parted(&failure.message()))
+    let own = choice.entry.clocks;
+    choice.entry.clocks = Clocks {
+        first_byte: own.first_byte.min(PATIENCE.first_byte),
+        idle: own.idle.min(PATIENCE.idle),
+        turn: own.turn.min(PATIENCE.turn),
+    };
+    let asked = Asked { names: &[], tier: Tier::Code, folder: Path::new(".") };
+    let connected = connect(choice, &asked, set, environment, pacer, late);
+    connected.map(|model| (model, key)).map_err(|failure| parted(&failure.message()))
 }
 
 /// What to do stands in many messages in brackets at the end.
@@ -157,6 +174,13 @@ fn mend(error: &ModelError, key: &str) -> String {
 }
 
 impl Checked {
+    /// A server may answer with a key that it was sent.
+    fn hide(&mut self, mask: &Mask) {
+        let texts = self.wrong.iter_mut().flat_map(|(says, mend)| [says, mend]);
+        let texts = texts.chain(self.answer.iter_mut().map(|answer| &mut answer.model));
+        texts.for_each(|text| *text = mask.hidden(text).unwrap_or_else(|| std::mem::take(text)));
+    }
+
     fn as_json(&self) -> Value {
         let answer = self.answer.as_ref();
         json!({
@@ -176,14 +200,19 @@ impl Checked {
         let told = self.answer.as_ref().map(|answer| {
             let Answer { model, first_ms, total_ms, .. } = answer;
             let model = paint::one_line(model);
-            (Tone::Plain, format!("{model} answers after {first_ms} ms, all of it after {total_ms} ms"))
+            format!("{model} answers after {first_ms} ms, all of it after {total_ms} ms")
         });
         let Some((says, mend)) = &self.wrong else {
             let calls = (Tone::Plain, ", and calls tools".to_owned());
+            let told = told.map(|told| (Tone::Plain, told));
             return vec![[(Tone::Good, "✓ ".to_owned()), name].into_iter().chain(told).chain([calls]).collect()];
         };
+        let told = told.map(|told| (Tone::Faint, format!(" ({told})")));
         vec![
-            vec![(Tone::Bad, "✗ ".to_owned()), name, (Tone::Plain, paint::one_line(says))],
+            [(Tone::Bad, "✗ ".to_owned()), name, (Tone::Plain, paint::one_line(says))]
+                .into_iter()
+                .chain(told)
+                .collect(),
             vec![(Tone::Faint, "  → ".to_owned()), (Tone::Plain, paint::one_line(mend))],
         ]
     }

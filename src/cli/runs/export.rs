@@ -2,7 +2,8 @@
 
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
-use super::super::{no_output, print_json};
+use super::super::record::{self, outlet_beside_git};
+use super::super::{no_output, print_data, print_json};
 use super::{Shelf, data, failed, story};
 use crate::chat::{Block, Role, ToolCall};
 use crate::report::story::Story;
@@ -26,6 +27,9 @@ pub(in crate::cli) struct ExportArguments {
     /// The conversation with its state, as one JSON document
     #[arg(long)]
     thread: bool,
+    /// What its models have said, as a cassette that plays it again
+    #[arg(long, conflicts_with = "thread")]
+    cassette: bool,
     /// Write to this file, for its owner alone, and not to standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,8 +37,17 @@ pub(in crate::cli) struct ExportArguments {
 
 /// Writes a run; gives the exit code.
 pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, Failure> {
-    let output = arguments.output.as_ref().map(|path| outlet("--output", path, &shelf.workspace)).transpose()?;
+    let place = if arguments.cassette { outlet_beside_git } else { outlet };
+    let output = arguments.output.as_ref().map(|path| place("--output", path, &shelf.workspace)).transpose()?;
     let (store, row) = shelf.find(&arguments.run)?;
+    if arguments.cassette {
+        let text = record::text(&store, &row.head.id)?;
+        match output {
+            Some(outlet) => outlet.write(text.as_bytes(), &|| true).map_err(Failure::own)?,
+            None => print_data(text.strip_suffix('\n').unwrap_or(&text)).map_err(no_output)?,
+        }
+        return Ok(0);
+    }
     let mut whole = String::new();
     let mut put = |line: &str| match &arguments.output {
         None => print_json(line).map_err(no_output),

@@ -6,7 +6,7 @@ use super::super::configured;
 use super::super::connect::{Connected, again};
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
-use super::super::memory::secrets;
+use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
@@ -89,7 +89,7 @@ pub(in crate::cli) fn resume(
         terms.reports = reports.to_vec();
     }
     let models = match row.state {
-        RunState::Ended(_) => (Vec::new(), Vec::new()), // nothing is asked any more, so that no key is needed
+        RunState::Ended(_) => Connected::default(), // nothing is asked any more, so that no key is needed
         RunState::Interrupted | RunState::Running { .. } => again(&row, &terms, place, environment, &Pacer::default())?,
     };
     let settings = settings(place, environment, models, terms);
@@ -106,7 +106,7 @@ pub(in crate::cli) fn resume(
 
 /// What an agent works with that goes by the terms of an earlier run and the environment of today.
 pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: Connected, terms: Terms) -> Settings {
-    let (models, keys) = connected;
+    let (models, late) = connected;
     let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
@@ -121,7 +121,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         mcp: servers(place.set),
         earlier,
         memory,
-        secrets: secrets(environment, place.set, &keys),
+        secrets: secrets(environment, place.set, &late),
         holdout,
         lanes_from,
         baseline: place.set.baseline.unwrap_or_default(),

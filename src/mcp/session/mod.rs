@@ -12,7 +12,8 @@ use super::server::{Reach, Server};
 use crate::process::wall::Wall;
 use crate::process::{Aside, Dialogue, visible};
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation, PaginatedRequestParams,
+    PingRequest, ProtocolVersion,
 };
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService};
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -27,6 +28,8 @@ use stdio::Stdio;
 const BEGINNING: Duration = crate::limits::MCP_START;
 /// What a server has to end by itself once nothing more is said.
 const PARTING: Duration = Duration::from_millis(300);
+/// What a server has to say that it still listens.
+const PING: Duration = Duration::from_secs(1);
 /// How often is looked whether a program still runs that owes an answer.
 const PULSE: Duration = Duration::from_millis(100);
 /// Bytes of one message.
@@ -126,6 +129,12 @@ impl Session {
             }
             Err(error) => Err(Fault::Refused(short(&error.to_string()))),
         }
+    }
+
+    /// Whether it still answers at all: a call may take its time, but who does not even say so hangs.
+    pub(super) async fn answers(&self) -> bool {
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        tokio::time::timeout(PING, self.peer.send_request(ping)).await.is_ok()
     }
 
     /// Whether it can be used.

@@ -10,8 +10,10 @@
 //!     expect:                         # optional: what was said to the model since its last answer
 //!       contains: ["2 tests failed"]
 //!       tool_result: ok               # all results are ok; `error`: at least one is not
-//!     usage: { input: 1200, output: 80 }   # optional; unknown when left out
+//!     usage: { input: 1200, output: 80 }   # optional; unknown when left out; also cached_input, cache_write, reasoning
 //!     stop: end_turn                  # optional: end_turn, tool_use, output_limit, refusal, pause
+//!     model: claude-sonnet-4-5        # optional: who has said it, as the report is to name it
+//!   - content: [{ text: a }, { tool: { name: files-list } }, { text: b }]   # for another order than thinking, text, tools
 //!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }   # acted out so often; then the next turn
 //!     text: "half of an"              # optional: what comes before the fault
 //!   - hang: true                      # never answers; asked again, the next turn
@@ -23,7 +25,10 @@
 //! Turns are played in order, one for each question. A cassette whose first question is for a later turn of a run (one that is
 //! resumed) begins there: faults and hangs count as no turn.
 
+mod recording;
 mod script;
+
+pub use recording::Recording;
 
 use super::{Completion, DeltaSink, Provider, ProviderError, Request};
 use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role};

@@ -2,7 +2,7 @@
 
 use crate::{
     chat::{Block, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
-    limits::MAX_SOURCE,
+    limits::MAX_CASSETTE,
 };
 use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
@@ -52,8 +52,8 @@ pub(super) enum ResultKind {
 /// Reads a cassette's text: each turn with the path of the sub-agent that it is for, which is empty for the run itself. An error is one
 /// line.
 pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, String> {
-    if text.len() > MAX_SOURCE {
-        return Err(format!("{} bytes, and {MAX_SOURCE} are allowed", text.len()));
+    if text.len() > MAX_CASSETTE {
+        return Err(format!("{} bytes, and {MAX_CASSETTE} are allowed", text.len()));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The untyped parse refuses duplicate keys that the typed one would not see.
@@ -78,6 +78,9 @@ struct RawTurn {
     thinking: Option<String>,
     #[serde(default)]
     tools: Vec<RawTool>,
+    #[serde(default)]
+    content: Vec<RawBlock>,
+    model: Option<String>,
     expect: Option<Expect>,
     usage: Option<RawUsage>,
     stop: Option<StopReason>,
@@ -94,6 +97,17 @@ struct RawTool {
     name: String,
     #[serde(default)]
     input: Value,
+    /// What is wrong with a text as input that is taken as it is.
+    error: Option<String>,
+}
+
+/// One of the three.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBlock {
+    thinking: Option<String>,
+    text: Option<String>,
+    tool: Option<RawTool>,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +115,12 @@ struct RawTool {
 struct RawUsage {
     input: u64,
     output: u64,
+    #[serde(default)]
+    cached_input: u64,
+    #[serde(default)]
+    cache_write: u64,
+    #[serde(default)]
+    reasoning: u64,
 }
 
 #[derive(Deserialize)]
@@ -116,7 +136,11 @@ impl RawTurn {
     fn check(self, number: usize, name: &str) -> Result<(String, Turn), String> {
         let wrong = |what: &str| format!("turn {number}: {what}");
         let of = self.of.as_ref().map(path).transpose().map_err(|what| wrong(&what))?.unwrap_or_default();
-        let replies = !self.tools.is_empty() || self.usage.is_some() || self.stop.is_some();
+        let replies = !self.tools.is_empty()
+            || self.usage.is_some()
+            || self.stop.is_some()
+            || self.model.is_some()
+            || !self.content.is_empty();
         let speaks = self.text.is_some() || self.thinking.is_some();
         let act = match (self.hang, self.fault) {
             (true, None) if !speaks && !replies => Act::Hang,
@@ -130,17 +154,21 @@ impl RawTurn {
             (false, None) if !speaks && !replies => {
                 return Err(wrong("says nothing: give `text`, `tools`, `fault` or `hang`"));
             }
+            (false, None) if !self.content.is_empty() && (speaks || !self.tools.is_empty()) => {
+                return Err(wrong("`content` stands in the place of `thinking`, `text` and `tools`"));
+            }
             (false, None) => {
-                let stop = if self.tools.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
                 let mut content = spoken(self.thinking, self.text);
                 let calls = (1..).zip(self.tools).map(|(call, tool)| Block::ToolUse(tool.call(number, call)));
                 content.extend(calls);
-                let usage = self.usage.map(|usage| Usage {
-                    input_tokens: usage.input,
-                    output_tokens: usage.output,
-                    ..Usage::default()
-                });
-                Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model: name.to_owned() })
+                for (place, block) in (1..).zip(self.content) {
+                    content.push(block.check(number, place).map_err(|what| wrong(&what))?);
+                }
+                let calls = content.iter().any(|block| matches!(block, Block::ToolUse(_)));
+                let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+                let model = self.model.unwrap_or_else(|| name.to_owned());
+                let usage = self.usage.map(RawUsage::tokens);
+                Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model })
             }
         };
         Ok((of, Turn { expect: self.expect, act }))
@@ -164,12 +192,39 @@ fn path(of: &Value) -> Result<String, String> {
 impl RawTool {
     fn call(self, turn: usize, number: usize) -> ToolCall {
         let input = match self.input {
-            Value::String(raw) => ToolInput::parse(&raw),
+            Value::String(text) => match self.error {
+                Some(error) => ToolInput::Malformed { text, error },
+                None => ToolInput::parse(&text),
+            },
             Value::Null => ToolInput::parse(""),
             object @ Value::Object(_) => ToolInput::Object(object),
             other => ToolInput::parse(&other.to_string()),
         };
         ToolCall { id: self.id.unwrap_or_else(|| format!("call_{turn}_{number}")), name: self.name, input }
+    }
+}
+
+impl RawBlock {
+    fn check(self, turn: usize, place: usize) -> Result<Block, String> {
+        match (self.thinking, self.text, self.tool) {
+            (Some(text), None, None) => Ok(Block::Thinking { text, opaque: None }),
+            (None, Some(text), None) => Ok(Block::Text { text }),
+            (None, None, Some(tool)) => Ok(Block::ToolUse(tool.call(turn, place))),
+            _ => Err(format!("content {place} is not one of `thinking`, `text` and `tool`")),
+        }
+    }
+}
+
+impl RawUsage {
+    fn tokens(self) -> Usage {
+        Usage {
+            input_tokens: self.input,
+            output_tokens: self.output,
+            cached_tokens: self.cached_input,
+            cache_write_tokens: self.cache_write,
+            reasoning_tokens: self.reasoning,
+            cost_micros: None,
+        }
     }
 }
 
@@ -207,6 +262,8 @@ mod tests {
             ("turns:\n  - text: a\n    txt: b\n", "turns[0]: unknown field `txt`"),
             ("turns:\n  - { fault: { kind: tired } }", "line 2 column"),
             ("turns:\n  - { tools: [{ name: x, input: { a: 1, a: 2 } }] }", "line 2"),
+            ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` stands in the place of"),
+            ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
             ("turns:\n  - {}", "turn 1: says nothing"),
             ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
             ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands with nothing"),

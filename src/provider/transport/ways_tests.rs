@@ -5,20 +5,11 @@ use super::super::{
     scripted::{Act, Scripted},
 };
 use crate::chat::{Message, ModelFault, Reply};
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-};
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    sync::Arc,
-    thread,
-};
+use authority::Secured;
 
-const CA: &[u8] = include_bytes!("../../../tests/fixtures/tls/ca.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../../../tests/fixtures/tls/server.pem");
-const KEY: &[u8] = include_bytes!("../../../tests/fixtures/tls/server.key");
+#[path = "../../../tests/it/support/authority.rs"]
+mod authority;
+
 const ANSWER: &str = concat!(
     "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n",
     "{\"model\":\"m\",\"message\":{\"content\":\"hello\"},\"done\":true,\"done_reason\":\"stop\"}\n",
@@ -29,34 +20,13 @@ async fn ask(endpoint: Endpoint) -> Result<Reply, crate::chat::ModelError> {
     connect(endpoint).unwrap().complete(&request, &|_| ()).await
 }
 
-/// A server with a certificate that only our own authority has signed; it answers everything, whatever is asked.
-fn tls_server() -> String {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
-    let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
-    thread::spawn(move || {
-        for socket in listener.incoming().map_while(Result::ok) {
-            let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), socket);
-            if stream.read(&mut [0; 16 * 1024]).is_ok() {
-                let _gone = stream.write_all(ANSWER.as_bytes());
-                stream.conn.send_close_notify();
-                let _gone = stream.flush();
-            }
-        }
-    });
-    url
-}
-
 #[tokio::test]
 async fn certificates_of_an_endpoint_are_trusted_by_it_alone() {
-    let base_url = Some(tls_server());
+    let server = Secured::new(ANSWER);
+    let base_url = Some(server.url());
     let stranger = Endpoint { base_url, ..Endpoint::new(Kind::Ollama, "m") };
-    let friend = Endpoint { ca_file: Some(CA.to_vec()), ..stranger.clone() };
-    assert_eq!(ask(friend).await.unwrap().text(), "hello");
+    let friend = Endpoint { ca_file: Some(server.ca.clone().into_bytes()), ..stranger.clone() };
+    assert_eq!((ask(friend).await.unwrap().text(), server.heard().len()), ("hello".into(), 1));
     let error = ask(stranger).await.unwrap_err();
     assert!(error.fault == ModelFault::Network && error.message.contains("certificate"), "{error}");
 }

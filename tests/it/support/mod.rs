@@ -1,5 +1,6 @@
 //! What the tests have in hand: the program in a folder of its own, and a model that says what it is told to.
 
+mod authority;
 mod ended;
 mod fledge;
 mod git;
@@ -7,6 +8,7 @@ mod model;
 mod processes;
 mod wire;
 
+pub(crate) use authority::Secured;
 pub(crate) use ended::Ended;
 pub(crate) use fledge::{Fledge, KEY, Running};
 pub(crate) use git::git;

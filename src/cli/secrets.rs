@@ -1,0 +1,123 @@
+//! What is kept nowhere and shown to nobody.
+
+use crate::config::{self, Environment, KeyPlace, McpAt, McpServer, ModelSettings, Sent};
+use crate::provider::Secret;
+use crate::tool::{Late, Mask, in_url, parts, parts_of_header};
+
+/// A secret with its name; that of a part of one is empty.
+type Named = (String, String);
+
+/// Variables that are secrets by their name, those that hold the keys of models, what models and MCP servers are sent beside them, what is
+/// secret in addresses; and what comes to be known later, as keys that come from elsewhere.
+pub(super) fn secrets(environment: &Environment, set: &config::Settings, late: &Late) -> Mask {
+    let own = environment.secrets().flat_map(|(name, value)| named(name, value));
+    let models = set.models.values().flat_map(|model| of_model(model, environment));
+    Mask::of(own.chain(models).chain(set.mcp.values().flat_map(of_server))).with(late)
+}
+
+fn of_model(model: &ModelSettings, environment: &Environment) -> Vec<Named> {
+    let variable = |place: &KeyPlace| match place {
+        KeyPlace::Variable(name) => named(name, environment.get(name).unwrap_or_default()),
+        KeyPlace::Command { .. } | KeyPlace::File(_) => Vec::new(),
+    };
+    let sent = |(name, sent): (&String, &Sent)| match sent {
+        Sent::Text(text) => header(name, text.reveal()),
+        Sent::At(KeyPlace::Variable(variable)) => header(name, environment.get(variable).unwrap_or_default()),
+        Sent::At(KeyPlace::Command { .. } | KeyPlace::File(_)) => Vec::new(),
+    };
+    let proxy = model.proxy.iter().flat_map(|proxy| named("", proxy.reveal()));
+    model.key.iter().flat_map(variable).chain(model.headers.iter().flat_map(sent)).chain(proxy).collect()
+}
+
+fn of_server(server: &McpServer) -> Vec<Named> {
+    let given = |(name, secret): (&String, &Secret)| named(name, secret.reveal());
+    let sent = |(name, secret): (&String, &Secret)| header(name, secret.reveal());
+    match &server.at {
+        McpAt::Command { env, command } => env.iter().flat_map(given).chain(in_command(command)).collect(),
+        McpAt::Url { headers, url } => {
+            headers.iter().flat_map(sent).chain(in_url(url).into_iter().map(|part| (String::new(), part))).collect()
+        }
+    }
+}
+
+/// What is secret in the words of a command: what follows a flag that says so, and in addresses.
+fn in_command(command: &[String]) -> Vec<Named> {
+    let is_secret = |flag: &str| {
+        let flag = flag.to_ascii_lowercase();
+        flag.starts_with('-') && ["key", "token", "secret", "password", "auth"].iter().any(|word| flag.contains(word))
+    };
+    let mut all = Vec::new();
+    for (at, word) in command.iter().enumerate() {
+        all.extend(in_url(word));
+        match word.split_once('=') {
+            Some((flag, value)) if is_secret(flag) => all.extend(parts(value)),
+            Some(_) => {}
+            None if at > 0 && is_secret(&command[at - 1]) && !command[at - 1].contains('=') => all.extend(parts(word)),
+            None => {}
+        }
+    }
+    all.into_iter().map(|part| (String::new(), part)).collect()
+}
+
+/// A value by its name, and what in it is a secret by itself.
+fn named(name: &str, value: &str) -> Vec<Named> {
+    with_name(name, value, parts(value))
+}
+
+/// The same of a header.
+fn header(name: &str, value: &str) -> Vec<Named> {
+    with_name(name, value, parts_of_header(value))
+}
+
+fn with_name(name: &str, value: &str, parts: Vec<String>) -> Vec<Named> {
+    let named = |part: String| (if part == value.trim() { name.to_owned() } else { String::new() }, part);
+    parts.into_iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn whatever_is_secret_in_a_configuration_is_masked_and_so_are_its_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("fledge")).unwrap();
+        let config = "models:\n  m: { provider: openai, model: x, api_key_env: MINE, proxy: 'http://me:pr0xy-pass@proxy:1',\n    \
+            headers: { Authorization: 'Bearer b3arer-word', x-org: { env: ORG }, cookie: 'a=c00kie-value; b=1' } }\n\
+            mcp:\n  a: { command: [srv, --api-key=arg-k3y-1, --token, arg-t0ken-2], env: { T: env-t0ken-3, D: 'pg://u:db-p4ss@h/x' } }\n  \
+            b: { url: 'https://mcp.example/u/0123456789abcdef/mcp?key=qu3ry-key', headers: { Authorization: 'Token hdr-t0ken-4' } }\n";
+        fs::write(folder.path().join("fledge/config.yaml"), config).unwrap();
+        let home = folder.path().display().to_string();
+        let vars = [
+            ("XDG_CONFIG_HOME", home.as_str()),
+            ("MINE", "m1ne-key"),
+            ("ORG", "0rg-value"),
+            ("URL", "x://u:url-p4ss@h"),
+        ];
+        let environment = Environment::from_vars(vars);
+        let set = config::load(&environment, folder.path()).unwrap();
+        let late = Late::default();
+        let mask = secrets(&environment, &set, &late);
+        late.add("r0tated-key");
+        for secret in [
+            "pr0xy-pass",
+            "b3arer-word",
+            "0rg-value",
+            "c00kie-value",
+            "arg-k3y-1",
+            "arg-t0ken-2",
+            "env-t0ken-3",
+            "db-p4ss",
+            "0123456789abcdef",
+            "qu3ry-key",
+            "hdr-t0ken-4",
+            "m1ne-key",
+            "url-p4ss",
+            "r0tated-key",
+        ] {
+            assert_eq!(mask.hidden(&format!("<{secret}>")).as_deref(), Some("<***>"), "{secret}");
+        }
+        assert_eq!(mask.hidden("Bearer of mcp.example, proxy, srv and --token"), None);
+    }
+}

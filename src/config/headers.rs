@@ -1,0 +1,75 @@
+//! What is sent beside a request, read: texts, or places where the value is, as with keys.
+
+use super::model::KeyPlace;
+use super::model_keys::{command, file_of, is_header, is_variable};
+use crate::provider::Secret;
+use crate::yaml::{Node, Problem, Problems, Table, Value, excerpt};
+use std::collections::BTreeMap;
+
+/// The value of a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// As it stands in the file.
+    Text(Secret),
+    /// What is there when it is needed.
+    At(KeyPlace),
+}
+
+/// By name.
+pub type Headers = BTreeMap<String, Sent>;
+
+/// Reads `headers`.
+pub(super) fn headers(table: &mut Table<'_>, problems: &mut Problems) -> Headers {
+    let Some(node) = table.take("headers") else { return Headers::new() };
+    let Value::Map(entries) = &node.value else {
+        let message = format!("expected `headers` to be a map from names to texts, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write names, each with its text or `{ env: VARIABLE }`"));
+        return Headers::new();
+    };
+    let mut all = Headers::new();
+    for (name, value) in entries {
+        let sent = one(&name.text, value, problems);
+        let text = match &sent {
+            Some(Sent::Text(text)) => text.reveal(),
+            Some(Sent::At(_)) | None => "",
+        };
+        if !is_header(&name.text, text) {
+            let message = format!("`{}` is not a header that can be sent", excerpt(&name.text));
+            problems.push(Problem::at(name.place, message).hint("names are letters, digits and `-`; values one line"));
+        }
+        all.extend(sent.map(|sent| (name.text.clone(), sent)));
+    }
+    all
+}
+
+fn one(name: &str, node: &Node, problems: &mut Problems) -> Option<Sent> {
+    if let Some(text) = node.as_text() {
+        return Some(Sent::Text(Secret::new(text)));
+    }
+    let Value::Map(_) = &node.value else {
+        let message = format!("expected `{}` to be a text, found {}", excerpt(name), node.describe());
+        problems.push(Problem::at(node.place, message).hint("write it in quotes, or `{ env: VARIABLE }`"));
+        return None;
+    };
+    let mut table = Table::open(node, &format!("`{}`", excerpt(name)), problems)?;
+    let variable = variable(&mut table, problems).map(KeyPlace::Variable);
+    let file = file_of(&mut table, "file", problems).map(KeyPlace::File);
+    let command = command(&mut table, "command", "ttl", problems);
+    let said = ["env", "file", "command"].into_iter().filter(|way| table.place_of(way).is_some()).count();
+    if said != 1 {
+        let message = format!("`{}` takes its value from {said} places", excerpt(name));
+        problems.push(Problem::at(node.place, message).hint("say one of `env`, `file` and `command`, or a text"));
+    }
+    table.finish(problems);
+    command.or(file).or(variable).map(Sent::At)
+}
+
+fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+    let name = table.text("env", problems)?.to_owned();
+    if !is_variable(&name) {
+        let place = table.take("env")?.place;
+        let wrong = Problem::at(place, "expected `env` to name an environment variable");
+        problems.push(wrong.hint("the value itself stands as a text; write the variable's name, like `MY_TOKEN`"));
+    }
+    Some(name)
+}

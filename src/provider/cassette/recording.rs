@@ -1,0 +1,259 @@
+//! A cassette that is written: what models have said, in the form in which it is read and played again.
+
+use crate::chat::{Block, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Turns as they were taken.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recording {
+    turns: Vec<Taken>,
+}
+
+impl Recording {
+    /// A whole answer. What only its provider understands is left out: a cassette has nobody who wants it back.
+    pub fn reply(&mut self, reply: &Reply) {
+        let mut taken = Taken {
+            usage: reply.usage.as_ref().map(Tokens::of),
+            stop: Some(reply.stop),
+            model: Some(reply.model.clone()),
+            ..Taken::default()
+        };
+        let said: Vec<Said> = reply.content.iter().filter_map(Said::of).collect();
+        if is_plain(&said) {
+            for block in said {
+                match block {
+                    Said::Thinking { thinking } => taken.thinking = Some(thinking),
+                    Said::Text { text } => taken.text = Some(text),
+                    Said::Tool { tool } => taken.tools.push(tool),
+                }
+            }
+        } else {
+            taken.content = said;
+        }
+        self.turns.push(taken);
+    }
+
+    /// An answer that did not come. What was said of it before it broke off is not known.
+    pub fn fault(&mut self, error: &ModelError) {
+        let ModelError { fault: kind, message, retry_after_ms } = error.clone();
+        let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
+        let fault = Some(Broken { kind, message, retry_after });
+        self.turns.push(Taken { fault, ..Taken::default() });
+    }
+
+    /// How many turns there are.
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// The cassette's text, with a name for people.
+    ///
+    /// # Errors
+    /// When it cannot be written as YAML.
+    pub fn to_yaml(&self, name: &str) -> Result<String, serde_yaml::Error> {
+        serde_yaml::to_string(&Script { name, turns: &self.turns })
+    }
+}
+
+#[derive(Serialize)]
+struct Script<'s> {
+    name: &'s str,
+    turns: &'s [Taken],
+}
+
+/// A turn, with the keys of one that is read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+struct Taken {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    content: Vec<Said>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Tokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<StopReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<Broken>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Said {
+    Thinking { thinking: String },
+    Text { text: String },
+    Tool { tool: Tool },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Tool {
+    id: String,
+    name: String,
+    input: Value,
+    /// What is wrong with arguments that are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Broken {
+    kind: ModelFault,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Tokens {
+    input: u64,
+    output: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    cached_input: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_write: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    reasoning: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Tokens {
+    fn of(usage: &Usage) -> Self {
+        Self {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            cached_input: usage.cached_tokens,
+            cache_write: usage.cache_write_tokens,
+            reasoning: usage.reasoning_tokens,
+        }
+    }
+}
+
+impl Said {
+    fn of(block: &Block) -> Option<Self> {
+        match block {
+            Block::Thinking { text, .. } => Some(Self::Thinking { thinking: text.clone() }),
+            Block::Text { text } => Some(Self::Text { text: text.clone() }),
+            Block::ToolUse(call) => Some(Self::Tool { tool: Tool::of(call) }),
+            Block::Image(_) | Block::ToolResult(_) | Block::Opaque { .. } => None,
+        }
+    }
+}
+
+impl Tool {
+    fn of(call: &ToolCall) -> Self {
+        let error = match &call.input {
+            ToolInput::Object(_) => None,
+            ToolInput::Malformed { error, .. } => Some(error.clone()),
+        };
+        Self { id: call.id.clone(), name: call.name.clone(), input: call.input.to_value(), error }
+    }
+}
+
+/// Whether it is thought first, said then and called last, each text once: what the short form can say.
+fn is_plain(said: &[Said]) -> bool {
+    let rank = |said: &Said| match said {
+        Said::Thinking { .. } => 0,
+        Said::Text { .. } => 1,
+        Said::Tool { .. } => 2,
+    };
+    said.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1]) || rank(&pair[0]) == 2 && rank(&pair[1]) == 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::{Cassette, Provider, Request};
+    use serde_json::json;
+
+    fn call(name: &str, input: ToolInput) -> Block {
+        Block::ToolUse(ToolCall { id: format!("id-{name}"), name: name.into(), input })
+    }
+
+    fn text(text: &str) -> Block {
+        Block::Text { text: text.into() }
+    }
+
+    async fn played(recording: &Recording, turns: usize) -> Vec<Result<Reply, ModelError>> {
+        let cassette = Cassette::parse(&recording.to_yaml("a run").unwrap(), "tape.yaml").unwrap();
+        let request = Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1 };
+        let mut all = Vec::new();
+        for _ in 0..turns {
+            all.push(cassette.complete(&request, &|_| {}).await);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_is_played_again_as_it_was_whatever_is_in_it() {
+        let odd: String =
+            (0..0x3000_u32).chain([0xfeff, 0xfffd, 0x1f600, 0x10ffff]).filter_map(char::from_u32).collect();
+        let usage = Usage {
+            input_tokens: 9,
+            output_tokens: 8,
+            cached_tokens: 7,
+            cache_write_tokens: 6,
+            reasoning_tokens: 5,
+            cost_micros: None,
+        };
+        let reply =
+            |content: Vec<Block>, stop| Reply { content, stop, usage: Some(usage.clone()), model: "m-1".into() };
+        let odd_input =
+            json!({ "a": [1, -2.5, 1e300, null, true, u64::MAX], "no": { "": odd }, "y": "~", "1": "0x10" });
+        let replies = [
+            reply(
+                vec![
+                    Block::Thinking { text: "hm\n\n  so: ".into(), opaque: None },
+                    text("  # not a comment\n---\n- x\t\n"),
+                    call("a", ToolInput::Object(odd_input)),
+                    call("b", ToolInput::Object(json!({}))),
+                ],
+                StopReason::ToolUse,
+            ),
+            reply(vec![text(&odd), call("c", ToolInput::parse("{\"path\": oops")), text("")], StopReason::ToolUse),
+            reply(vec![call("d", ToolInput::parse(&format!("{{\"long\": {}", "x".repeat(400))))], StopReason::ToolUse),
+            reply(vec![], StopReason::EndTurn),
+            Reply { usage: None, ..reply(vec![text("null")], StopReason::Refusal) },
+        ];
+        let faults = [
+            ModelError { fault: ModelFault::Busy, message: "later: \"now\"".into(), retry_after_ms: Some(1500) },
+            ModelError::network("gone"),
+        ];
+        let mut recording = Recording::default();
+        recording.reply(&replies[0]);
+        faults.iter().for_each(|fault| recording.fault(fault));
+        replies[1..].iter().for_each(|reply| recording.reply(reply));
+        let mut wanted = vec![Ok(replies[0].clone())];
+        wanted.extend(faults.map(Err));
+        wanted.extend(replies[1..].iter().cloned().map(Ok));
+        assert_eq!(played(&recording, 7).await, wanted);
+    }
+
+    #[test]
+    fn a_recording_reads_like_a_cassette_that_is_written_by_hand() {
+        let mut recording = Recording::default();
+        recording.reply(&Reply {
+            content: vec![text("I'll look.\nNow."), call("files-read", ToolInput::Object(json!({ "path": "a.rs" })))],
+            stop: StopReason::ToolUse,
+            usage: Some(Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() }),
+            model: "m".into(),
+        });
+        let yaml = "name: a run\nturns:\n- text: |-\n    I'll look.\n    Now.\n  tools:\n  - id: id-files-read\n    name: files-read\n    \
+            input:\n      path: a.rs\n  usage:\n    input: 10\n    output: 2\n  stop: tool_use\n  model: m\n";
+        assert_eq!(recording.to_yaml("a run").unwrap(), yaml);
+    }
+}

@@ -1,0 +1,81 @@
+//! What a project's own configuration may not say before it is trusted: each key by itself, with the program.
+
+use crate::support::{Fledge, Model, say};
+
+/// A key, the line with a value of it, and whether it is one of a model.
+const DANGEROUS: &[(&str, &str, bool)] = &[
+    ("hooks", "hooks: { post_tools: [touch ran] }", false),
+    ("mcp", "mcp: { docs: { command: [touch, ran] } }", false),
+    ("network", "network: allow", false),
+    ("sandbox", "sandbox: off", false),
+    ("trust", "trust: [/]", false),
+    ("api_key_command", "api_key_command: 'touch ran; echo key'", true),
+    ("api_key_env", "api_key_env: GITHUB_TOKEN", true),
+    ("api_key_file", "api_key_file: /etc/hostname", true),
+    ("api_key_ttl", "api_key_command: 'echo key', api_key_ttl: 1h", true),
+    ("base_url", "base_url: 'https://elsewhere.example/v1'", true),
+    ("ca_file", "ca_file: /tmp/ca.pem", true),
+    ("headers", "headers: { x-org: { env: GITHUB_TOKEN } }", true),
+    ("headers", "headers: { x-org: { command: 'touch ran' } }", true),
+    ("price", "price: { input: 0, output: 0 }", true),
+    ("proxy", "proxy: 'http://elsewhere.example:3128'", true),
+];
+
+fn text(line: &str, is_of_model: bool) -> String {
+    if is_of_model {
+        format!("# a project\nmodels:\n  m: {{ provider: openai, model: x, {line} }}\n")
+    } else {
+        format!("# a project\n\n{line}\n")
+    }
+}
+
+#[test]
+fn every_dangerous_key_of_a_project_is_refused_with_its_place_and_the_way_to_trust_and_taken_when_it_is_trusted() {
+    let model = Model::new([say("Done.").always()]);
+    for (key, line, is_of_model) in DANGEROUS {
+        for file in ["fledge.yaml", "fledge.local.yaml"] {
+            let text = text(line, *is_of_model);
+            let place = || Fledge::new().task("---\nlane: false\n---\nDo it.").anthropic(&model).file(file, &text);
+            let ended = place().run();
+            ended.must_exit(2);
+            let said = &ended.stderr;
+            for words in [&format!("{file}:3:"), &format!("`{key}`"), "--trust-project", "config.yaml", "trust"] {
+                assert!(said.contains(words), "{key} in {file}: no {words}\n{}", ended.story());
+            }
+            assert!(!ended.path("ran").exists(), "{key}");
+            if file == "fledge.yaml" {
+                place().args(&["models", "list", "--trust-project"]).run().must_exit(0);
+            }
+        }
+    }
+    assert_eq!(model.count(), 0, "a request was sent");
+}
+
+#[test]
+fn a_project_that_is_not_trusted_does_not_take_the_place_of_a_model_or_weaken_the_wall_that_was_demanded() {
+    let (own, other) = (Model::new([say("Done.").always()]), Model::new([say("Mine.").always()]));
+    let config = format!("models: {{ m: {{ provider: openai, model: x, base_url: '{}/v1' }} }}\n", own.url());
+    let theirs = config.replace(&own.url(), &other.url());
+    let place = |project: &str| {
+        Fledge::new()
+            .task("---\nmodel: m\nlane: false\n---\nDo it.")
+            .file("../home/.config/fledge/config.yaml", &config)
+            .file("fledge.yaml", project)
+    };
+    let refused = place(&theirs).run();
+    refused.must_exit(2);
+    assert!(
+        refused.stderr.contains("fledge.yaml:1:11: `m` in a project's file would take the place"),
+        "{}",
+        refused.story()
+    );
+    assert_eq!((own.count(), other.count()), (0, 0));
+    place(&theirs).arg("--trust-project").run().must_be(0, "skipped");
+    assert_eq!((own.count(), other.count()), (0, 1));
+    // Without the program that it demands, a required wall is a refusal, whatever the project says.
+    let demanded =
+        place("sandbox: auto\n").file("../home/.config/fledge/config.yaml", format!("sandbox: required\n{config}"));
+    let ended = demanded.env("PATH", "/nowhere").run();
+    assert_eq!(ended.code, Some(5), "{}", ended.story());
+    assert_eq!(own.count(), 0);
+}
