@@ -22,8 +22,8 @@ pub(super) enum Beginning {
     Task(Box<Charter>),
     /// In the middle, with what was asked for and never answered, in its order.
     Open(Vec<Action>),
-    /// In the middle, where it can only end: with this reason.
-    End(Reason),
+    /// In the middle, where it can only end: with this reason, and with what was asked for and never answered.
+    End(Reason, Vec<Action>),
 }
 
 /// The run, its hands and its journal.
@@ -98,7 +98,13 @@ impl<'a> Drive<'a> {
                 return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
             }
             Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
-            Beginning::End(reason) => self.take(Event::LimitReached { reason }).await,
+            Beginning::End(reason, actions) => {
+                let costs = |action: &Action| matches!(action, Action::CallModel { .. } | Action::Compact { .. });
+                for action in actions.into_iter().filter(costs) {
+                    self.hands.perform_again(action, &self.run, &mut self.inbox); // it is booked on the way out
+                }
+                self.take(Event::LimitReached { reason }).await;
+            }
             Beginning::Open(actions) => {
                 for action in actions {
                     self.hands.perform_again(action, &self.run, &mut self.inbox);

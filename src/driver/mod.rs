@@ -19,6 +19,7 @@ mod ground;
 mod inbox;
 mod interrupted;
 mod memory;
+mod meter;
 mod perform;
 mod planning;
 mod record;

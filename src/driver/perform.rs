@@ -3,9 +3,10 @@
 use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
+use super::meter::Meter;
 use super::stop::Stop;
 use super::{Settings, environment, interrupted, memory, report, servers, summary};
-use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
+use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome, Usage};
 use crate::fail_point::reach;
 use crate::gate::Gate;
 use crate::id::CallId;
@@ -66,7 +67,7 @@ impl Hands {
     pub(super) fn perform(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
             Action::Plan { call } => self.plan(call, inbox),
-            Action::CallModel { call, model } => self.call_model(call, model, run, inbox),
+            Action::CallModel { call, model, most } => self.call_model((call, model, most), run, inbox),
             Action::RunTool { call, tool, input } => {
                 self.run_tool(ToolRequest { call, name: tool, input }, inbox);
             }
@@ -91,7 +92,7 @@ impl Hands {
                 });
             }
             Action::RunHooks { call } => inbox.outbox().send(Event::HooksFinished { call, notes: Vec::new() }),
-            Action::Compact { call, upto } => self.summarise(call, upto, run, inbox),
+            Action::Compact { call, upto, most } => self.summarise((call, upto, most), run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
             Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
@@ -100,8 +101,13 @@ impl Hands {
 
     /// Does again what an earlier process was asked for and never answered. What may have changed something is not repeated: nobody knows
     /// how far it came, and the model is told so.
+    ///
+    /// What costs money is not begun here at all: the machine hears that the call was cut off, and asks for it anew.
     pub(super) fn perform_again(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
+            Action::CallModel { call, .. } | Action::Compact { call, .. } => {
+                inbox.outbox().send(Event::Interrupted { call });
+            }
             Action::RunTool { call, tool, input } if !only_looks(&tool) => {
                 if let Some(path) = input["path"].as_str() {
                     interrupted::tidy(&self.settings.workspace, path);
@@ -130,11 +136,13 @@ impl Hands {
         }
     }
 
-    fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
-        let failed =
-            move |message: &str| Event::ModelFailed { call, error: ModelError::new(ModelFault::BadRequest, message) };
+    fn call_model(&self, (call, model, max_output): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
+        let failed = move |message: &str, spent| {
+            let error = ModelError { spent, ..ModelError::new(ModelFault::BadRequest, message) };
+            Event::ModelFailed { call, error }
+        };
         let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
-            inbox.outbox().send(failed("there is no such model in this run"));
+            inbox.outbox().send(failed("there is no such model in this run", None));
             return;
         };
         let request = Request {
@@ -142,37 +150,48 @@ impl Hands {
             messages: Arc::from(run.conversation()),
             tools: Arc::from(run.tools()),
             turn: run.next_turn(),
+            max_output,
         };
         let (outbox, stop) = (inbox.outbox(), inbox.stop_token());
         let effect = async move {
-            let deltas = |delta| outbox.send(Event::ModelDelta { call, delta });
+            let meter = Meter::default();
+            let deltas = |delta| {
+                if let Some(delta) = meter.read(delta) {
+                    outbox.send(Event::ModelDelta { call, delta });
+                }
+            };
             tokio::select! {
                 biased;
-                () = stop.cancelled() => failed("stopped"),
+                () = stop.cancelled() => failed("stopped", meter.spent()),
                 answer = provider.complete(&request, &deltas) => match answer {
                     Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
                     Err(error) => Event::ModelFailed { call, error },
                 },
             }
         };
-        inbox.start("model", effect, failed("the provider panicked"));
+        inbox.start("model", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
-    fn summarise(&self, call: CallId, upto: usize, run: &Run, inbox: &mut Inbox) {
-        let Some(provider) = self.settings.models.get(run.model()).map(|model| model.provider.clone()) else {
-            inbox.outbox().send(summary::failed(call, "there is no such model in this run".into()));
+    fn summarise(&self, (call, upto, most): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
+        let failed = move |why: &str, spent| {
+            summary::failed(call, ModelError { spent, ..ModelError::new(ModelFault::BadRequest, why) })
+        };
+        let Some(model) = self.settings.models.get(run.model()).cloned() else {
+            inbox.outbox().send(failed("there is no such model in this run", None));
             return;
         };
         let messages: Arc<[_]> = run.conversation().iter().take(upto).cloned().collect();
-        let (turn, stop) = (run.next_turn(), inbox.stop_token());
+        let request = summary::request(&messages, run.next_turn(), most, model.terms.context_window);
+        let stop = inbox.stop_token();
         let effect = async move {
+            let meter = Meter::default();
             tokio::select! {
                 biased;
-                () = stop.cancelled() => summary::failed(call, "stopped".into()),
-                event = summary::summarise(&provider, &messages, turn, call) => event,
+                () = stop.cancelled() => failed("stopped", meter.spent()),
+                event = summary::summarise(&model.provider, &request, call, &meter) => event,
             }
         };
-        inbox.start("summary", effect, summary::failed(call, "the provider panicked".into()));
+        inbox.start("summary", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
     fn run_tool(&self, request: ToolRequest, inbox: &mut Inbox) {

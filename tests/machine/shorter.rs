@@ -62,8 +62,11 @@ fn a_conversation_that_stays_long_is_summarised() {
 
 #[test]
 fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
-    let terms =
-        |window, answer| ModelTerms { context_window: Some(window), max_output_tokens: Some(answer), price: None };
+    let terms = |window, answer| ModelTerms {
+        context_window: Some(window),
+        max_output_tokens: Some(answer),
+        ..ModelTerms::default()
+    };
     let after = |charter| read(Walk::calling_after_much(charter), "c1", 4).run.label();
     let of = |terms| Charter { terms: vec![terms], context_window: Some(1_000_000), ..charter() };
     assert_eq!(after(of(terms(12, 0))), "Compacting");
