@@ -53,6 +53,11 @@ pub(super) struct Drive<'a> {
     is_ended: bool,
 }
 
+/// Whether a model is asked for something: nobody knows how far that came when it was cut off, and it is paid for.
+pub(super) fn costs(action: &Action) -> bool {
+    matches!(action, Action::CallModel { .. } | Action::Compact { .. })
+}
+
 impl<'a> Drive<'a> {
     pub(super) fn new(bus: &'a Bus, stop: &'a Stop, hands: Hands, journal: Journal, id: RunId) -> Self {
         Self {
@@ -99,15 +104,17 @@ impl<'a> Drive<'a> {
             }
             Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
             Beginning::End(reason, actions) => {
-                let costs = |action: &Action| matches!(action, Action::CallModel { .. } | Action::Compact { .. });
-                for action in actions.into_iter().filter(costs) {
-                    self.hands.perform_again(action, &self.run, &mut self.inbox); // it is booked on the way out
+                for call in actions.iter().filter(|action| costs(action)).filter_map(Action::call) {
+                    self.inbox.outbox().send(Event::Interrupted { call }); // it is booked on the way out
                 }
                 self.take(Event::LimitReached { reason }).await;
             }
             Beginning::Open(actions) => {
                 for action in actions {
-                    self.hands.perform_again(action, &self.run, &mut self.inbox);
+                    match action.call().filter(|_| costs(&action)) {
+                        Some(call) => self.take(Event::Interrupted { call }).await,
+                        None => self.hands.perform_again(action, &self.run, &mut self.inbox),
+                    }
                 }
             }
         }

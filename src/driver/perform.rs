@@ -101,13 +101,8 @@ impl Hands {
 
     /// Does again what an earlier process was asked for and never answered. What may have changed something is not repeated: nobody knows
     /// how far it came, and the model is told so.
-    ///
-    /// What costs money is not begun here at all: the machine hears that the call was cut off, and asks for it anew.
     pub(super) fn perform_again(&self, action: Action, run: &Run, inbox: &mut Inbox) {
         match action {
-            Action::CallModel { call, .. } | Action::Compact { call, .. } => {
-                inbox.outbox().send(Event::Interrupted { call });
-            }
             Action::RunTool { call, tool, input } if !only_looks(&tool) => {
                 if let Some(path) = input["path"].as_str() {
                     interrupted::tidy(&self.settings.workspace, path);

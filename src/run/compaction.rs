@@ -11,7 +11,7 @@ const KEEP: usize = 6;
 /// Results at the end that are never cleared; those of the newest turn are not either.
 const KEEP_RESULTS: usize = 5;
 /// The same in a small window.
-const KEEP_FEW_RESULTS: usize = 2;
+const KEEP_FEW_RESULTS: usize = 1;
 /// The same in a window in which these would leave no room, the last of them first.
 const KEEP_LESS: [usize; 2] = [4, 2];
 /// The smallest window of a model, and the largest that is small.
@@ -60,7 +60,11 @@ impl Context {
         let after = self
             .context_tokens()
             .saturating_sub(tokens(clearable(self.transcript.messages(), self.kept_results()).bytes));
-        after <= room / 4 * 3 && self.clear_results()
+        let enough = match self.window().filter(|_| self.is_small()) {
+            Some(window) => room.saturating_sub(window / 8),
+            None => room / 4 * 3,
+        };
+        after <= enough && self.clear_results()
     }
 
     /// Clears older results; says whether there were any.

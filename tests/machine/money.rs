@@ -193,7 +193,7 @@ fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
             }
             assert_eq!(walk.run.label(), "CallingModel", "turn {turn}");
         }
-        assert!((1..=20).contains(&summaries), "{summaries} summaries in a window of {window}");
+        assert!(summaries <= 10, "{summaries} summaries in a window of {window}");
     }
 }
 
