@@ -136,10 +136,12 @@ fn paid(report: &Value, case: &Case, answers: u64) -> Result<(), String> {
     // Of what a refusal says only so much is read, and then it is one.
     let is_known =
         |act: &Act| matches!(act, Act::Send(bytes) if head(bytes).is_some_and(|end| bytes.len() - end >= 4096));
-    let broken = u64::from(!(case.is_refused(case.fault_at) && script.first().is_some_and(is_known)));
+    let is_known = case.is_refused(case.fault_at) && script.first().is_some_and(is_known);
+    // Whoever is cut off just before that has been told nothing yet.
+    let all = if is_known { answers..=answers + 1 } else { answers + 1..=answers + 1 };
     let (requests, input) = (usage["requests"].as_u64(), usage["total"]["input_tokens"].as_u64().unwrap_or(0));
-    if requests != Some(answers + broken) || input < 100 * answers + broken {
-        return Err(format!("for {answers} answers and {broken} that broke off this was booked: {usage}"));
+    if !requests.is_some_and(|requests| all.contains(&requests) && input >= 99 * answers + requests) {
+        return Err(format!("for {answers} answers and what broke off this was booked: {usage}"));
     }
     Ok(())
 }

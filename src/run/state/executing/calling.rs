@@ -37,8 +37,7 @@ impl CallingModel {
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
             Event::ModelDelta { delta, .. } => {
-                let Some(told) = told(delta) else { return None };
-                cx.tell(told);
+                cx.tell(told(delta)?);
                 None
             }
             Event::ModelCompleted { reply, .. } => Some(processing::process(self.call, *reply, cx)),
