@@ -64,7 +64,13 @@ pub const MAX_RETRIES: u32 = 3;
 pub const MAX_DEPTH: u32 = 2;
 /// Tokens of one answer that are set aside where nobody says how long it may be.
 pub const OUTPUT_ESTIMATE: u64 = 4096;
-/// Tokens that the summary of a conversation may have.
+/// Tokens that one answer may have under a budget, where nobody says how long it may be.
+pub const ANSWER: u64 = 16_384;
+/// Tokens of an answer below which a call is of no use: a budget that leaves less is at its end.
+pub const LEAST_ANSWER: u64 = 1024;
+/// Tokens that the summary of a conversation may have, what is thought before it included.
+pub const SUMMARY_ANSWER: u64 = 4096;
+/// The same in runs of older programs, which only reckoned with it.
 pub const SUMMARY_TOKENS: u64 = 2048;
 /// Bytes of one tool result that go to the model.
 pub const MAX_RESULT: usize = 30 * 1024;

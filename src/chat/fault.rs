@@ -1,5 +1,6 @@
 //! Why a model call did not give an answer, sorted by what is to be done about it.
 
+use super::Usage;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong with one model call.
@@ -43,17 +44,37 @@ pub struct ModelError {
     pub message: String,
     /// How long the provider wants to be left alone, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// What it has used all the same; `None`: nothing, as it was refused, or came to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+}
+
+/// What a call has used that gave no answer: its provider was at work on it, or nobody knows that it was not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The model, as its provider names it; empty where it did not say.
+    pub model: String,
+    /// What the provider had counted by then, if anything.
+    pub usage: Option<Usage>,
+    /// The bytes of the answer that had come.
+    pub bytes: u64,
 }
 
 impl ModelError {
     /// A failure without a wish of the provider.
     pub fn new(fault: ModelFault, message: impl Into<String>) -> Self {
-        Self { fault, message: message.into(), retry_after_ms: None }
+        Self { fault, message: message.into(), retry_after_ms: None, spent: None }
     }
 
     /// A connection that failed.
     pub fn network(message: impl Into<String>) -> Self {
         Self::new(ModelFault::Network, message)
+    }
+
+    /// The same failure of a call that has used this.
+    #[must_use]
+    pub fn after(self, spent: Spent) -> Self {
+        Self { spent: Some(spent), ..self }
     }
 }
 

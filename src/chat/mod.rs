@@ -10,7 +10,7 @@ mod price;
 mod strict;
 mod usage;
 
-pub use fault::{ModelError, ModelFault};
+pub use fault::{ModelError, ModelFault, Spent};
 pub use image::Image;
 pub use outcome::{ChangeKind, Detail, FileChange, ToolOutcome};
 pub use price::{Price, money};
@@ -264,6 +264,9 @@ pub enum Delta {
     Thinking(String),
     /// A tool call whose arguments are complete. Every provider sends exactly one for each call of the reply.
     ToolCall(ToolCall),
+    /// What the call has used so far. The first one says that the request is on its way, so that the call may cost something; those of the
+    /// same call that follow take its place.
+    Spent(Spent),
 }
 
 #[cfg(test)]

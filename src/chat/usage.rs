@@ -45,7 +45,7 @@ impl Usage {
 /// What each model of a run cost, by the name its provider gives it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
-    /// Completed model calls.
+    /// Model calls that were paid for: those that were answered, and those that broke off when their provider was at work.
     pub requests: u64,
     /// All of it together.
     pub total: Usage,
@@ -54,7 +54,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    /// Books one completed call.
+    /// Books one call.
     pub fn book(&mut self, model: &str, usage: &Usage) {
         self.requests = self.requests.saturating_add(1);
         self.total.add(usage);

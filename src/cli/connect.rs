@@ -116,6 +116,7 @@ pub(super) fn connect(
         price: entry.price().map(|(price, _)| price),
         context_window: entry.window(),
         max_output_tokens: entry.max_output_tokens,
+        largest_output: entry.largest_output(),
     };
     let told: Told = {
         let late = late.clone();

@@ -122,6 +122,19 @@ pub enum ConfigFault {
         /// The variable that would hold it.
         variable: String,
     },
+    /// A model is somewhere else than at its provider's, and its key is not said.
+    #[error(
+        "the model `{model}` is at {url}, and {variable} is for the provider's own address alone (say where its key is: add \
+         `api_key_env: MY_KEY`, `api_key_file` or `api_key_command` to the model; `api_key_env: {variable}` where it is that one)"
+    )]
+    ForeignKey {
+        /// The model, as it was asked for.
+        model: String,
+        /// Where it is.
+        url: String,
+        /// The variable with its provider's key.
+        variable: String,
+    },
     /// No model was named and none can be chosen.
     #[error(
         "no model is configured (set ANTHROPIC_API_KEY or OPENAI_API_KEY; or name one with `model:` in the task, \

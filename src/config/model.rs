@@ -157,17 +157,43 @@ impl ModelSettings {
         self.max_context_tokens.or_else(|| published(self.provider, &self.model).map(|known| known.window))
     }
 
+    /// Whether a header that is sent with each request takes the place of a key.
+    fn has_key_header(&self) -> bool {
+        let is_key = |name: &String| ["authorization", "x-api-key", "api-key"].contains(&name.to_lowercase().as_str());
+        self.headers.keys().any(is_key)
+    }
+
+    /// Whether it is asked at its provider's own address.
+    fn is_at_home(&self) -> bool {
+        let own = match self.provider {
+            ProviderKind::Anthropic => "https://api.anthropic.com",
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses => "https://api.openai.com",
+            ProviderKind::Ollama | ProviderKind::Cassette => return self.base_url.is_none(),
+        };
+        let rest = |url: &str| url.strip_prefix(own).map(|rest| matches!(rest.trim_end_matches('/'), "" | "/v1"));
+        self.base_url.as_deref().is_none_or(|url| rest(url).unwrap_or(false))
+    }
+
+    /// The most tokens of one answer, as far as that is published.
+    pub fn largest_output(&self) -> Option<u64> {
+        published(self.provider, &self.model).and_then(|known| known.largest_output())
+    }
+
     /// What its tokens cost, and who says so: the configuration, else what its provider has published.
     pub fn price(&self) -> Option<(Price, String)> {
         if let Some(price) = self.price {
             return Some((price, self.origin.clone()));
         }
+        if !self.is_at_home() {
+            return match (self.provider, self.base_url.as_deref().is_some_and(is_loopback)) {
+                (ProviderKind::Ollama, true) => Some((Price::default(), "on this machine".into())),
+                _ => None, // whoever is there has prices of his own
+            };
+        }
         match self.provider {
             ProviderKind::Cassette => Some((Price::default(), "recorded answers".into())),
-            ProviderKind::Ollama if self.base_url.as_deref().is_none_or(is_loopback) => {
-                Some((Price::default(), "on this machine".into()))
-            }
-            ProviderKind::Anthropic | ProviderKind::OpenAi | ProviderKind::OpenAiResponses | ProviderKind::Ollama => {
+            ProviderKind::Ollama => Some((Price::default(), "on this machine".into())),
+            ProviderKind::Anthropic | ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
                 let known = published(self.provider, &self.model)?;
                 let price = known.price_up_to(self.window().unwrap_or(known.window));
                 Some((price, format!("built in, {PRICES_READ}")))
@@ -201,6 +227,8 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
         Some(entry) => entry.clone(),
         None => spelled_out(name).ok_or_else(|| unknown(name, settings))?,
     };
+    // The key of a provider is for that provider: whoever else is configured has a key of their own, or none.
+    let is_foreign = !entry.is_at_home();
     let said = entry.provider.url_variable().filter(|_| entry.base_url.is_none());
     if let Some((variable, url)) = said.and_then(|variable| Some((variable, environment.get(variable)?))) {
         if let Some(why) = url_fault(url) {
@@ -212,7 +240,15 @@ pub fn resolve_model(name: &str, settings: &Settings, environment: &Environment)
         *sent = found(sent, header, name, environment)?;
     }
     let is_near = entry.key.is_none() && entry.base_url.as_deref().is_some_and(is_loopback);
-    entry.key = entry.key.or_else(|| entry.provider.key_variable().map(|name| KeyPlace::Variable(name.into())));
+    let own_key = entry.provider.key_variable().filter(|_| entry.key.is_none());
+    match (own_key, &entry.base_url) {
+        (Some(variable), Some(url)) if is_foreign && !is_near && !entry.has_key_header() => {
+            let (url, variable) = (url.clone(), variable.to_owned());
+            return Err(ConfigFault::ForeignKey { model: name.into(), url, variable });
+        }
+        (Some(variable), _) if !is_foreign => entry.key = Some(KeyPlace::Variable(variable.into())),
+        (Some(_) | None, _) => {}
+    }
     let mut key = None;
     if let Some(KeyPlace::Variable(variable)) = &entry.key {
         key = environment.get(variable).map(Secret::new);

@@ -121,6 +121,45 @@ fn a_price_is_what_is_configured_else_what_is_published_and_says_which() {
 }
 
 #[test]
+fn the_prices_and_the_key_of_a_provider_are_for_its_own_address_alone() {
+    let found = |rest: &str, vars: &[(&str, &str)]| {
+        let text = format!("models: {{ m: {{ provider: anthropic, model: claude-sonnet-4-5{rest} }} }}");
+        let set = loaded(&text, &[], &[]).unwrap();
+        resolve_model("m", &set, &environment(vars))
+            .map(|choice| (choice.key.map(|key| key.reveal().to_owned()), choice.entry.price().is_some()))
+            .map_err(|fault| fault.to_string())
+    };
+    let vars = [("ANTHROPIC_API_KEY", "own"), ("MY_KEY", "mine")];
+    let key = |key: &str| Some(key.to_owned());
+    assert_eq!(found("", &vars), Ok((key("own"), true)));
+    assert_eq!(found(", base_url: 'https://api.anthropic.com/'", &vars), Ok((key("own"), true)));
+    for base in [
+        "https://h/v1",
+        "https://api.anthropic.com.evil.org",
+        "http://api.anthropic.com",
+        "https://h/api.anthropic.com",
+    ] {
+        assert_eq!(
+            found(&format!(", base_url: '{base}'"), &vars),
+            Err(format!(
+                "the model `m` is at {base}, and ANTHROPIC_API_KEY is for the provider's own address alone (say where its key is: add \
+                 `api_key_env: MY_KEY`, `api_key_file` or `api_key_command` to the model; `api_key_env: ANTHROPIC_API_KEY` where it is that one)"
+            ))
+        );
+    }
+    assert_eq!(found(", base_url: 'https://h/v1', api_key_env: MY_KEY", &vars), Ok((key("mine"), false)));
+    let price = ", price: { input: 1, output: 2 }";
+    assert_eq!(
+        found(&format!(", base_url: 'https://h/v1', api_key_env: MY_KEY{price}"), &vars),
+        Ok((key("mine"), true))
+    );
+    assert_eq!(found(", base_url: 'https://h/v1', headers: { x-api-key: k }", &vars), Ok((None, false)));
+    assert_eq!(found(", base_url: 'http://127.0.0.1:9'", &vars), Ok((None, false)), "not even on this machine");
+    let both = [("ANTHROPIC_API_KEY", "own"), ("ANTHROPIC_BASE_URL", "https://proxy")];
+    assert_eq!(found("", &both), Ok((key("own"), false)), "the environment says both");
+}
+
+#[test]
 fn tiers_choose_models_and_the_environment_chooses_before_them() {
     let user = |default: &str| {
         format!(

@@ -24,6 +24,13 @@ pub struct Published {
 }
 
 impl Published {
+    /// The most tokens of one answer, where it is published and more than what is asked for by itself.
+    pub fn largest_output(&self) -> Option<u64> {
+        let name = self.model;
+        let is_older = ["claude-opus-4-1", "claude-3"].iter().any(|older| name.starts_with(older));
+        (name.starts_with("claude") && !is_older).then_some(64_000).or((name == "claude-opus-4-1").then_some(32_000))
+    }
+
     /// What tokens cost where a conversation may have so many of them: never less than the provider charges.
     pub fn price_up_to(&self, window: u64) -> Price {
         self.beyond.filter(|_| window > self.window).unwrap_or(self.price)

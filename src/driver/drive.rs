@@ -24,8 +24,8 @@ pub(super) enum Beginning {
     Task(Box<Charter>),
     /// In the middle, with what was asked for and never answered, in its order.
     Open(Vec<Action>),
-    /// In the middle, where it can only end: with this reason.
-    End(Reason),
+    /// In the middle, where it can only end: with this reason, and with what was asked for and never answered.
+    End(Reason, Vec<Action>),
 }
 
 /// The run, its hands and its journal.
@@ -55,6 +55,11 @@ pub(super) struct Drive<'a> {
     stop_told: bool,
     /// Whether the journal says how the run ended, or that only its report is missing.
     is_ended: bool,
+}
+
+/// Whether a model is asked for something: nobody knows how far that came when it was cut off, and it is paid for.
+pub(super) fn costs(action: &Action) -> bool {
+    matches!(action, Action::CallModel { .. } | Action::Compact { .. })
 }
 
 impl<'a> Drive<'a> {
@@ -110,12 +115,18 @@ impl<'a> Drive<'a> {
                 return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
             }
             Beginning::Task(charter) => self.take(Event::TaskSubmitted { charter }).await,
-            Beginning::End(reason) => self.take(Event::LimitReached { reason }).await,
+            Beginning::End(reason, actions) => {
+                for call in actions.iter().filter(|action| costs(action)).filter_map(Action::call) {
+                    self.inbox.outbox().send(Event::Interrupted { call }); // it is booked on the way out
+                }
+                self.take(Event::LimitReached { reason }).await;
+            }
             Beginning::Open(actions) => {
                 for action in actions {
-                    match action {
-                        Action::RunChild { call, input, limits } => self.run_child_again(call, &input, limits),
-                        action => self.hands.perform_again(action, &self.run, &mut self.inbox),
+                    match (action.call().filter(|_| costs(&action)), action) {
+                        (Some(call), _) => self.take(Event::Interrupted { call }).await,
+                        (None, Action::RunChild { call, input, limits }) => self.run_child_again(call, &input, limits),
+                        (None, action) => self.hands.perform_again(action, &self.run, &mut self.inbox),
                     }
                 }
             }

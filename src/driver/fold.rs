@@ -1,6 +1,7 @@
 //! A journal folded into the run that it tells of: how far it came, what was asked for and never answered, and where the machine of today
 //! asks for something else than that of then.
 
+use super::drive::costs;
 use super::lineage::{Roster, first, kind_of, whose};
 use super::record::{self, Again, Asked, RESUMED};
 use super::replay::Difference;
@@ -87,7 +88,8 @@ impl Folded {
                     self.unproven = None;
                     self.open.insert(call, action);
                 }
-                (_, Action::AbortInFlight) => self.open.clear(), // nothing is begun again that was to be stopped
+                // Nothing is begun again that was to be stopped; what it cost is still to be booked.
+                (_, Action::AbortInFlight) => self.open.retain(|_, action| costs(action)),
                 (Some(call), action @ Action::RunChild { .. }) => {
                     self.roster.number(call);
                     self.open.insert(call, action);

@@ -26,6 +26,7 @@ mod interrupted;
 mod lanes_from;
 mod lineage;
 mod memory;
+mod meter;
 mod pen;
 mod perform;
 mod planning;

@@ -4,9 +4,10 @@ use super::briefing::chain;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
 use super::lineage::Lineage;
+use super::meter::Meter;
 use super::stop::Stop;
 use super::{Settings, alike, environment, interrupted, memory, report, servers, summary};
-use crate::chat::{ModelError, ModelFault, ToolOutcome};
+use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
 use crate::fail_point::reach;
 use crate::gate::{Gate, mask_logs};
 use crate::id::CallId;
@@ -72,7 +73,7 @@ impl Hands {
                 Some(plan) => inbox.outbox().send(Event::PlanReady { call, plan: Box::new(plan) }),
                 None => self.plan(call, inbox),
             },
-            Action::CallModel { call, model } => self.call_model(call, model, run, inbox),
+            Action::CallModel { call, model, most } => self.call_model((call, model, most), run, inbox),
             Action::RunTool { call, tool, input } => {
                 self.run_tool(call, ToolRequest { call: self.lineage.outside(call), name: tool, input }, inbox);
             }
@@ -84,7 +85,7 @@ impl Hands {
             }
             Action::AskConfirmation { call, tool } => self.confirm(call, &tool, inbox),
             Action::RunHooks { call } => self.run_hooks(call, run, inbox),
-            Action::Compact { call, upto } => self.summarise(call, upto, run, inbox),
+            Action::Compact { call, upto, most } => self.summarise((call, upto, most), run, inbox),
             Action::Deliver { call, tree, base } => self.deliver(call, tree, base, run, inbox),
             Action::SaveReport { call } => self.save_report(call, run, inbox),
             Action::RunChild { .. } | Action::AbortInFlight | Action::Emit { .. } => {} // the loop's own
@@ -123,11 +124,13 @@ impl Hands {
         }
     }
 
-    fn call_model(&self, call: CallId, model: usize, run: &Run, inbox: &mut Inbox) {
-        let failed =
-            move |message: &str| Event::ModelFailed { call, error: ModelError::new(ModelFault::BadRequest, message) };
+    fn call_model(&self, (call, model, max_output): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
+        let failed = move |message: &str, spent| {
+            let error = ModelError { spent, ..ModelError::new(ModelFault::BadRequest, message) };
+            Event::ModelFailed { call, error }
+        };
         let Some(provider) = self.settings.models.get(model).map(|model| model.provider.clone()) else {
-            inbox.outbox().send(failed("there is no such model in this run"));
+            inbox.outbox().send(failed("there is no such model in this run", None));
             return;
         };
         let request = Request {
@@ -135,37 +138,48 @@ impl Hands {
             messages: Arc::from(run.conversation()),
             tools: alike::tools(run.tools()),
             turn: run.next_turn(),
+            max_output,
         };
         let (outbox, stop) = (inbox.outbox(), inbox.stop_token());
         let effect = async move {
-            let deltas = |delta| outbox.send(Event::ModelDelta { call, delta });
+            let meter = Meter::default();
+            let deltas = |delta| {
+                if let Some(delta) = meter.read(delta) {
+                    outbox.send(Event::ModelDelta { call, delta });
+                }
+            };
             tokio::select! {
                 biased;
-                () = stop.cancelled() => failed("stopped"),
+                () = stop.cancelled() => failed("stopped", meter.spent()),
                 answer = provider.complete(&request, &deltas) => match answer {
                     Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
                     Err(error) => Event::ModelFailed { call, error },
                 },
             }
         };
-        inbox.start("model", effect, failed("the provider panicked"));
+        inbox.start("model", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
-    fn summarise(&self, call: CallId, upto: usize, run: &Run, inbox: &mut Inbox) {
-        let Some(provider) = self.settings.models.get(run.model()).map(|model| model.provider.clone()) else {
-            inbox.outbox().send(summary::failed(call, "there is no such model in this run".into()));
+    fn summarise(&self, (call, upto, most): (CallId, usize, Option<u64>), run: &Run, inbox: &mut Inbox) {
+        let failed = move |why: &str, spent| {
+            summary::failed(call, ModelError { spent, ..ModelError::new(ModelFault::BadRequest, why) })
+        };
+        let Some(model) = self.settings.models.get(run.model()).cloned() else {
+            inbox.outbox().send(failed("there is no such model in this run", None));
             return;
         };
         let messages: Arc<[_]> = run.conversation().iter().take(upto).cloned().collect();
-        let (turn, stop) = (run.next_turn(), inbox.stop_token());
+        let request = summary::request(&messages, run.next_turn(), most, model.terms.context_window);
+        let stop = inbox.stop_token();
         let effect = async move {
+            let meter = Meter::default();
             tokio::select! {
                 biased;
-                () = stop.cancelled() => summary::failed(call, "stopped".into()),
-                event = summary::summarise(&provider, &messages, turn, call) => event,
+                () = stop.cancelled() => failed("stopped", meter.spent()),
+                event = summary::summarise(&model.provider, &request, call, &meter) => event,
             }
         };
-        inbox.start("summary", effect, summary::failed(call, "the provider panicked".into()));
+        inbox.start("summary", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
     fn run_tool(&self, call: CallId, request: ToolRequest, inbox: &mut Inbox) {

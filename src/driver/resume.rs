@@ -163,7 +163,7 @@ impl Agent {
             };
         }
         if lost.is_some() {
-            beginning = Beginning::End(Reason::GateErrored);
+            beginning = Beginning::End(Reason::GateErrored, folded.open());
         }
         if state == StateName::Idle {
             hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;

@@ -5,7 +5,7 @@ use super::{
     codec::{Decoder, Dialect, Pulse},
     framing::{Framing, FramingError},
 };
-use crate::chat::{ModelError, Reply};
+use crate::chat::{ModelError, Reply, Spent};
 
 /// An answer of which bytes come.
 #[derive(Debug)]
@@ -34,13 +34,23 @@ impl Answer {
         Ok(pulse)
     }
 
+    /// Takes the data of an event that came without a stream.
+    pub(super) fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
+        self.decoder.feed(event, deltas)
+    }
+
     /// No more bytes come. Some servers forget the end of the very last event, so it may be the one that ends the answer.
-    pub(super) fn finish(mut self, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
+    pub(super) fn finish(&mut self, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         match self.framing.finish().map(|event| self.decoder.feed(event, deltas)) {
             Some(Ok(Pulse::Done(reply))) => Ok(*reply),
             Some(_) => Err(ModelError::network("the stream ended in the middle of an event")),
             None => Err(ModelError::network("the stream ended before the answer did")),
         }
+    }
+
+    /// What it has used so far, as far as the provider has said it.
+    pub(super) fn spent(&self) -> Spent {
+        self.decoder.spent()
     }
 }
 

@@ -2,7 +2,7 @@
 //! never waits.
 
 use super::{DeltaSink, Endpoint, Request, Secret, framing::Form};
-use crate::chat::{Block, Message, ModelError, ModelFault, Reply, ToolInput, ToolResult};
+use crate::chat::{Block, Message, ModelError, ModelFault, Reply, Spent, ToolInput, ToolResult};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -40,6 +40,9 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
         Form::Events
     }
 
+    /// The events by which a stream would have said what came as one JSON value; none where that is no answer.
+    fn events_of(&self, whole: &Value) -> Vec<String>;
+
     /// A decoder for the answer of a turn, whose number keeps made ids apart from those of other turns.
     fn decoder(&self, turn: u64) -> Box<dyn Decoder>;
 }
@@ -48,6 +51,9 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
 pub(super) trait Decoder: fmt::Debug + Send {
     /// Takes the data of the next event.
     fn feed(&mut self, event: &str, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError>;
+
+    /// What the answer has used so far, as far as the provider has said it.
+    fn spent(&self) -> Spent;
 }
 
 /// What an event did for the answer.
@@ -80,11 +86,16 @@ pub(super) fn text<'a>(value: &'a Value, member: &str) -> &'a str {
 
 /// A token count of a usage object: zero when it is missing, `None` when it cannot be true.
 pub(super) fn count(usage: &Value, member: &str) -> Option<u64> {
+    token_count(usage.get(member).unwrap_or(&Value::Null))
+}
+
+/// The same of the member itself.
+pub(super) fn token_count(value: &Value) -> Option<u64> {
     /// More than any one call can cost.
     const ABSURD: u64 = 1_000_000_000;
-    match usage.get(member) {
-        None | Some(Value::Null) => Some(0),
-        Some(value) => value.as_u64().filter(|tokens| *tokens < ABSURD),
+    match value {
+        Value::Null => Some(0),
+        value => value.as_u64().filter(|tokens| *tokens < ABSURD),
     }
 }
 
@@ -187,7 +198,13 @@ pub(super) mod tests {
         }
         let tool =
             |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
-        Request { system: "be good".into(), messages: messages.into(), tools: [tool("a"), tool("b")].into(), turn: 1 }
+        Request {
+            system: "be good".into(),
+            messages: messages.into(),
+            tools: [tool("a"), tool("b")].into(),
+            turn: 1,
+            max_output: None,
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Complaint {
         let retry_after_ms = header("retry-after-ms")
             .and_then(|text| milliseconds(text, 1.0))
             .or_else(|| header("retry-after").and_then(|text| milliseconds(text, 1000.0).or_else(|| until(text, now))));
-        ModelError { fault, message: format!("{status} {words}{}", hint(fault)), retry_after_ms }
+        ModelError { fault, message: format!("{status} {words}{}", hint(fault)), retry_after_ms, spent: None }
     }
 
     fn fault(&self, status: Option<u16>) -> ModelFault {

@@ -2,7 +2,7 @@
 //! prints is shown to nobody.
 
 use super::{Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret, connect};
-use crate::chat::{ModelError, ModelFault};
+use crate::chat::{Delta, ModelError, ModelFault};
 use crate::limits::GRACE;
 use crate::process::{End, Ended, Invocation, Stopwatch, Variables, run};
 use std::fmt;
@@ -188,7 +188,7 @@ impl Provider for Keyed {
             let (provider, round) = self.provider(None).await?;
             let heard = AtomicBool::new(false);
             let listen = |delta| {
-                heard.store(true, Ordering::Relaxed);
+                heard.fetch_or(!matches!(delta, Delta::Spent(_)), Ordering::Relaxed);
                 deltas(delta);
             };
             let refused = match provider.complete(request, &listen).await {
@@ -256,7 +256,8 @@ mod tests {
         let endpoint = Endpoint { base_url: Some(server.url()), key: Some(key), ..Endpoint::new(Kind::OpenAi, "m") };
         let sources = KeyCommands { key: Some(source), headers: Vec::new() };
         let provider = connect_keyed(endpoint, sources, Arc::new(|_| {})).unwrap();
-        let request = Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1 };
+        let request =
+            Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1, max_output: None };
         let mut ends = Vec::new();
         for _ in 0..asks {
             let done = provider.complete(&request, &|_| {}).await;

@@ -14,10 +14,12 @@ mod keyed;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
+mod origin;
 mod pace;
 #[cfg(test)]
 mod scripted;
 mod settings;
+mod sight;
 mod text_tools;
 mod transport;
 
@@ -39,7 +41,8 @@ pub trait Provider: Send + Sync + fmt::Debug {
     fn name(&self) -> String;
 
     /// Asks for one turn. The texts given to `deltas`, joined, are the reply's text; each tool call of the reply is given to it
-    /// exactly once. What was given before an error is void.
+    /// exactly once. What was given before an error is void, but for [`Delta::Spent`]: a provider that costs something gives it when the request
+    /// goes out, and again when it hears how much that is, so that a turn which is dropped is paid for.
     ///
     /// # Errors
     /// When the turn did not end properly; the error says what may help.
@@ -69,6 +72,8 @@ pub struct Request {
     pub tools: Arc<[ToolSpec]>,
     /// Which turn of the run this is, counted from 1.
     pub turn: u64,
+    /// The most tokens that the answer may have, where whoever asks has a bound of its own.
+    pub max_output: Option<u64>,
 }
 
 /// Makes the provider that an endpoint describes. Nothing is sent yet.

@@ -1,7 +1,7 @@
 //! How fast models are asked: requests per minute, requests at a time, and a provider's wish to be left alone, shared by all that ask.
 //!
-//! What is counted belongs to an address and a model, the wish to be left alone to the address; the bounds belong to whoever asks. Who
-//! comes first is served first. One that is dropped while it waits leaves no trace.
+//! What is counted belongs to an address and a model there, and so does the wish to be left alone: providers have limits for each model. The
+//! bounds belong to whoever asks. Who comes first is served first. One that is dropped while it waits leaves no trace.
 #![expect(clippy::disallowed_methods, reason = "the clock by which requests are counted is read here")]
 
 use super::{Completion, DeltaSink, Provider, Request};
@@ -39,13 +39,14 @@ pub struct Pacer {
 /// An address.
 #[derive(Debug, Default)]
 struct Place {
-    quiet: watch::Sender<Option<Instant>>,
     models: BTreeMap<String, Arc<Traffic>>,
 }
 
 /// The requests to one model at one address.
 #[derive(Debug, Default)]
 struct Traffic {
+    /// Until when it wants to be left alone.
+    quiet: watch::Sender<Option<Instant>>,
     /// When those of the last minute began. Whoever is next holds it until their request begins.
     begun: Turnstile<VecDeque<Instant>>,
     under_way: AtomicU32,
@@ -59,7 +60,7 @@ impl Pacer {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.entry(address.trim_end_matches('/').to_owned()).or_default();
         let traffic = place.models.entry(provider.name()).or_default().clone();
-        Arc::new(Paced { provider, rate, quiet: place.quiet.clone(), traffic })
+        Arc::new(Paced { provider, rate, traffic })
     }
 }
 
@@ -68,8 +69,6 @@ impl Pacer {
 struct Paced {
     provider: Arc<dyn Provider>,
     rate: Rate,
-    /// Until when the address wants to be left alone.
-    quiet: watch::Sender<Option<Instant>>,
     traffic: Arc<Traffic>,
 }
 
@@ -86,7 +85,7 @@ impl Drop for Passage<'_> {
 impl Paced {
     /// Waits for its turn.
     async fn enter(&self) -> Result<Passage<'_>, ModelError> {
-        let mut quiet = self.quiet.subscribe();
+        let mut quiet = self.traffic.quiet.subscribe();
         let refused = async {
             let too_long = |until: &Option<Instant>| self.left_of(*until).is_some_and(|left| left > self.rate.max_wait);
             // The sender lives as long as this does.
@@ -108,7 +107,7 @@ impl Paced {
             while begun.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
                 begun.pop_front();
             }
-            let quiet = self.quiet.borrow().filter(|until| *until > now);
+            let quiet = self.traffic.quiet.borrow().filter(|until| *until > now);
             let counted = self.rate.per_minute.and_then(|most| begun.len().checked_sub(most.get() as usize));
             let full = counted.and_then(|surplus| begun.get(surplus)).map(|oldest| *oldest + MINUTE);
             if let Some(until) = quiet.max(full) {
@@ -128,7 +127,7 @@ impl Paced {
     fn heed(&self, error: &ModelError) {
         let wish = error.retry_after_ms.filter(|_| error.fault == ModelFault::Busy).map(Duration::from_millis);
         let Some(until) = wish.map(|wish| Instant::now() + wish.min(LONGEST)) else { return };
-        self.quiet.send_if_modified(|quiet| {
+        self.traffic.quiet.send_if_modified(|quiet| {
             let is_longer = quiet.is_none_or(|known| known < until);
             if is_longer {
                 *quiet = Some(until);
@@ -159,7 +158,7 @@ impl Provider for Paced {
 fn busy(name: String, left: Duration) -> ModelError {
     let retry_after_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
     let message = format!("{name}: the provider wants to be left alone for {} s more", left.as_secs_f64().ceil());
-    ModelError { fault: ModelFault::Busy, message, retry_after_ms }
+    ModelError { fault: ModelFault::Busy, message, retry_after_ms, spent: None }
 }
 
 #[cfg(test)]

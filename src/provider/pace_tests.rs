@@ -15,6 +15,7 @@ struct Slow {
     at_once: AtomicU32,
     most_at_once: AtomicU32,
     refusals: Plain<Vec<ModelError>>,
+    name: &'static str,
 }
 
 impl Slow {
@@ -26,6 +27,7 @@ impl Slow {
             at_once: AtomicU32::new(0),
             most_at_once: AtomicU32::new(0),
             refusals: Plain::new(refusals),
+            name: "test/slow",
         })
     }
 
@@ -37,7 +39,7 @@ impl Slow {
 
 impl Provider for Slow {
     fn name(&self) -> String {
-        "test/slow".into()
+        self.name.into()
     }
 
     fn complete<'a>(&'a self, request: &'a Request, _: DeltaSink<'a>) -> Completion<'a> {
@@ -56,7 +58,7 @@ impl Provider for Slow {
 }
 
 fn request(turn: u64) -> Request {
-    Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn }
+    Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn, max_output: None }
 }
 
 fn rate(per_minute: u32, at_once: u32) -> Rate {
@@ -100,13 +102,26 @@ async fn other_models_and_other_addresses_are_counted_by_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_to_be_left_alone_holds_every_run_on_that_address_back() {
+async fn a_wish_to_be_left_alone_holds_every_run_on_that_model_back() {
     let (slow, pacer) = (Slow::new(100, vec![refusal(5000)]), Pacer::default());
     let (one, other) =
         (pacer.pace(slow.clone(), "http://a", rate(0, 0)), pacer.pace(slow.clone(), "http://a", rate(0, 0)));
     assert_eq!(ask(&one, 1).await, Err(refusal(5000)));
     assert_eq!((ask(&other, 2).await, ask(&one, 3).await), (Ok(()), Ok(())));
     assert_eq!(slow.asked(), [(1, 0), (2, 5100), (3, 5200)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_wants_to_be_left_alone_holds_no_other_model_back_and_is_asked_again_when_that_is_over() {
+    let (slow, pacer) = (Slow::new(100, vec![refusal(5000)]), Pacer::default());
+    let other = Arc::new(Slow { name: "test/other", ..Arc::into_inner(Slow::new(100, vec![])).unwrap() });
+    let one = pacer.pace(slow.clone(), "http://a", rate(0, 0));
+    let beside = pacer.pace(other.clone(), "http://a", rate(0, 0));
+    assert_eq!((ask(&one, 1).await, ask(&beside, 2).await), (Err(refusal(5000)), Ok(())));
+    assert_eq!(other.asked(), [(2, 100)]);
+    advance(Duration::from_secs(10)).await;
+    assert_eq!((ask(&one, 3).await, ask(&one, 4).await), (Ok(()), Ok(())));
+    assert_eq!(slow.asked(), [(1, 0), (3, 10_200), (4, 10_300)]);
 }
 
 #[tokio::test(start_paused = true)]

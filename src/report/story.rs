@@ -238,6 +238,7 @@ impl Story {
             Event::PlanFailed { .. }
             | Event::ModelDelta { .. }
             | Event::ModelFailed { .. }
+            | Event::Interrupted { .. }
             | Event::DeadlinePassed
             | Event::ConfirmationAnswered { .. }
             | Event::ToolProgress { .. }

@@ -15,8 +15,14 @@ use serde_json::Value;
 pub enum Action {
     /// Freeze the gate, load specs and context, make the first message.
     Plan { call: CallId },
-    /// Send the conversation to the model with this place in the task's list.
-    CallModel { call: CallId, model: usize },
+    /// Send the conversation to the model with this place in the task's list; `most`: the most tokens that the answer may have, where that is
+    /// not left to what is configured.
+    CallModel {
+        call: CallId,
+        model: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<u64>,
+    },
     /// Ask a person whether this call may run.
     AskConfirmation { call: CallId, tool: ToolCall },
     /// Run a tool.
@@ -32,8 +38,13 @@ pub enum Action {
     RunHooks { call: CallId },
     /// Look up what the model asked for in prose.
     AnswerQuery { call: CallId, query: Query },
-    /// Summarise the conversation's first `upto` messages.
-    Compact { call: CallId, upto: usize },
+    /// Summarise the conversation's first `upto` messages, in at most so many tokens; `None`: an older program did not say.
+    Compact {
+        call: CallId,
+        upto: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<u64>,
+    },
     /// Run the frozen gate.
     RunGate { call: CallId, attempt: u32 },
     /// Bring the verified tree, made from this base, to where it belongs.

@@ -5,9 +5,9 @@ use super::bill::Bill;
 use super::context::Context;
 use super::transcript::{bytes_of, tool_bytes};
 use super::watch::AgentEvent;
-use crate::chat::{Reply, Usage, money};
+use crate::chat::{ModelError, Reply, Spent, Usage, money};
 use crate::id::CallId;
-use crate::limits::{Limits, OUTPUT_ESTIMATE, SUMMARY_TOKENS};
+use crate::limits::{ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_TOKENS};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -55,13 +55,45 @@ impl Context {
 
     /// What the next model call may cost.
     pub(super) fn next_call(&self) -> Reserve {
-        let output = self.charter.terms_of(self.model).max_output_tokens.unwrap_or(OUTPUT_ESTIMATE);
-        self.estimate(1, self.context_tokens(), output)
+        let expected = self.charter.terms_of(self.model).max_output_tokens.unwrap_or(OUTPUT_ESTIMATE);
+        self.estimate(1, self.context_tokens(), self.most_of_answer().unwrap_or(expected))
+    }
+
+    /// The most tokens that the next answer may have, where that is not left to what is configured: a budget leaves no more, or the usual bound
+    /// was too low for an earlier one.
+    pub(super) fn most_of_answer(&self) -> Option<u64> {
+        if self.is_before(2) {
+            return None;
+        }
+        let terms = self.charter.terms_of(self.model);
+        let longer = terms.largest_output.filter(|_| self.raised && terms.max_output_tokens.is_none());
+        let Limits { tokens, usd_micros, .. } = self.charter.limits;
+        if tokens.is_none() && usd_micros.is_none() {
+            return longer;
+        }
+        let wanted = terms.max_output_tokens.or(longer).unwrap_or(ANSWER);
+        let (used, input) = (self.spent().plus(self.reserved()), self.context_tokens());
+        let by_tokens = tokens.map(|limit| limit.saturating_sub(used.tokens()).saturating_sub(input));
+        let asked = self.estimate(0, input, 0).usd_micros;
+        let by_money = usd_micros.zip(terms.price).and_then(|(limit, price)| {
+            let left = u128::from(limit.saturating_sub(used.usd_micros).saturating_sub(asked));
+            let fits = (left * 1_000_000).checked_div(price.output.into())?;
+            Some(u64::try_from(fits).unwrap_or(u64::MAX))
+        });
+        // Less than this is of no use: the budget is at its end then.
+        let least = wanted.min(LEAST_ANSWER);
+        Some([by_tokens, by_money].into_iter().flatten().fold(wanted, u64::min).max(least))
     }
 
     /// What a summary of the first messages may cost.
     pub(super) fn next_summary(&self, upto: usize) -> Reserve {
-        self.estimate(0, (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64, SUMMARY_TOKENS)
+        let input = (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64;
+        self.estimate(0, input, self.most_of_summary().unwrap_or(SUMMARY_TOKENS))
+    }
+
+    /// The most tokens that a summary may have.
+    pub(super) fn most_of_summary(&self) -> Option<u64> {
+        (!self.is_before(2)).then(|| self.window().map_or(SUMMARY_ANSWER, |window| SUMMARY_ANSWER.min(window / 4)))
     }
 
     fn estimate(&self, turns: u64, input_tokens: u64, output_tokens: u64) -> Reserve {
@@ -69,7 +101,10 @@ impl Context {
             return Reserve::default();
         }
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-        Reserve { turns, input_tokens, output_tokens, usd_micros: self.price(&usage).unwrap_or(0) }
+        // What is read may be written to the provider's cache, which can cost more.
+        let cached = Usage { cache_write_tokens: if self.is_before(2) { 0 } else { input_tokens }, ..usage.clone() };
+        let usd_micros = self.price(&usage).max(self.price(&cached)).unwrap_or(0);
+        Reserve { turns, input_tokens, output_tokens, usd_micros }
     }
 
     /// The limit that a call with such an estimate would pass, with what to say of it.
@@ -161,12 +196,12 @@ impl Context {
         self.ledger.context_bytes = self.transcript.bytes() + answer;
         let usage = said.unwrap_or_else(|| match self.is_of_old() {
             true => counted(request, answer),
-            false => Usage { input_tokens: aside.input_tokens, output_tokens: aside.output_tokens, ..Usage::default() },
+            false => estimated(aside),
         });
         if self.is_of_old() {
             self.ledger.context_tokens = usage.total();
         }
-        let usage = self.priced(usage);
+        let usage = if usage == estimated(aside) { self.set_aside(aside) } else { self.priced(usage) };
         self.ledger.turns += 1;
         self.ledger.usage.book(&reply.model, &usage);
         self.tell_usage();
@@ -186,20 +221,53 @@ impl Context {
         self.tell_usage();
     }
 
-    /// Books what a summary used; one that came without a count is charged what was set aside for it.
-    pub(super) fn book_summary(&mut self, call: CallId, usage: Usage, model: &str, came: bool) {
+    /// Books what a call used that gave no answer, and tells of it: what its provider had counted and what was heard of it, or else what was
+    /// set aside for it. One that was refused, or came to nobody, has used nothing.
+    pub(super) fn book_failure(&mut self, call: CallId, spent: Option<&Spent>) {
         let aside = self.settle(call);
-        let usage = match usage {
-            usage if usage.total() > 0 || !came => usage,
-            _ => Usage { input_tokens: aside.input_tokens, output_tokens: aside.output_tokens, ..Usage::default() },
+        let Some(Spent { model, usage, bytes }) = spent else { return };
+        let heard = bytes.div_ceil(BYTES_PER_TOKEN as u64);
+        let length = usize::try_from(*bytes).unwrap_or(usize::MAX);
+        let usage = match usage.clone().filter(|usage| is_plausible(usage, self.request_bytes(), length)) {
+            Some(said) => self.priced(Usage { output_tokens: said.output_tokens.max(heard), ..said }),
+            None => self.set_aside(Reserve { output_tokens: aside.output_tokens.max(heard), ..aside }),
         };
-        let usage = self.priced(usage);
+        let name = self.charter.models.get(self.model).map_or("", String::as_str);
+        let own = name.split_once('/').map_or(name, |(_, model)| model).to_owned();
+        self.ledger.usage.book(if model.is_empty() { &own } else { model }, &usage);
+        self.tell_usage();
+    }
+
+    /// Books what a summary used: what was set aside for it, where it came without a count.
+    pub(super) fn book_summary(
+        &mut self,
+        call: CallId,
+        (usage, model): (Usage, &str),
+        came: bool,
+        error: Option<&ModelError>,
+    ) {
+        if let Some(error) = error {
+            return self.book_failure(call, error.spent.as_ref());
+        }
+        let aside = self.settle(call);
+        // An answer that is no summary has been paid for too; older journals do not tell it from none.
+        let came = came || !(self.is_before(2) || model.is_empty());
+        let usage = match usage {
+            usage if usage.total() > 0 || !came => self.priced(usage),
+            _ => self.set_aside(aside),
+        };
         if model.is_empty() {
             self.ledger.usage.total.add(&usage);
         } else {
             self.ledger.usage.book(model, &usage);
         }
         self.tell_usage();
+    }
+
+    /// What was set aside, as it is charged.
+    fn set_aside(&self, aside: Reserve) -> Usage {
+        let usage = self.priced(estimated(aside));
+        Usage { cost_micros: usage.cost_micros.map(|cost| cost.max(aside.usd_micros)), ..usage }
     }
 
     /// Tells whoever watches what the run has used so far.
@@ -233,8 +301,17 @@ impl Context {
 
     /// Whether the run was begun by a program that set nothing aside: its journal is folded as it was written.
     pub(super) fn is_of_old(&self) -> bool {
-        self.charter.edition == 0
+        self.is_before(1)
     }
+
+    /// Whether the run was begun by a program that did not know this edition of the rules yet.
+    pub(super) fn is_before(&self, edition: u32) -> bool {
+        self.charter.edition < edition
+    }
+}
+
+fn estimated(aside: Reserve) -> Usage {
+    Usage { input_tokens: aside.input_tokens, output_tokens: aside.output_tokens, ..Usage::default() }
 }
 
 /// Whether a count of tokens can be true of a call: something was read, and not much more than was sent and said.

@@ -27,6 +27,9 @@ pub(super) struct Context {
     pub(super) attempt: u32,
     /// The place of the model in use in the charter's list.
     pub(super) model: usize,
+    /// Whether answers may be as long as the model can make them, since one met the usual bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) raised: bool,
     /// What was found tampered with and told to the model.
     pub(super) told: Vec<Finding>,
     /// The newest final answer that fits the task's schema.
@@ -73,6 +76,7 @@ impl Context {
             streaks: Streaks::default(),
             attempt: 0,
             model: 0,
+            raised: false,
             told: Vec::new(),
             answer: None,
             delivery: None,

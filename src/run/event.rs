@@ -24,6 +24,8 @@ pub enum Event {
     ModelCompleted { call: CallId, reply: Box<Reply> },
     /// The model's turn ended in any other way.
     ModelFailed { call: CallId, error: ModelError },
+    /// The process that had this call of a model under way is gone, and nobody knows how far it came.
+    Interrupted { call: CallId },
     /// The moment of [`super::Run::deadline`] has come.
     DeadlinePassed,
     /// A person, or nobody in time, answered.
@@ -66,6 +68,9 @@ pub enum Event {
         /// Who summarised, as its provider names it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         model: String,
+        /// Why no answer came, where none did; `None` in journals of older programs, which said it in `result` alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ModelError>,
     },
     /// A step of the gate began, printed or ended. Shown, never decided on, not journaled.
     GateProgress { call: CallId, progress: StepProgress },
@@ -117,6 +122,7 @@ impl Event {
             | Self::ModelDelta { call, .. }
             | Self::ModelCompleted { call, .. }
             | Self::ModelFailed { call, .. }
+            | Self::Interrupted { call }
             | Self::ConfirmationAnswered { call, .. }
             | Self::ToolProgress { call, .. }
             | Self::ToolFinished { call, .. }
@@ -145,6 +151,7 @@ impl Event {
             | Self::PlanFailed { .. }
             | Self::ModelCompleted { .. }
             | Self::ModelFailed { .. }
+            | Self::Interrupted { .. }
             | Self::DeadlinePassed
             | Self::ConfirmationAnswered { .. }
             | Self::ToolFinished { .. }
@@ -170,6 +177,7 @@ impl Event {
             Self::ModelDelta { .. } => "ModelDelta",
             Self::ModelCompleted { .. } => "ModelCompleted",
             Self::ModelFailed { .. } => "ModelFailed",
+            Self::Interrupted { .. } => "Interrupted",
             Self::DeadlinePassed => "DeadlinePassed",
             Self::ConfirmationAnswered { .. } => "ConfirmationAnswered",
             Self::ToolProgress { .. } => "ToolProgress",

@@ -21,6 +21,9 @@ pub(super) struct Ledger {
     /// The bytes that the conversation had then, with the answer.
     #[serde(default)]
     pub(super) context_bytes: usize,
+    /// The tokens of the conversation after it was summarised last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shortened_to: Option<u64>,
     /// Model calls that sub-agents completed.
     #[serde(default)]
     pub(super) child_turns: u64,

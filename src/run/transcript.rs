@@ -99,8 +99,8 @@ impl Transcript {
     }
 
     /// Replaces older results by a line that says so; their calls keep an answer. Says how many that were, and how many bytes less it is.
-    pub(super) fn clear_results(&mut self) -> Cleared {
-        let cleared = compaction::clear(&mut self.messages);
+    pub(super) fn clear_results(&mut self, keep: usize) -> Cleared {
+        let cleared = compaction::clear(&mut self.messages, keep);
         self.bytes = self.bytes.saturating_sub(cleared.bytes);
         cleared
     }

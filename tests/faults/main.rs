@@ -105,6 +105,17 @@ fn judged(case: &Case, played: &Played) -> Vec<String> {
         let ended = format!("{} with {count} requests and {} tools", result.reason.row().word, played.tools);
         wrong.push(format!("ends {ended}, not {wanted}: {}", result.message));
     }
+    // Who answers is paid, and who broke off in the middle of it; a refusal costs nothing.
+    let (paid, answers) = (result.usage.requests, result.turns);
+    let refusals = (0..count).filter(|request| case.is_refused(*request)).count();
+    if paid != (count - refusals) as u64 {
+        wrong.push(format!("{paid} of {count} requests are paid for, with {refusals} refusals and {answers} answers"));
+    }
+    // What is known of an answer that broke off is charged, and where nothing is, what was set aside for it.
+    let broken = paid.saturating_sub(answers);
+    if result.usage.total.output_tokens < broken || (broken > 0 && result.usage.total.input_tokens == 0) {
+        wrong.push(format!("{broken} broken answers cost {:?}", result.usage.total));
+    }
     // A request that is made again is the same one, byte by byte.
     let asked = played.server.requests();
     if result.turns <= 1

@@ -140,7 +140,7 @@ impl Stage {
     async fn perform(&mut self, action: Action, case: &Case) {
         let event = match action {
             Action::Plan { call } => Event::PlanReady { call, plan: Box::new(plan(case)) },
-            Action::CallModel { call, model } => self.call_model(call, model).await,
+            Action::CallModel { call, model, most } => self.call_model(call, model, most).await,
             Action::RunTool { call, .. } => {
                 self.tools += 1;
                 let change =
@@ -158,6 +158,7 @@ impl Stage {
                     result: Ok("in short".into()),
                     usage: Default::default(),
                     model: String::new(),
+                    error: None,
                 }
             }
             Action::RunGate { call, .. } => Event::GateFinished { call, verdict: Box::new(passed()) },
@@ -178,12 +179,13 @@ impl Stage {
         self.coming.push_back(event);
     }
 
-    async fn call_model(&mut self, call: CallId, model: usize) -> Event {
+    async fn call_model(&mut self, call: CallId, model: usize, max_output: Option<u64>) -> Event {
         let request = Request {
             system: self.run.system().to_owned(),
             messages: Arc::from(self.run.conversation()),
             tools: Arc::from(self.run.tools()),
             turn: self.run.next_turn(),
+            max_output,
         };
         let provider = self.models[model].clone();
         let middle = async {

@@ -2,7 +2,7 @@
 
 use crate::play::{KEY, halved};
 use crate::rows::{Case, rows};
-use crate::server::Server;
+use crate::server::{Act, Server};
 use crate::voice::{WIRES, Wire, say, status};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -97,6 +97,7 @@ fn stopped(wire: Wire, case: &Case) -> Result<(), String> {
     let is_right =
         ended.status.code() == Some(143) && report["reason"] == "cancelled" && took < Duration::from_millis(1500);
     if is_right {
+        paid(&report, case, case.fault_at as u64)?;
         place.is_clean(&ended)
     } else {
         Err(format!("{:?} after {took:?}: {}", ended.status, report["reason"]))
@@ -123,11 +124,26 @@ fn killed(wire: Wire, case: &Case) -> Result<(), String> {
             asked.len()
         ));
     }
-    let (usage, answers) = (place.report()["usage"].clone(), (case.fault_at + 1) as u64);
-    if usage["total"]["input_tokens"] != 100 * answers || usage["requests"] != answers {
-        return Err(format!("for {answers} answers this was booked: {usage}"));
-    }
+    paid(&place.report(), case, case.fault_at as u64 + 1)?;
     place.is_clean(&ended)
+}
+
+/// So many answers were paid for, and the one that was cut in its middle, unless it was a refusal that was known as one by then.
+fn paid(report: &Value, case: &Case, answers: u64) -> Result<(), String> {
+    let usage = &report["usage"];
+    let script = halved(&case.scripts[case.fault_at]);
+    let head = |bytes: &[u8]| bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|end| end + 4);
+    // Of what a refusal says only so much is read, and then it is one.
+    let is_known =
+        |act: &Act| matches!(act, Act::Send(bytes) if head(bytes).is_some_and(|end| bytes.len() - end >= 4096));
+    let is_known = case.is_refused(case.fault_at) && script.first().is_some_and(is_known);
+    // Whoever is cut off just before that has been told nothing yet.
+    let all = if is_known { answers..=answers + 1 } else { answers + 1..=answers + 1 };
+    let (requests, input) = (usage["requests"].as_u64(), usage["total"]["input_tokens"].as_u64().unwrap_or(0));
+    if !requests.is_some_and(|requests| all.contains(&requests) && input >= 99 * answers + requests) {
+        return Err(format!("for {answers} answers and what broke off this was booked: {usage}"));
+    }
+    Ok(())
 }
 
 fn signal(child: &std::process::Child, signal: Signal) {

@@ -152,13 +152,13 @@ fn the_turn_limit_ends_with_4_and_keeps_what_was_done() {
 #[test]
 fn the_token_limit_ends_with_4_before_another_request() {
     let model = Model::new([look().using(6_000, 2_000).always()]);
-    let task = "---\nbudget: { tokens: 19000 }\n---\nDo it.";
+    let task = "---\nbudget: { tokens: 17000 }\n---\nDo it.";
     let report = Fledge::simple(&model).task(task).run().must_be(4, "budget_tokens");
     assert_eq!(
         (&report["usage"]["total"]["input_tokens"], &report["limits"]["tokens"]),
-        (&json!(6_000), &json!(19_000))
+        (&json!(6_000), &json!(17_000))
     );
-    assert_eq!(model.count(), 1, "another one of 8000 tokens and an answer would be too much");
+    assert_eq!(model.count(), 1, "another one of 8000 tokens leaves nothing for an answer");
 }
 
 #[test]

@@ -63,7 +63,12 @@ fn in_the_middle_of_an_answer_the_model_is_asked_again_however_often_that_happen
     let first = killed(Fledge::simple(&model).arg("--json").start(), "Going o");
     let second = killed(resuming(first, &model).start(), "Going o");
     let ended = resuming(second, &model).run();
-    assert_eq!(plain(ended.must_be(0, "verified")), plain(calm));
+    let (mut report, mut calm) = (plain(ended.must_be(0, "verified")), plain(calm));
+    assert_eq!(report["usage"]["requests"], 5, "each answer is paid for, and each that was cut off");
+    for report in [&mut report, &mut calm] {
+        report.as_object_mut().unwrap().remove("usage");
+    }
+    assert_eq!(report, calm);
     assert_eq!(
         (ended.file("half").unwrap(), ended.file("done").unwrap(), model.count()),
         ("1\n".into(), "2\n".into(), 5)

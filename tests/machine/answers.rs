@@ -22,7 +22,7 @@ fn done(said: &str) -> impl FnOnce(CallId) -> Event + use<> {
 #[test]
 fn an_answer_of_the_wrong_form_is_sent_back_before_the_gate_runs_and_is_an_attempt() {
     let walk = asking(charter()).answer(done("{\"n\": \"one\"}"));
-    let walk = walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 0 }]);
+    let walk = walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 0, most: None }]);
     assert_eq!(
         heard(&walk.run),
         [

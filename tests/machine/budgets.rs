@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Three dollars a million tokens in, fifteen out, and answers of at most a thousand.
 fn terms() -> ModelTerms {
     let price = Price { input: 3_000_000, output: 15_000_000, ..Price::default() };
-    ModelTerms { price: Some(price), max_output_tokens: Some(1_000), context_window: None }
+    ModelTerms { price: Some(price), max_output_tokens: Some(1_000), ..ModelTerms::default() }
 }
 
 fn with(limits: Limits) -> Charter {
@@ -203,5 +203,5 @@ fn a_run_of_an_older_program_sets_nothing_aside() {
 }
 
 fn call_model(call: u64) -> Action {
-    Action::CallModel { call: CallId(call), model: 0 }
+    Action::CallModel { call: CallId(call), model: 0, most: None }
 }

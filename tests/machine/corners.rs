@@ -161,7 +161,7 @@ fn a_wait_longer_than_allowed_goes_to_the_next_model_and_then_blocks() {
         Event::ModelFailed { call, error: fledge::chat::ModelError { retry_after_ms: Some(120_001), ..error } }
     };
     let two = Charter { models: vec!["a".into(), "b".into()], ..charter() };
-    let second = Action::CallModel { call: CallId(3), model: 1 };
+    let second = Action::CallModel { call: CallId(3), model: 1, most: None };
     Walk::calling(two).answer(wait).gives("CallingModel", &[second]).answer(wait).ends_as(Reason::Blocked);
 }
 
@@ -194,5 +194,5 @@ fn a_journal_with_shown_pieces_left_out_comes_to_the_same_run() {
 }
 
 fn call_model(call: u64) -> Action {
-    Action::CallModel { call: CallId(call), model: 0 }
+    Action::CallModel { call: CallId(call), model: 0, most: None }
 }

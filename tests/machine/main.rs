@@ -4,6 +4,7 @@ mod answers;
 mod budgets;
 mod corners;
 mod laws;
+mod money;
 mod random;
 mod rows;
 mod shorter;

@@ -109,6 +109,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
         2 => Event::PlanFailed { call, reason: nature::any_reason(dice), message: String::new() },
         3 => Event::ModelDelta { call, delta: Delta::ToolCall(nature::call(temper, dice)) },
         4 | 5 => Event::ModelCompleted { call, reply: Box::new(nature::reply(temper, dice)) },
+        6 if dice.chance(300) => Event::Interrupted { call },
         6 => Event::ModelFailed { call, error: nature::failure(dice) },
         7 => Event::ConfirmationAnswered { call, approved: dice.chance(500), note: String::new() },
         8 => Event::ToolProgress { call, text: "…".into() },

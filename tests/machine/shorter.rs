@@ -37,10 +37,10 @@ fn results(walk: &Walk) -> Vec<usize> {
 
 #[test]
 fn older_results_are_cleared_before_anything_is_summarised() {
-    // Each read of 4 000 bytes is a thousand tokens; 70 % of 10 000 are reached by the seventh.
-    let mut walk = Walk::calling(within(10_000));
+    // Each read of 40 000 bytes is ten thousand tokens; 70 % of 100 000 are reached by the seventh.
+    let mut walk = Walk::calling(within(100_000));
     for n in 0..7 {
-        walk = read_at(walk, &format!("c{n}"), 4_000 + n, n as u64 * 1_000);
+        walk = read_at(walk, &format!("c{n}"), 40_000 + n, n as u64 * 10_000);
         if n < 6 {
             assert_eq!(compacted(&walk), [], "after read {n}");
         }
@@ -49,7 +49,7 @@ fn older_results_are_cleared_before_anything_is_summarised() {
         (walk.run.label(), compacted(&walk)),
         ("CallingModel", vec![(true, "2 older results were cleared".into())])
     );
-    assert_eq!(results(&walk)[2..], [4_002, 4_003, 4_004, 4_005, 4_006]);
+    assert_eq!(results(&walk)[2..], [40_002, 40_003, 40_004, 40_005, 40_006]);
     assert!(results(&walk)[..2].iter().all(|bytes| *bytes < 100));
 }
 
@@ -62,8 +62,11 @@ fn a_conversation_that_stays_long_is_summarised() {
 
 #[test]
 fn the_window_of_the_model_in_use_counts_and_what_its_answer_needs() {
-    let terms =
-        |window, answer| ModelTerms { context_window: Some(window), max_output_tokens: Some(answer), price: None };
+    let terms = |window, answer| ModelTerms {
+        context_window: Some(window),
+        max_output_tokens: Some(answer),
+        ..ModelTerms::default()
+    };
     let after = |charter| read(Walk::calling_after_much(charter), "c1", 4).run.label();
     let of = |terms| Charter { terms: vec![terms], context_window: Some(1_000_000), ..charter() };
     assert_eq!(after(of(terms(12, 0))), "Compacting");

@@ -126,13 +126,14 @@ const ACTIONS: [&str; 13] = [
     "Emit",
 ];
 
-const EVENTS: [&str; 21] = [
+const EVENTS: [&str; 22] = [
     "TaskSubmitted",
     "PlanReady",
     "PlanFailed",
     "ModelDelta",
     "ModelCompleted",
     "ModelFailed",
+    "Interrupted",
     "DeadlinePassed",
     "ConfirmationAnswered",
     "ToolProgress",

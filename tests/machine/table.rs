@@ -3,11 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "whether to write the file anew is asked from outside")]
 
 use crate::walk::{
-    Walk, calls, cancel, charter, committing, delivered, everywhere, fails, judged, planned, proven, ran, replies,
-    reported, says, summarised,
+    Walk, breaks, calls, cancel, charter, committing, delivered, everywhere, fails, interrupted, judged, planned,
+    proven, ran, replies, reported, says, summarised, unsummarised,
 };
 use crate::world::nature;
-use fledge::chat::{Delta, ModelFault, StopReason, ToolOutcome, Usage};
+use fledge::chat::{Delta, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
 use fledge::id::{CallId, TreeId};
 use fledge::run::{Action, Charter, Event};
 use fledge::verdict::{Reason, Ruling, StepProgress, StepStatus};
@@ -166,6 +166,7 @@ fn events() -> Vec<(&'static str, Make)> {
     add("QueryAnswered", Box::new(|call| Event::QueryAnswered { call, answer: "text".into() }));
     add("CompactionFinished: ok", Box::new(summarised(Ok("so far"), Usage::default())));
     add("CompactionFinished: failed", Box::new(summarised(Err("no"), Usage::default())));
+    add("CompactionFinished: failed, may pass", Box::new(unsummarised(ModelError::network("gone"))));
     let progress = StepProgress::Ended(nature::step("test", StepStatus::Passed));
     add("GateProgress", Box::new(move |call| Event::GateProgress { call, progress }));
     add("GateFinished: passed", Box::new(judged(Ruling::Passed)));
@@ -212,5 +213,7 @@ fn model_events() -> Vec<(&'static str, Make)> {
         ("ModelFailed: protocol", Box::new(fails(ModelFault::Protocol))),
         ("ModelFailed: context too long", Box::new(fails(ModelFault::ContextTooLong))),
         ("ModelFailed: final", Box::new(fails(ModelFault::Auth))),
+        ("ModelFailed: broken off", Box::new(breaks(ModelFault::Network, None, 40))),
+        ("Interrupted", Box::new(interrupted)),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::world::nature;
 use fledge::chat::{
-    Block, Message, ModelError, ModelFault, Reply, Role, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
+    Block, Message, ModelError, ModelFault, Reply, Role, Spent, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };
 use fledge::id::{CallId, RunId};
 use fledge::moment::Moment;
@@ -147,6 +147,28 @@ pub(crate) fn fails(fault: ModelFault) -> impl FnOnce(CallId) -> Event {
     move |call| Event::ModelFailed { call, error: ModelError::new(fault, "no answer") }
 }
 
+/// A failure of a call that its provider was at work on: what it had counted, and how many bytes of the answer had come.
+pub(crate) fn breaks(fault: ModelFault, usage: Option<Usage>, bytes: u64) -> impl FnOnce(CallId) -> Event {
+    let spent = Spent { model: "model-v1".into(), usage, bytes };
+    move |call| Event::ModelFailed { call, error: ModelError::new(fault, "it broke off").after(spent) }
+}
+
+/// A summary that did not come.
+pub(crate) fn unsummarised(error: ModelError) -> impl FnOnce(CallId) -> Event {
+    let result = Err(format!("no summary: {error}"));
+    move |call| Event::CompactionFinished {
+        call,
+        result,
+        usage: Usage::default(),
+        model: String::new(),
+        error: Some(error),
+    }
+}
+
+pub(crate) fn interrupted(call: CallId) -> Event {
+    Event::Interrupted { call }
+}
+
 pub(crate) fn ran(outcome: ToolOutcome) -> impl FnOnce(CallId) -> Event {
     move |call| Event::ToolFinished { call, outcome }
 }
@@ -166,7 +188,7 @@ pub(crate) fn reported(content: &str) -> impl FnOnce(CallId) -> Event + use<> {
 
 pub(crate) fn summarised(result: Result<&str, &str>, usage: Usage) -> impl FnOnce(CallId) -> Event + use<> {
     let result = result.map(str::to_owned).map_err(str::to_owned);
-    move |call| Event::CompactionFinished { call, result, usage, model: "model-v1".into() }
+    move |call| Event::CompactionFinished { call, result, usage, model: "model-v1".into(), error: None }
 }
 
 pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {

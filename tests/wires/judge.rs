@@ -24,6 +24,7 @@ pub(crate) fn judged(kind: &Kind, bytes: &[u8], dice: &mut Dice, seed: u64) -> b
             Delta::Text(piece) => text.push_str(&piece),
             Delta::Thinking(piece) => thoughts.push_str(&piece),
             Delta::ToolCall(call) => calls.push(call),
+            Delta::Spent(_) => panic!("bytes alone cost nothing: {}", shown()),
         }
     }
     let form = if *kind == Kind::Ollama { Form::Lines } else { Form::Events };

@@ -129,6 +129,7 @@ async fn ask(name: &str, model: &Model, key: &str) -> Checked {
         messages: Arc::new([Message::user("Call the tool `ping` once, with the word `pong`.")]),
         tools: Arc::new([tool]),
         turn: 1,
+        max_output: None,
     };
     let (watch, first) = (Stopwatch::start(), OnceLock::new());
     let now = || u64::try_from(watch.read().as_millis()).unwrap_or(u64::MAX);

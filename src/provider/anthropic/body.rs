@@ -25,7 +25,7 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     }
     let mut body = json!({
         "model": endpoint.model,
-        "max_tokens": endpoint.max_output_tokens.unwrap_or(MAX_TOKENS),
+        "max_tokens": most(endpoint, request),
         "stream": true,
         "messages": messages,
     });
@@ -41,10 +41,16 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
         body["tools"] = Value::Array(tools);
     }
     if let Some(effort) = endpoint.reasoning {
-        let stretch = endpoint.max_output_tokens.is_none();
+        let stretch = endpoint.max_output_tokens.is_none() && request.max_output.is_none();
         thinking::ask(&mut body, effort, stretch, &endpoint.model, &request.messages);
     }
     body
+}
+
+/// The most tokens of the answer: what whoever asks has left, what is configured, or what leaves room in a small window.
+fn most(endpoint: &Endpoint, request: &Request) -> u64 {
+    let usual = endpoint.context_window.map_or(MAX_TOKENS, |window| MAX_TOKENS.min(window / 4).max(1));
+    request.max_output.or(endpoint.max_output_tokens).unwrap_or(usual)
 }
 
 /// Marks the last of some blocks: what is up to it may be cached.
@@ -133,7 +139,13 @@ mod tests {
     fn request(messages: Vec<Message>) -> Request {
         let tool =
             |name: &str| ToolSpec { name: name.into(), description: "d".into(), schema: json!({"type": "object"}) };
-        Request { system: "be good".into(), messages: messages.into(), tools: [tool("a"), tool("b")].into(), turn: 1 }
+        Request {
+            system: "be good".into(),
+            messages: messages.into(),
+            tools: [tool("a"), tool("b")].into(),
+            turn: 1,
+            max_output: None,
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{
     Endpoint, Request, Secret,
     codec::{Decoder, Dialect},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The dialect.
 #[derive(Debug)]
@@ -39,6 +39,19 @@ impl Dialect for Messages {
 
     fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
         body::body(endpoint, request)
+    }
+
+    fn events_of(&self, whole: &Value) -> Vec<String> {
+        let Some(blocks) = whole["content"].as_array() else { return Vec::new() };
+        let mut events =
+            vec![json!({"type": "message_start", "message": {"model": whole["model"], "usage": whole["usage"]}})];
+        for (index, block) in blocks.iter().enumerate() {
+            events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+            events.push(json!({"type": "content_block_stop", "index": index}));
+        }
+        events.push(json!({"type": "message_delta", "delta": {"stop_reason": whole["stop_reason"]}}));
+        events.push(json!({"type": "message_stop"}));
+        events.iter().map(Value::to_string).collect()
     }
 
     fn decoder(&self, _turn: u64) -> Box<dyn Decoder> {

@@ -1,10 +1,10 @@
 //! A streamed answer of the Messages API, event by event, in the one order that its documentation allows.
 
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, is_shallow},
+    chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow},
     provider::{
         DeltaSink,
-        codec::{Decoder, Pulse, count, json_of, protocol, text},
+        codec::{Decoder, Pulse, count, json_of, protocol, text, token_count},
         complaint::Complaint,
     },
 };
@@ -23,6 +23,8 @@ pub(super) struct Stream {
     stop: Option<StopReason>,
     /// The newest of every count; those of `message_delta` are cumulative.
     usage: Map<String, Value>,
+    /// The bytes of the answer so far.
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,11 @@ impl Decoder for Stream {
             "message_stop" => self.end(),
             _ => Ok(Pulse::Idle), // a ping, or an event newer than this code, which the documentation says to ignore
         }
+    }
+
+    fn spent(&self) -> Spent {
+        let model = self.model.clone().unwrap_or_default();
+        Spent { model, usage: read_usage(&self.usage), bytes: self.bytes }
     }
 }
 
@@ -106,6 +113,8 @@ impl Stream {
     fn extend(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         let delta = &event["delta"];
         let kind = text(delta, "type");
+        let pieces = ["text", "thinking", "partial_json"].map(|member| text(delta, member).len() as u64);
+        self.bytes += pieces.iter().sum::<u64>();
         Ok(match (self.current(event)?, kind) {
             (Open::Text(said), "text_delta") => say(said, text(delta, "text"), Delta::Text, deltas),
             (Open::Thinking { text: said, .. }, "thinking_delta") => {
@@ -182,7 +191,7 @@ impl Stream {
         Ok(Pulse::Done(Box::new(Reply {
             stop: self.stop.take().ok_or_else(|| protocol("message_stop without a stop reason"))?,
             content: std::mem::take(&mut self.content),
-            usage: self.usage(),
+            usage: read_usage(&self.usage),
             model: self.model.clone().unwrap_or_default(),
         })))
     }
@@ -192,21 +201,22 @@ impl Stream {
             self.usage.insert(name.clone(), value.clone());
         }
     }
+}
 
-    fn usage(&mut self) -> Option<Usage> {
-        let usage = Value::Object(std::mem::take(&mut self.usage));
-        let (read, written) =
-            (count(&usage, "cache_read_input_tokens")?, count(&usage, "cache_creation_input_tokens")?);
-        let usage = Usage {
-            input_tokens: count(&usage, "input_tokens")? + read + written,
-            output_tokens: count(&usage, "output_tokens")?,
-            cached_tokens: read,
-            cache_write_tokens: written,
-            reasoning_tokens: count(&usage["output_tokens_details"], "thinking_tokens")?,
-            cost_micros: None,
-        };
-        (usage.input_tokens > 0).then_some(usage)
-    }
+fn read_usage(counts: &Map<String, Value>) -> Option<Usage> {
+    let none = Value::Null;
+    let of = |member: &str| counts.get(member).unwrap_or(&none);
+    let number = |member: &str| token_count(of(member));
+    let (read, written) = (number("cache_read_input_tokens")?, number("cache_creation_input_tokens")?);
+    let usage = Usage {
+        input_tokens: number("input_tokens")? + read + written,
+        output_tokens: number("output_tokens")?,
+        cached_tokens: read,
+        cache_write_tokens: written,
+        reasoning_tokens: count(of("output_tokens_details"), "thinking_tokens")?,
+        cost_micros: None,
+    };
+    (usage.input_tokens > 0).then_some(usage)
 }
 
 /// Adds a piece to what is said, and passes it on.

@@ -31,7 +31,7 @@ mod script;
 pub use recording::Recording;
 
 use super::{Completion, DeltaSink, Provider, ProviderError, Request};
-use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role};
+use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role, Spent, text_of};
 use script::{Act, Expect, Fault, ResultKind, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,11 +80,14 @@ impl Cassette {
 
     async fn play(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         let turn = self.next(request)?;
+        deltas(Delta::Spent(Spent::default()));
         match &turn.act {
             Act::Hang => std::future::pending().await,
             Act::Fault(said, Fault { kind, message, retry_after_ms, .. }) => {
                 stream(said, deltas).await;
-                Err(ModelError { fault: *kind, message: message.clone(), retry_after_ms: *retry_after_ms })
+                // With nothing said it is a request that was refused.
+                let spent = (!said.is_empty()).then(|| Spent { bytes: bytes_of(said), ..Spent::default() });
+                Err(ModelError { fault: *kind, message: message.clone(), retry_after_ms: *retry_after_ms, spent })
             }
             Act::Reply(reply) => {
                 stream(&reply.content, deltas).await;
@@ -180,6 +183,11 @@ async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
     }
 }
 
+/// The bytes of what is said.
+fn bytes_of(said: &[Block]) -> u64 {
+    text_of(said).len() as u64
+}
+
 /// What was said to the model since it last spoke.
 fn since_last_answer(messages: &[Message]) -> &[Message] {
     let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
@@ -241,7 +249,7 @@ turns:
 "#;
 
     fn request(turn: u64, messages: Vec<Message>) -> Request {
-        Request { system: String::new(), messages: messages.into(), tools: [].into(), turn }
+        Request { system: String::new(), messages: messages.into(), tools: [].into(), turn, max_output: None }
     }
 
     fn results(content: &str, is_error: bool) -> Vec<Message> {
@@ -253,7 +261,9 @@ turns:
     async fn ask(cassette: &Cassette, request: &Request) -> (Vec<Delta>, Result<Reply, ModelError>) {
         let streamed = Mutex::new(Vec::new());
         let end = cassette.complete(request, &|delta| streamed.lock().unwrap().push(delta)).await;
-        (streamed.into_inner().unwrap(), end)
+        let mut streamed = streamed.into_inner().unwrap();
+        streamed.retain(|delta| !matches!(delta, Delta::Spent(_)));
+        (streamed, end)
     }
 
     #[tokio::test]
@@ -290,7 +300,12 @@ turns:
     async fn a_fault_is_acted_out_as_often_as_it_says() {
         let cassette = Cassette::parse(FIX, "fix.yaml").unwrap();
         ask(&cassette, &request(1, vec![])).await.1.unwrap();
-        let busy = ModelError { fault: ModelFault::Busy, message: "overloaded".into(), retry_after_ms: Some(2000) };
+        let busy = ModelError {
+            fault: ModelFault::Busy,
+            message: "overloaded".into(),
+            retry_after_ms: Some(2000),
+            spent: Some(Spent { bytes: 7, ..Spent::default() }),
+        };
         let question = request(2, results("2 tests failed", false));
         for _ in 0..2 {
             let half = ["half ", "of"].map(|word| Delta::Text(word.into()));

@@ -35,7 +35,8 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
-    let limits = [("num_ctx", endpoint.context_window), ("num_predict", endpoint.max_output_tokens)];
+    let limits =
+        [("num_ctx", endpoint.context_window), ("num_predict", request.max_output.or(endpoint.max_output_tokens))];
     let options: Map<String, Value> =
         limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?.into()))).collect();
     if !options.is_empty() {
@@ -160,6 +161,7 @@ mod tests {
             tools: [ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) }]
                 .into(),
             turn: 1,
+            max_output: None,
         };
         let endpoint = Endpoint {
             max_output_tokens: Some(9),
@@ -192,8 +194,13 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_that_is_not_known() {
-        let request =
-            Request { system: String::new(), messages: [Message::user("go")].into(), tools: [].into(), turn: 1 };
+        let request = Request {
+            system: String::new(),
+            messages: [Message::user("go")].into(),
+            tools: [].into(),
+            turn: 1,
+            max_output: None,
+        };
         let body = body(&Endpoint::new(Kind::Ollama, "qwen3"), &request);
         assert_eq!((body.get("options"), body.get("think"), body.get("tools")), (None, None, None));
         assert_eq!(think("qwen3", Effort::High), json!(true));

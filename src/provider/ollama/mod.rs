@@ -41,6 +41,10 @@ impl Dialect for Chat {
         Form::Lines
     }
 
+    fn events_of(&self, whole: &Value) -> Vec<String> {
+        vec![whole.to_string()]
+    }
+
     fn decoder(&self, turn: u64) -> Box<dyn Decoder> {
         Box::new(stream::Stream::new(turn))
     }

@@ -3,7 +3,7 @@
 
 use super::body::THINKING;
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, strictly},
+    chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, strictly},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
@@ -55,6 +55,10 @@ impl Decoder for Stream {
             return self.end(&line);
         }
         Ok(if progress { Pulse::Progress } else { Pulse::Idle })
+    }
+
+    fn spent(&self) -> Spent {
+        Spent { bytes: (self.text.len() + self.thinking.len()) as u64, ..Spent::default() }
     }
 }
 

@@ -14,6 +14,10 @@ use serde_json::{Value, json};
 
 /// The field of reasoning that some servers want back.
 pub(super) const REASONING: &str = "reasoning_content";
+/// The member of a call that goes back as it came, in the block behind it.
+pub(super) const EXTRA: &str = "extra_content";
+/// How the names of OpenAI's models begin that know the newer name of the bound alone.
+const NEWER: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 /// What stands before pictures that come from results alone.
 const SHOWN: &str = "What the tools show:";
 
@@ -26,7 +30,7 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     for message in request.messages.iter() {
         match message.role {
             Role::User => user(message, &mut messages),
-            Role::Assistant => messages.extend(assistant(message, endpoint.base_url.is_some())),
+            Role::Assistant => messages.extend(assistant(message, endpoint)),
         }
     }
     let mut body = json!({
@@ -38,14 +42,20 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
-    // Only on demand: older servers know the field by another name, and some refuse it.
-    if let Some(tokens) = endpoint.max_output_tokens {
-        body["max_completion_tokens"] = tokens.into();
+    if let Some(tokens) = request.max_output.or(endpoint.max_output_tokens) {
+        body[bound(endpoint)] = tokens.into();
     }
     if let Some(effort) = endpoint.reasoning {
         body["reasoning_effort"] = effort.name().into();
     }
     body
+}
+
+/// The name of the field that bounds an answer: OpenAI's newer models refuse the older one, and other servers the newer one.
+fn bound(endpoint: &Endpoint) -> &'static str {
+    let model = endpoint.model.rsplit('/').next().unwrap_or_default();
+    let is_own = endpoint.base_url.is_none() || NEWER.iter().any(|name| model.starts_with(name));
+    if is_own { "max_completion_tokens" } else { "max_tokens" }
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -82,13 +92,19 @@ fn user(message: &Message, messages: &mut Vec<Value>) {
 }
 
 /// What the model said, unless nothing of it can be sent.
-fn assistant(message: &Message, foreign: bool) -> Option<Value> {
+fn assistant(message: &Message, endpoint: &Endpoint) -> Option<Value> {
     let text = text_of(&message.content);
     let mut calls = Vec::new();
-    for block in &message.content {
+    for (place, block) in message.content.iter().enumerate() {
         if let Block::ToolUse(call) = block {
             let function = json!({"name": wire_name(&call.name), "arguments": wire_input(&call.input).to_string()});
-            calls.push(json!({"id": call.id, "type": "function", "function": function}));
+            let mut told = json!({"id": call.id, "type": "function", "function": function});
+            let own = message.content.get(place + 1).and_then(extra);
+            let needed = || (calls.is_empty() && endpoint.model.contains("gemini-3")).then(unsigned);
+            if let Some(extra) = own.cloned().or_else(needed) {
+                told[EXTRA] = extra;
+            }
+            calls.push(told);
         }
     }
     if text.is_empty() && calls.is_empty() {
@@ -97,11 +113,27 @@ fn assistant(message: &Message, foreign: bool) -> Option<Value> {
     let mut said = json!({"role": "assistant", "content": (!text.is_empty()).then_some(text)});
     if !calls.is_empty() {
         said["tool_calls"] = Value::Array(calls);
-        if let Some(thought) = message.content.iter().find_map(wanted_thought).filter(|_| foreign) {
+        if let Some(thought) = message.content.iter().find_map(wanted_thought).filter(|_| endpoint.base_url.is_some()) {
             said[REASONING] = thought.into();
         }
     }
     Some(said)
+}
+
+/// What goes back with the call before this block.
+fn extra(block: &Block) -> Option<&Value> {
+    match block {
+        Block::Opaque { value } => value.get(EXTRA).filter(|extra| extra.is_object()),
+        Block::Thinking { .. } | Block::Text { .. } | Block::Image(_) | Block::ToolUse(_) | Block::ToolResult(_) => {
+            None
+        }
+    }
+}
+
+/// What Gemini 3 takes in the place of its own signature, which it demands of the first call of each step, for one that another model made
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
+fn unsigned() -> Value {
+    json!({"google": {"thought_signature": "skip_thought_signature_validator"}})
 }
 
 /// The text of a thought that came in the field that is sent back.
@@ -153,6 +185,7 @@ mod tests {
             tools: [ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) }]
                 .into(),
             turn: 1,
+            max_output: None,
         };
         let called = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}});
         assert_eq!(
@@ -174,8 +207,23 @@ mod tests {
     }
 
     fn sent(endpoint: &Endpoint, messages: Vec<Message>) -> Value {
-        let request = Request { system: String::new(), messages: messages.into(), tools: [].into(), turn: 1 };
+        let request =
+            Request { system: String::new(), messages: messages.into(), tools: [].into(), turn: 1, max_output: None };
         body(endpoint, &request)
+    }
+
+    #[test]
+    fn the_bound_of_an_answer_goes_by_the_name_that_the_server_knows_and_whoever_asks_may_set_a_lower_one() {
+        let bounds = |base: Option<&str>, model: &str, max_output| {
+            let base_url = base.map(str::to_owned);
+            let endpoint = Endpoint { base_url, max_output_tokens: Some(9), ..Endpoint::new(Kind::OpenAi, model) };
+            let request = Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output };
+            let body = body(&endpoint, &request);
+            ["max_completion_tokens", "max_tokens"].map(|name| body.get(name).and_then(Value::as_u64))
+        };
+        assert_eq!(bounds(None, "gpt-4.1", None), [Some(9), None]);
+        assert_eq!(bounds(Some("https://h/v1"), "openai/gpt-5-mini", Some(7)), [Some(7), None]);
+        assert_eq!(bounds(Some("https://h/v1"), "mistral-large", Some(7)), [None, Some(7)]);
     }
 
     #[test]
@@ -198,6 +246,25 @@ mod tests {
                 {"role": "user", "content": [{"type": "text", "text": "see"}, part]},
             ])
         );
+    }
+
+    #[test]
+    fn what_came_with_a_call_goes_back_with_it_and_gemini_takes_no_first_call_without() {
+        let call = |id: &str| {
+            let input = ToolInput::Object(json!({}));
+            Block::ToolUse(ToolCall { id: id.into(), name: "read".into(), input })
+        };
+        let signed = json!({"google": {"thought_signature": "s"}});
+        let own = Block::Opaque { value: json!({ (EXTRA): signed }) };
+        let found = |model: &str, content: Vec<Block>| {
+            let endpoint = Endpoint { base_url: Some("https://g/v1".into()), ..Endpoint::new(Kind::OpenAi, model) };
+            let calls = sent(&endpoint, vec![Message::assistant(content)])["messages"][0]["tool_calls"].clone();
+            calls.as_array().unwrap().iter().map(|call| call.get(EXTRA).cloned()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("gemini-3-pro", vec![call("1"), own, call("2")]), [Some(signed), None]);
+        assert_eq!(found("gemini-3-pro", vec![call("1"), call("2")]), [Some(unsigned()), None]);
+        let stranger = Block::Opaque { value: json!({"type": "redacted_thinking"}) };
+        assert_eq!(found("qwen3", vec![call("1"), stranger]), [None]);
     }
 
     #[test]

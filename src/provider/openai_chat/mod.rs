@@ -10,7 +10,7 @@ use super::{
     Endpoint, Request,
     codec::{Decoder, Dialect},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The dialect.
 #[derive(Debug)]
@@ -31,6 +31,15 @@ impl Dialect for ChatCompletions {
 
     fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
         body::body(endpoint, request)
+    }
+
+    fn events_of(&self, whole: &Value) -> Vec<String> {
+        let Some(choice) = whole["choices"].get(0).filter(|choice| choice["message"].is_object()) else {
+            return Vec::new();
+        };
+        let choice = json!({"index": 0, "delta": choice["message"], "finish_reason": choice["finish_reason"]});
+        let chunk = json!({"model": whole["model"], "choices": [choice], "usage": whole["usage"]});
+        vec![chunk.to_string(), "[DONE]".to_owned()]
     }
 
     fn decoder(&self, turn: u64) -> Box<dyn Decoder> {

@@ -3,9 +3,9 @@
 //! Lenient where servers are known to differ without loss (ids and names only in a call's first piece, calls sent whole, calls
 //! without or with repeated indices, usage in any chunk), strict everywhere else.
 
-use super::body::REASONING;
+use super::body::{EXTRA, REASONING};
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
@@ -28,7 +28,7 @@ pub(super) struct Stream {
     refused: bool,
     /// The calls as they are gathered; with the finish reason they become `done`.
     calls: Vec<Piece>,
-    done: Vec<ToolCall>,
+    done: Vec<(ToolCall, Option<Value>)>,
     stop: Option<StopReason>,
     usage: Option<Usage>,
 }
@@ -40,6 +40,8 @@ struct Piece {
     id: String,
     name: String,
     arguments: String,
+    /// What the server wants back with the call (Gemini's signature of a thought).
+    extra: Option<Value>,
 }
 
 impl Decoder for Stream {
@@ -67,6 +69,12 @@ impl Decoder for Stream {
             progress |= self.finish(text(choice, "finish_reason"), deltas)?;
         }
         Ok(if progress { Pulse::Progress } else { Pulse::Idle })
+    }
+
+    fn spent(&self) -> Spent {
+        let called = self.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+        let bytes = (self.text.len() + self.thinking.len() + called) as u64;
+        Spent { model: self.model.clone(), usage: self.usage.clone(), bytes }
     }
 }
 
@@ -146,6 +154,9 @@ impl Stream {
         if known.id.is_empty() {
             known.id = id.to_owned();
         }
+        if let Some(extra) = call.get(EXTRA).filter(|extra| extra.is_object() && is_shallow(extra)) {
+            known.extra = Some(extra.clone());
+        }
         match &function["arguments"] {
             Value::Null => {}
             Value::String(piece) => known.arguments.push_str(piece),
@@ -174,7 +185,7 @@ impl Stream {
             let id = if piece.id.is_empty() { self.made_id() } else { piece.id };
             let call = ToolCall { id, name: piece.name, input: ToolInput::parse(&piece.arguments) };
             deltas(Delta::ToolCall(call.clone()));
-            self.done.push(call);
+            self.done.push((call, piece.extra));
         }
         Ok(true)
     }
@@ -194,7 +205,10 @@ impl Stream {
         if !self.text.is_empty() {
             content.push(Block::Text { text: std::mem::take(&mut self.text) });
         }
-        content.extend(self.done.drain(..).map(Block::ToolUse));
+        for (call, extra) in self.done.drain(..) {
+            content.push(Block::ToolUse(call));
+            content.extend(extra.map(|extra| Block::Opaque { value: json!({ (EXTRA): extra }) }));
+        }
         let (usage, model) = (self.usage.take(), std::mem::take(&mut self.model));
         Ok(Pulse::Done(Box::new(Reply { content, stop, usage, model })))
     }

@@ -28,7 +28,7 @@ pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
-    if let Some(tokens) = endpoint.max_output_tokens {
+    if let Some(tokens) = request.max_output.or(endpoint.max_output_tokens) {
         body["max_output_tokens"] = tokens.into();
     }
     if !UNREASONING.iter().any(|name| endpoint.model.starts_with(name)) {
@@ -127,7 +127,13 @@ mod tests {
 
     fn sent(endpoint: &Endpoint, messages: Vec<Message>) -> Value {
         let tool = ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) };
-        let request = Request { system: "be good".into(), messages: messages.into(), tools: [tool].into(), turn: 1 };
+        let request = Request {
+            system: "be good".into(),
+            messages: messages.into(),
+            tools: [tool].into(),
+            turn: 1,
+            max_output: None,
+        };
         body(endpoint, &request)
     }
 

@@ -10,7 +10,7 @@ use super::{
     Endpoint, Request,
     codec::{Decoder, Dialect},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The dialect.
 #[derive(Debug)]
@@ -31,6 +31,20 @@ impl Dialect for Responses {
 
     fn body(&self, endpoint: &Endpoint, request: &Request) -> Value {
         body::body(endpoint, request)
+    }
+
+    fn events_of(&self, whole: &Value) -> Vec<String> {
+        let Some(items) = whole["output"].as_array() else { return Vec::new() };
+        let mut events = vec![json!({"type": "response.created", "response": {"model": whole["model"]}})];
+        for (index, item) in items.iter().enumerate() {
+            for step in ["added", "done"] {
+                events
+                    .push(json!({"type": format!("response.output_item.{step}"), "output_index": index, "item": item}));
+            }
+        }
+        let end = whole["status"].as_str().unwrap_or("completed");
+        events.push(json!({"type": format!("response.{end}"), "response": whole}));
+        events.iter().map(Value::to_string).collect()
     }
 
     fn decoder(&self, _turn: u64) -> Box<dyn Decoder> {

@@ -2,7 +2,7 @@
 //! of it must be what its pieces were: a piece that was lost on the way is an error.
 
 use crate::{
-    chat::{Block, Delta, ModelError, Reply, StopReason, ToolCall, ToolInput, Usage, is_shallow},
+    chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow, text_of},
     provider::{
         DeltaSink,
         codec::{Decoder, Pulse, count, json_of, protocol, text},
@@ -25,6 +25,8 @@ pub(super) struct Stream {
     items: Vec<Item>,
     /// Whether some of the text was a refusal.
     refused: bool,
+    /// What an answer that came to nothing has used.
+    usage: Option<Usage>,
 }
 
 #[derive(Debug)]
@@ -49,7 +51,10 @@ impl Decoder for Stream {
             "error" => {
                 Err(Complaint::of(event.get("error").filter(|error| error.is_object()).unwrap_or(&event)).in_stream())
             }
-            "response.failed" => Err(Complaint::of(&event["response"]["error"]).in_stream()),
+            "response.failed" => {
+                self.usage = read_usage(&event["response"]["usage"]);
+                Err(Complaint::of(&event["response"]["error"]).in_stream())
+            }
             "response.created" if self.model.is_some() => Err(protocol("a second response.created")),
             "response.created" => {
                 self.model = Some(text(&event["response"], "model").to_owned());
@@ -74,6 +79,17 @@ impl Decoder for Stream {
             }
             _ => Ok(Pulse::Idle), // what says again what was said in pieces, or an event newer than this code
         }
+    }
+
+    fn spent(&self) -> Spent {
+        let length = |item: &Item| match item {
+            Item::Message(said) | Item::Reasoning(said) => said.len(),
+            Item::Call { arguments, .. } => arguments.len(),
+            Item::Done(Some(block)) => text_of(std::slice::from_ref(block)).len(),
+            Item::Done(None) | Item::Other => 0,
+        };
+        let bytes = self.items.iter().map(length).sum::<usize>() as u64;
+        Spent { model: self.model.clone().unwrap_or_default(), usage: self.usage.clone(), bytes }
     }
 }
 

@@ -41,7 +41,7 @@ impl Provider for TextTools {
             };
             let sink = |delta| match delta {
                 Delta::Text(text) => split(&|splitter| splitter.take(&text)),
-                delta @ (Delta::Thinking(_) | Delta::ToolCall(_)) => deltas(delta),
+                delta @ (Delta::Thinking(_) | Delta::ToolCall(_) | Delta::Spent(_)) => deltas(delta),
             };
             let reply = self.inner.complete(&plain, &sink).await?;
             split(&Splitter::finish);
@@ -72,8 +72,13 @@ turns:
     async fn a_call_in_the_text_is_a_call_and_its_block_is_not_shown() {
         let tools = TextTools::new(Arc::new(Cassette::parse(CASSETTE, "c.yaml").unwrap()));
         let tool = ToolSpec { name: "read".into(), description: "d".into(), schema: json!({"type": "object"}) };
-        let request =
-            Request { system: "be good".into(), messages: [Message::user("go")].into(), tools: [tool].into(), turn: 1 };
+        let request = Request {
+            system: "be good".into(),
+            messages: [Message::user("go")].into(),
+            tools: [tool].into(),
+            turn: 1,
+            max_output: None,
+        };
         let streamed = Mutex::new(Vec::new());
         let reply = tools.complete(&request, &|delta| streamed.lock().unwrap().push(delta)).await.unwrap();
         let call = ToolCall { id: "call_1_1".into(), name: "read".into(), input: ToolInput::Object(json!({"p": 1})) };
@@ -84,7 +89,7 @@ turns:
             match delta {
                 Delta::Text(text) => said.push_str(&text),
                 Delta::ToolCall(call) => calls.push(call),
-                Delta::Thinking(_) => {}
+                Delta::Thinking(_) | Delta::Spent(_) => {}
             }
         }
         assert_eq!((said.as_str(), calls), ("I look.\n", vec![call]));

@@ -31,6 +31,7 @@ pub(super) fn request(request: &Request) -> Request {
         messages: request.messages.iter().map(message).collect(),
         tools: [].into(),
         turn: request.turn,
+        max_output: request.max_output,
     }
 }
 
@@ -113,7 +114,13 @@ mod tests {
                 content: vec![Block::ToolResult(shown), Block::ToolResult(ToolResult::text("call_1_2", "no", true))],
             },
         ];
-        let asked = Request { system: "be good".into(), messages: messages.into(), tools: [].into(), turn: 1 };
+        let asked = Request {
+            system: "be good".into(),
+            messages: messages.into(),
+            tools: [].into(),
+            turn: 1,
+            max_output: None,
+        };
         let text = |text: &str| Block::Text { text: text.into() };
         let written = text("I look.\n```tool-call\n{\"name\": \"read\", \"arguments\": {\"p\":1}}\n```");
         let plain = request(&asked);
@@ -140,7 +147,8 @@ mod tests {
     #[test]
     fn the_tools_stand_in_the_system_prompt() {
         let tool = ToolSpec { name: "read".into(), description: "Read.".into(), schema: json!({"type": "object"}) };
-        let asked = Request { system: "be good".into(), messages: [].into(), tools: [tool].into(), turn: 1 };
+        let asked =
+            Request { system: "be good".into(), messages: [].into(), tools: [tool].into(), turn: 1, max_output: None };
         let plain = request(&asked);
         assert!(plain.tools.is_empty());
         assert!(plain.system.starts_with("be good\n\nYou have tools."), "{}", plain.system);

@@ -1,6 +1,6 @@
 //! One turn over HTTP: one request, one streamed answer, three clocks.
 //!
-//! The answer counts only when the dialect saw its end. Whatever else happens is one error, and every error leaves through
+//! The answer counts only when the dialect saw its end; one that breaks off is paid for all the same, and its error says how much that is. Whatever else happens is one error, and every error leaves through
 //! [`Connection::scrubbed`], so that no key can be in it. Nothing is tried twice here.
 
 mod client;
@@ -17,13 +17,16 @@ use super::{
     codec::{Dialect, Pulse, protocol, without_images},
     complaint::Complaint,
     framing::Form,
+    origin::Origin,
+    sight::Sight,
 };
-use crate::chat::{ModelError, Reply};
+use crate::chat::{Delta, ModelError, Reply, Spent};
 use jiff::Timestamp;
 use reqwest::{
     Client, Response, Url,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
+use serde_json::Value;
 use std::{error::Error, fmt, time::Duration};
 use tokio::time::timeout;
 use watch::Watch;
@@ -42,6 +45,8 @@ pub(super) struct Connection {
     url: Url,
     headers: HeaderMap,
     client: Client,
+    origin: Origin,
+    sight: Sight,
 }
 
 impl Connection {
@@ -50,34 +55,77 @@ impl Connection {
         let url = address(dialect.as_ref(), endpoint.base_url.as_deref())?;
         let headers = headers(dialect.as_ref(), &endpoint)?;
         let client = client::shared(&url, &endpoint, dialect.name())?;
-        Ok(Self { dialect, endpoint, url, headers, client })
+        let (origin, sight) = (Origin::of(&endpoint), Sight::new(endpoint.images));
+        Ok(Self { dialect, endpoint, url, headers, client, origin, sight })
     }
 
     async fn turn(&self, request: &Request, deltas: DeltaSink<'_>) -> Result<Reply, ModelError> {
         let mut watch = Watch::start(self.endpoint.clocks);
-        let body = match self.endpoint.images {
-            true => self.dialect.body(&self.endpoint, request),
-            false => self.dialect.body(&self.endpoint, &without_images(request)),
+        let asked = Request { messages: self.origin.own(&request.messages), ..request.clone() };
+        let body = match self.sight.is_there() {
+            true => self.dialect.body(&self.endpoint, &asked),
+            false => self.dialect.body(&self.endpoint, &without_images(&asked)),
         };
         let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
-        let mut response = watch.wait(sending).await?.map_err(|error| self.unreachable(&error))?;
+        deltas(Delta::Spent(Spent::default()));
+        // Who was asked and said nothing may be at work on it.
+        let sent = watch.wait(sending).await.map_err(|late| late.after(Spent::default()))?;
+        let mut response = sent.map_err(|error| self.unreachable(&error))?;
         watch.progress();
         if response.status().as_u16() != 200 {
-            return Err(self.refusal(response).await);
+            let status = response.status().as_u16();
+            return Err(self.sight.heed(self.refusal(response).await, status, request));
         }
-        expect_events(self.dialect.form(), response.headers())?;
-        self.read(&mut response, &mut watch, request, deltas).await
+        let mut answer = Answer::new(self.dialect.as_ref(), request.turn);
+        let read = match expect_events(self.dialect.form(), response.headers()) {
+            Ok(()) => self.read(&mut answer, &mut response, &mut watch, deltas).await,
+            Err(_) if is_json(response.headers()) => self.whole(&mut answer, &mut response, &watch, deltas).await,
+            Err(error) => Err(error),
+        };
+        let mut reply = read.map_err(|error| error.after(answer.spent()))?;
+        self.origin.mark(&mut reply);
+        Ok(reply)
+    }
+
+    /// Reads an answer that came whole, though a stream was asked for: an error, or what the stream would have said.
+    async fn whole(
+        &self,
+        answer: &mut Answer,
+        response: &mut Response,
+        watch: &Watch,
+        deltas: DeltaSink<'_>,
+    ) -> Result<Reply, ModelError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = watch.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > self.endpoint.max_response {
+                return Err(protocol(format!("the answer has more than {} bytes", self.endpoint.max_response)));
+            }
+            watch.check()?;
+        }
+        let value: Value = serde_json::from_slice(&body).map_err(|error| {
+            protocol(format!("expected an event stream, got what is called JSON and is none: {error}"))
+        })?;
+        if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
+            return Err(Complaint::of(error).in_stream());
+        }
+        for event in self.dialect.events_of(&value) {
+            if let Pulse::Done(reply) = answer.feed(&event, deltas)? {
+                return Ok(*reply);
+            }
+        }
+        let head: String = String::from_utf8_lossy(&body).chars().take(120).collect();
+        Err(protocol(format!("expected an event stream, got JSON that is no answer: {head}")))
     }
 
     async fn read(
         &self,
+        answer: &mut Answer,
         response: &mut Response,
         watch: &mut Watch,
-        request: &Request,
         deltas: DeltaSink<'_>,
     ) -> Result<Reply, ModelError> {
-        let mut answer = Answer::new(self.dialect.as_ref(), request.turn);
-        let mut received = 0_usize;
+        let (mut received, mut is_counted) = (0_usize, false);
         while let Some(chunk) = watch.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
             received = received.saturating_add(chunk.len());
             if received > self.endpoint.max_response {
@@ -89,6 +137,13 @@ impl Connection {
                 Pulse::Done(reply) => {
                     drain(response).await;
                     return Ok(*reply);
+                }
+            }
+            if !is_counted {
+                let spent = answer.spent();
+                is_counted = spent.usage.is_some();
+                if is_counted {
+                    deltas(Delta::Spent(spent));
                 }
             }
             watch.check()?; // a flood is always ready, so the wait above would never see the clock
@@ -116,8 +171,10 @@ impl Connection {
 
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
         let host = self.url.host_str().unwrap_or_default();
-        let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
-        ModelError::network(format!("{what} {host}: {}", root(error)))
+        if error.is_connect() {
+            return ModelError::network(format!("cannot connect to {host}: {}", root(error)));
+        }
+        ModelError::network(format!("no answer from {host}: {}", root(error))).after(Spent::default())
     }
 
     /// The error as it may leave: with the model's name, in one line, without any secret.
@@ -158,6 +215,13 @@ fn expect_events(form: Form, headers: &HeaderMap) -> Result<(), ModelError> {
         "" | "identity" => Ok(()),
         other => Err(protocol(format!("the answer is packed with `{other}`, which was not asked for"))),
     }
+}
+
+/// Whether what comes is called JSON, plain as it was asked for.
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let kind = value(CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" && matches!(value(CONTENT_ENCODING), "" | "identity")
 }
 
 fn media_type(form: Form) -> &'static str {

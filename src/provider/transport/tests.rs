@@ -7,11 +7,13 @@ use super::super::{
         Scripted,
     },
 };
-use crate::chat::{Delta, Message, ModelError, ModelFault, Reply};
+use crate::chat::{Delta, Message, ModelError, ModelFault, Reply, Spent};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
+
+mod spent;
 
 const KEY: &str = "sk-canary-0123456789";
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
@@ -72,13 +74,16 @@ fn provider(kind: Kind, server: &Scripted) -> Arc<dyn Provider> {
 }
 
 fn request() -> Request {
-    Request { system: "s".into(), messages: [Message::user("hi")].into(), tools: [].into(), turn: 1 }
+    Request { system: "s".into(), messages: [Message::user("hi")].into(), tools: [].into(), turn: 1, max_output: None }
 }
 
 async fn ask(provider: &dyn Provider) -> (Vec<Delta>, Result<Reply, ModelError>) {
     let streamed = Mutex::new(Vec::new());
     let end = provider.complete(&request(), &|delta| streamed.lock().unwrap().push(delta)).await;
-    (streamed.into_inner().unwrap(), end)
+    let mut streamed = streamed.into_inner().unwrap();
+    assert_eq!(streamed.first(), Some(&Delta::Spent(Spent::default())), "that the request is on its way");
+    streamed.retain(|delta| !matches!(delta, Delta::Spent(_)));
+    (streamed, end)
 }
 
 /// What a script becomes in one dialect; it must cost one request, and no key may come back.
@@ -212,7 +217,8 @@ async fn every_clock_ends_a_turn_and_the_connection_with_it() {
         let mut endpoint = Endpoint::new(kind.clone(), "m");
         (endpoint.base_url, endpoint.clocks) = (Some(format!("{}/v1/", server.url())), clocks);
         let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
-        assert_eq!(error, ModelError::new(ModelFault::Network, format!("anthropic/m: {message}")));
+        assert_eq!((error.fault, error.message), (ModelFault::Network, format!("anthropic/m: {message}")));
+        assert!(error.spent.is_some(), "who was at work is paid");
         server.hung_up().await;
     }
 }
@@ -248,7 +254,7 @@ async fn a_refusal_is_classed_and_the_key_it_echoes_is_scrubbed() {
     };
     let error = |text: &str| format!(r#"{{"error":{{"type":"some_error","message":"{text}"}}}}"#);
     let busy =
-        |message: &str, retry_after_ms| ModelError { fault: ModelFault::Busy, message: message.into(), retry_after_ms };
+        |message: &str, retry_after_ms| ModelError { retry_after_ms, ..ModelError::new(ModelFault::Busy, message) };
     for (script, wanted) in [
         (
             answer("401 Unauthorized", &error(&format!("wrong {KEY}"))),
@@ -267,14 +273,16 @@ async fn a_refusal_is_classed_and_the_key_it_echoes_is_scrubbed() {
         ),
         (
             answer("200 OK\r\ncontent-type: text/html", "<html>"),
-            ModelError::new(ModelFault::Protocol, "openai/m: expected an event stream, got `text/html`"),
+            ModelError::new(ModelFault::Protocol, "openai/m: expected an event stream, got `text/html`")
+                .after(Spent::default()),
         ),
         (
             answer("200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip", "x"),
             ModelError::new(
                 ModelFault::Protocol,
                 "openai/m: the answer is packed with `gzip`, which was not asked for",
-            ),
+            )
+            .after(Spent::default()),
         ),
     ] {
         assert_eq!(failure(Kind::OpenAi, script).await, wanted);
@@ -294,7 +302,8 @@ async fn an_answer_over_its_cap_is_a_protocol_fault() {
     let mut endpoint = Endpoint::new(Kind::OpenAi, "m");
     (endpoint.base_url, endpoint.max_response) = (Some(server.url()), 1_000_000);
     let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
-    assert_eq!(error, ModelError::new(ModelFault::Protocol, "openai/m: the answer has more than 1000000 bytes"));
+    let message = "openai/m: the answer has more than 1000000 bytes";
+    assert_eq!(error, ModelError::new(ModelFault::Protocol, message).after(Spent::default()));
     server.hung_up().await;
 }
 

@@ -16,7 +16,13 @@ const ANSWER: &str = concat!(
 );
 
 async fn ask(endpoint: Endpoint) -> Result<Reply, crate::chat::ModelError> {
-    let request = Request { system: String::new(), messages: [Message::user("hi")].into(), tools: [].into(), turn: 1 };
+    let request = Request {
+        system: String::new(),
+        messages: [Message::user("hi")].into(),
+        tools: [].into(),
+        turn: 1,
+        max_output: None,
+    };
     connect(endpoint).unwrap().complete(&request, &|_| ()).await
 }
 

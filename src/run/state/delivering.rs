@@ -53,6 +53,7 @@ impl Delivering {
             | Event::GateFinished { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
+            | Event::Interrupted { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Reporting, event.name());

@@ -88,13 +88,18 @@ impl State {
             }
             Next::CallModel => match cx.exhausted() {
                 Some((reason, message)) => Self::enter(Next::end(reason, message), cx),
-                None if cx.is_crowded() && !cx.clears_enough() && cx.may_summarise() => Self::enter(Next::Compact, cx),
+                None if cx.is_crowded() && !cx.clears_enough() && cx.may_summarise() => {
+                    Self::enter(Next::Compact { tries: 1 }, cx)
+                }
                 None => Self::enter(Next::TryModel { tries: 1, compacted: false }, cx),
             },
-            Next::TryModel { tries, compacted } => {
-                phase(cx, Phase::CallingModel);
-                Self::CallingModel(CallingModel::start(tries, compacted, cx))
-            }
+            Next::TryModel { tries, compacted } => match cx.exhausted().filter(|_| !cx.is_before(2)) {
+                Some((reason, message)) => Self::enter(Next::end(reason, message), cx),
+                None => {
+                    phase(cx, Phase::CallingModel);
+                    Self::CallingModel(CallingModel::start(tries, compacted, cx))
+                }
+            },
             Next::BackOff(backing_off) => {
                 phase(cx, Phase::BackingOff);
                 Self::BackingOff(backing_off)
@@ -108,12 +113,12 @@ impl State {
                 phase(cx, Phase::AnsweringQuery);
                 Self::AnsweringQuery(AnsweringQuery::start(query, cx))
             }
-            Next::Compact => match Compacting::due(cx) {
+            Next::Compact { tries } => match Compacting::due(cx) {
                 None => Self::enter(Next::TryModel { tries: 1, compacted: true }, cx),
                 Some(Err((reason, message))) => Self::enter(Next::end(reason, message), cx),
                 Some(Ok(upto)) => {
                     phase(cx, Phase::Compacting);
-                    Self::Compacting(Compacting::start(upto, cx))
+                    Self::Compacting(Compacting::start(upto, tries, cx))
                 }
             },
             Next::Verify => {

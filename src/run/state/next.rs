@@ -25,8 +25,8 @@ pub(in crate::run) enum Next {
     RunHooks,
     /// To a question asked in prose.
     Answer(Query),
-    /// To compaction.
-    Compact,
+    /// To this try of a compaction.
+    Compact { tries: u32 },
     /// To Verifying.
     Verify,
     /// By way of Verifying, with a final answer that the gate need not see: this is wrong with it.

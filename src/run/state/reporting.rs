@@ -3,7 +3,7 @@
 use super::Next;
 use super::executing::ToolTurn;
 use super::next::Ending;
-use crate::chat::ToolOutcome;
+use crate::chat::{Spent, ToolOutcome};
 use crate::id::CallId;
 use crate::run::action::Action;
 use crate::run::bill::Bill;
@@ -88,13 +88,22 @@ impl Reporting {
                 self.came(call);
                 None
             }
-            Event::CompactionFinished { call, usage, model, result } => {
-                cx.book_summary(call, usage, &model, result.is_ok());
+            Event::CompactionFinished { call, usage, model, result, error } => {
+                cx.book_summary(call, (usage, &model), result.is_ok(), error.as_ref());
                 self.came(call);
                 None
             }
-            Event::ModelFailed { call, .. }
-            | Event::PlanReady { call, .. }
+            Event::ModelFailed { call, error } => {
+                cx.book_failure(call, error.spent.as_ref());
+                self.came(call);
+                None
+            }
+            Event::Interrupted { call } => {
+                cx.book_failure(call, Some(&Spent::default()));
+                self.came(call);
+                None
+            }
+            Event::PlanReady { call, .. }
             | Event::PlanFailed { call, .. }
             | Event::ConfirmationAnswered { call, .. }
             | Event::HooksFinished { call, .. }

@@ -90,6 +90,13 @@ impl Case {
         self
     }
 
+    /// Whether a request, counted from 0, is answered by a status that is no answer.
+    pub(crate) fn is_refused(&self, request: usize) -> bool {
+        let script = &self.scripts[request.min(self.scripts.len() - 1)];
+        let Some(Act::Send(bytes)) = script.first() else { return false };
+        bytes.starts_with(b"HTTP/1.1 ") && !bytes.starts_with(b"HTTP/1.1 200 ")
+    }
+
     /// The tools that are run before the request that meets the fault.
     pub(crate) fn tools_before(&self) -> usize {
         self.fault_at // one in each turn

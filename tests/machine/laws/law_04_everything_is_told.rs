@@ -2,7 +2,7 @@
 //!    1's.) What watchers see of a turn's results is what the model is given.
 
 use super::{Action, AgentEvent, Checked, Event, Law, StateName, Step, law};
-use fledge::chat::{Block, Delta, Message, ToolResult};
+use fledge::chat::{Block, Delta, Message, ModelError, ToolResult};
 
 #[derive(Default)]
 pub(crate) struct Watch {
@@ -23,10 +23,17 @@ impl Law for Watch {
                 Delta::Text(text) => AgentEvent::Text(text),
                 Delta::Thinking(text) => AgentEvent::Thinking(text),
                 Delta::ToolCall(call) => AgentEvent::ToolCall { args: call.input.to_value(), name: call.name },
+                Delta::Spent(_) => return Ok(()),
             }),
             (Event::ModelCompleted { .. }, _, "CallingModel" | "Reporting")
             | (Event::ChildFinished { .. }, _, "Dispatching" | "Reporting")
-            | (Event::CompactionFinished { .. }, _, "Compacting" | "Reporting") => {
+            | (Event::Interrupted { .. }, _, "CallingModel" | "Compacting" | "Reporting")
+            | (Event::ModelFailed { error: ModelError { spent: Some(_), .. }, .. }, _, "CallingModel" | "Reporting")
+            | (
+                Event::CompactionFinished { error: None | Some(ModelError { spent: Some(_), .. }), .. },
+                _,
+                "Compacting" | "Reporting",
+            ) => {
                 let told = step.told().any(|told| matches!(told, AgentEvent::Usage(_)));
                 law(4, told, || "usage was booked and not told".into())
             }

@@ -7,6 +7,8 @@ use fledge::chat::{Price, Usage};
 #[derive(Default)]
 pub(crate) struct Watch {
     prices: Vec<Option<Price>>,
+    /// The place of the model that was in use before the event.
+    model: usize,
     /// What the answers said so far.
     known: Usage,
     /// Whether some answer did not say.
@@ -20,7 +22,7 @@ impl Law for Watch {
             *self = Self { prices: charter.terms.iter().map(|terms| terms.price).collect(), ..Self::default() };
         }
         if step.is_answer() {
-            let price = self.prices.get(step.run.model()).copied().flatten();
+            let price = self.prices.get(self.model).copied().flatten();
             let priced = |usage: &Usage| {
                 let cost_micros = price.map(|price| price.cost_micros(usage)).or(usage.cost_micros);
                 Usage { cost_micros, ..usage.clone() }
@@ -30,9 +32,18 @@ impl Law for Watch {
                     Some(usage) if (1..1_000_000).contains(&usage.total()) => self.known.add(&priced(usage)),
                     Some(_) | None => self.estimated = true,
                 },
-                (Event::CompactionFinished { result: Ok(_), usage, .. }, "Compacting" | "Reporting")
-                    if usage.total() == 0 =>
-                {
+                (Event::Interrupted { .. }, "CallingModel" | "Compacting" | "Reporting")
+                | (Event::CompactionFinished { error: Some(_), .. }, "Compacting" | "Reporting") => {
+                    self.estimated = true;
+                }
+                (Event::ModelFailed { error, .. }, "CallingModel" | "Reporting") => {
+                    self.estimated |= error.spent.is_some();
+                    let said = error.spent.as_ref().and_then(|spent| spent.usage.as_ref());
+                    if let Some(usage) = said.filter(|usage| (1..1_000_000).contains(&usage.total())) {
+                        self.known.add(&priced(usage));
+                    }
+                }
+                (Event::CompactionFinished { usage, .. }, "Compacting" | "Reporting") if usage.total() == 0 => {
                     self.estimated = true;
                 }
                 (Event::CompactionFinished { usage, .. }, "Compacting" | "Reporting") => self.known.add(&priced(usage)),
@@ -40,6 +51,7 @@ impl Law for Watch {
                 _ => {}
             }
         }
+        self.model = step.run.model();
         for told in step.told() {
             match told {
                 AgentEvent::Usage(usage) => {

@@ -1,7 +1,10 @@
 //! Rows within Executing: what answers of models, tools, people and sub-agents lead to.
 
-use crate::walk::{Walk, calls, charter, everywhere, fails, heard, ran, replies, reported, says, summarised, tool};
-use fledge::chat::{Delta, Message, ModelFault, StopReason, ToolOutcome, Usage};
+use crate::walk::{
+    Walk, calls, charter, everywhere, fails, heard, interrupted, ran, replies, reported, says, summarised, tool,
+    unsummarised,
+};
+use fledge::chat::{Delta, Message, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
 use fledge::id::{CallId, TreeId};
 use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Charter, Event, Query};
@@ -9,7 +12,7 @@ use fledge::verdict::Reason;
 use serde_json::json;
 
 fn call_model(call: u64) -> Action {
-    Action::CallModel { call: CallId(call), model: 0 }
+    Action::CallModel { call: CallId(call), model: 0, most: None }
 }
 
 fn run_tool(call: u64, id: &str, name: &str) -> Action {
@@ -91,14 +94,14 @@ pub(super) fn a_retryable_failure_waits_before_the_next_try() {
 #[test]
 pub(super) fn a_conversation_that_is_too_long_is_summarised() {
     let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
-    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3 }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: Some(4096) }]);
 }
 
 #[test]
 pub(super) fn a_final_failure_falls_back_to_the_next_model() {
     let two = Charter { models: vec!["first".into(), "second".into()], ..charter() };
     let walk = Walk::calling(two).answer(fails(ModelFault::Quota));
-    walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 1 }]);
+    walk.gives("CallingModel", &[Action::CallModel { call: CallId(3), model: 1, most: None }]);
 }
 
 #[test]
@@ -111,6 +114,23 @@ pub(super) fn the_last_model_s_failure_ends_the_run() {
         spent = spent.wait().answer(fails(ModelFault::Busy));
     }
     spent.ends_as(Reason::ProviderFailed);
+}
+
+#[test]
+pub(super) fn a_call_that_was_cut_off_is_asked_for_anew() {
+    Walk::calling(charter()).answer(interrupted).gives("CallingModel", &[call_model(3)]);
+}
+
+#[test]
+pub(super) fn a_summary_that_may_come_waits_for_its_next_try() {
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    walk.answer(unsummarised(ModelError::new(ModelFault::Busy, "later"))).gives("BackingOff", &[]);
+}
+
+#[test]
+pub(super) fn a_summary_that_was_cut_off_is_asked_for_anew() {
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong)).answer(interrupted);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: Some(4096) }]);
 }
 
 #[test]
@@ -159,7 +179,7 @@ pub(super) fn results_go_straight_back_to_the_model() {
     assert_eq!(heard(&walk.gives("CallingModel", &[call_model(4)]).run), ["text"]);
     let crowded = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
     let walk = crowded.answer(calls(&[("c1", "files-read")])).answer(ran(ToolOutcome::ok("text")));
-    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5 }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 5, most: Some(3) }]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use outside as o;
 /// State, event, and the test that states where they lead.
 type Row = (&'static str, &'static str, fn());
 
-const ROWS: [Row; 43] = [
+const ROWS: [Row; 46] = [
     ("Idle", "TaskSubmitted", o::a_submitted_task_is_planned),
     ("Planning", "PlanReady", o::a_plan_leads_to_the_first_model_call),
     ("Planning", "PlanFailed", o::without_a_plan_there_is_only_a_report),
@@ -27,6 +27,7 @@ const ROWS: [Row; 43] = [
         e::a_final_failure_falls_back_to_the_next_model,
     ),
     ("CallingModel", "ModelFailed, final or tries spent, none left", e::the_last_model_s_failure_ends_the_run),
+    ("CallingModel", "Interrupted", e::a_call_that_was_cut_off_is_asked_for_anew),
     ("BackingOff", "DeadlinePassed", e::after_the_pause_the_same_effect_is_tried_again),
     ("RunningTools", "ToolProgress", e::what_a_tool_prints_is_shown),
     ("RunningTools", "ToolFinished, failed, may pass, read-only, tries left", e::a_read_that_may_pass_waits),
@@ -42,6 +43,12 @@ const ROWS: [Row; 43] = [
     ("AnsweringQuery", "QueryAnswered", e::what_was_looked_up_is_told_to_the_model),
     ("Compacting", "CompactionFinished, ok", e::a_summary_takes_the_place_of_the_older_part),
     ("Compacting", "CompactionFinished, failed", e::a_failed_summary_changes_nothing),
+    (
+        "Compacting",
+        "CompactionFinished, failed, may pass, tries left",
+        e::a_summary_that_may_come_waits_for_its_next_try,
+    ),
+    ("Compacting", "Interrupted", e::a_summary_that_was_cut_off_is_asked_for_anew),
     ("Verifying", "GateFinished, passed", o::a_passed_gate_is_reported_as_verified),
     ("Verifying", "GateFinished, passed, the run commits", o::what_passed_is_delivered_before_the_report),
     ("Verifying", "GateFinished, failed, retries left", o::a_failed_gate_sends_the_run_back_with_its_feedback),

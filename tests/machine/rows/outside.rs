@@ -18,7 +18,7 @@ fn save(call: u64) -> Action {
 }
 
 fn call_model(call: u64) -> Action {
-    Action::CallModel { call: CallId(call), model: 0 }
+    Action::CallModel { call: CallId(call), model: 0, most: None }
 }
 
 #[test]

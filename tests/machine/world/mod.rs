@@ -92,6 +92,7 @@ impl World {
                 Action::AnswerQuery { call, .. } => {
                     self.soon(Event::QueryAnswered { call: *call, answer: "fn main() {}".into() });
                 }
+                Action::Compact { call, .. } if self.dice.chance(50) => self.soon(Event::Interrupted { call: *call }),
                 Action::Compact { call, .. } => {
                     let event = nature::summarised(*call, self.temper, &mut self.dice);
                     self.soon(event);
@@ -129,6 +130,9 @@ impl World {
         if self.dice.chance(if self.temper == Temper::Flaky { 500 } else { 30 }) {
             let error = nature::failure(&mut self.dice);
             return self.soon(Event::ModelFailed { call, error });
+        }
+        if self.dice.chance(10) {
+            return self.soon(Event::Interrupted { call });
         }
         let reply = nature::reply(self.temper, &mut self.dice);
         let end = self.now.saturating_add(self.moments());

@@ -2,8 +2,8 @@
 
 use super::dice::Dice;
 use fledge::chat::{
-    Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Price, Reply, StopReason, ToolCall,
-    ToolInput, ToolOutcome, Usage,
+    Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Price, Reply, Spent, StopReason,
+    ToolCall, ToolInput, ToolOutcome, Usage,
 };
 use fledge::id::{CallId, RunId, TreeId};
 use fledge::limits::Limits;
@@ -90,6 +90,7 @@ fn terms(has_price: bool, dice: &mut Dice) -> ModelTerms {
         price: has_price.then_some(price),
         context_window: dice.pick(&[None, None, Some(0), Some(900), Some(4_000)]),
         max_output_tokens: dice.pick(&[None, Some(0), Some(50), Some(50), Some(u64::MAX)]),
+        largest_output: dice.pick(&[None, Some(0), Some(32_000), Some(u64::MAX)]),
     }
 }
 
@@ -197,7 +198,8 @@ pub(crate) fn summarised(call: CallId, temper: Temper, dice: &mut Dice) -> Event
     };
     let usage = if dice.chance(300) { Usage::default() } else { usage(temper, dice) };
     let model = dice.pick(&["", "first-v1"]).into();
-    Event::CompactionFinished { call, result, usage, model }
+    let error = (result.is_err() && dice.chance(600)).then(|| failure(dice));
+    Event::CompactionFinished { call, result, usage, model, error }
 }
 
 pub(crate) fn failure(dice: &mut Dice) -> ModelError {
@@ -219,7 +221,10 @@ pub(crate) fn failure(dice: &mut Dice) -> ModelError {
     ]);
     let retry_after_ms =
         dice.pick(&[None, None, None, Some(0), Some(2_500), Some(120_000), Some(120_001), Some(u64::MAX)]);
-    ModelError { retry_after_ms, ..ModelError::new(fault, "no answer") }
+    let usage = dice.chance(500).then(|| Usage { cost_micros: None, ..usage(Temper::Spending, dice) });
+    let spent = Spent { model: dice.pick(&["", "first-v1"]).into(), usage, bytes: dice.below(500) };
+    let spent = dice.chance(400).then_some(spent);
+    ModelError { retry_after_ms, spent, ..ModelError::new(fault, "no answer") }
 }
 
 pub(crate) fn outcome(temper: Temper, dice: &mut Dice) -> ToolOutcome {

@@ -24,6 +24,8 @@ pub(in crate::run) struct BackingOff {
 pub(super) enum Origin {
     /// The model call.
     Model { compacted: bool },
+    /// The summary of the conversation.
+    Summary,
     /// The call at the front of a turn's queue: a read-only tool whose failure may pass.
     Tool { turn: ToolTurn },
 }
@@ -32,6 +34,7 @@ impl Origin {
     fn what(&self) -> &'static str {
         match self {
             Self::Model { .. } => "model",
+            Self::Summary => "summary",
             Self::Tool { .. } => "tool",
         }
     }
@@ -48,6 +51,7 @@ impl BackingOff {
         match event {
             Event::DeadlinePassed if cx.now >= self.due => Some(match &mut self.origin {
                 Origin::Model { compacted } => Next::TryModel { tries: self.tries + 1, compacted: *compacted },
+                Origin::Summary => Next::Compact { tries: self.tries + 1 },
                 Origin::Tool { turn } => Next::UseTools(std::mem::take(turn)),
             }),
             Event::DeadlinePassed
@@ -69,6 +73,7 @@ impl BackingOff {
             | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
+            | Event::Interrupted { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Executing, event.name());
@@ -79,7 +84,7 @@ impl BackingOff {
 
     pub(in crate::run::state) fn into_turn(self) -> Option<ToolTurn> {
         match self.origin {
-            Origin::Model { .. } => None,
+            Origin::Model { .. } | Origin::Summary => None,
             Origin::Tool { turn } => Some(turn),
         }
     }

@@ -3,15 +3,17 @@
 use super::super::Next;
 use super::backing_off::{BackingOff, Origin};
 use super::processing;
-use crate::chat::{Delta, ModelError, ModelFault};
+use crate::chat::{Delta, ModelError, ModelFault, Spent};
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::compaction;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
+
+/// What is said of a call that was under way when fledge died.
+pub(super) const CUT_OFF: &str = "fledge was interrupted in the middle of it";
 
 /// Waiting for a model's turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,23 +28,25 @@ pub(in crate::run) struct CallingModel {
 impl CallingModel {
     pub(in crate::run::state) fn start(tries: u32, compacted: bool, cx: &mut Context) -> Self {
         let call = cx.call();
+        let most = cx.most_of_answer();
         cx.reserve(call, cx.next_call());
-        cx.ask(Action::CallModel { call, model: cx.model });
+        cx.ask(Action::CallModel { call, model: cx.model, most });
         Self { call, tries, compacted }
     }
 
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
             Event::ModelDelta { delta, .. } => {
-                cx.tell(match delta {
-                    Delta::Text(text) => AgentEvent::Text(text),
-                    Delta::Thinking(text) => AgentEvent::Thinking(text),
-                    Delta::ToolCall(call) => AgentEvent::ToolCall { args: call.input.to_value(), name: call.name },
-                });
+                cx.tell(told(delta)?);
                 None
             }
             Event::ModelCompleted { reply, .. } => Some(processing::process(self.call, *reply, cx)),
             Event::ModelFailed { error, .. } => Some(self.failed(&error, cx)),
+            Event::Interrupted { call } => {
+                cx.book_failure(call, Some(&Spent::default()));
+                cx.tell(AgentEvent::TurnDiscarded { error: CUT_OFF.into() });
+                Some(Next::TryModel { tries: self.tries, compacted: self.compacted })
+            }
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }
             | Event::PlanFailed { .. }
@@ -69,7 +73,7 @@ impl CallingModel {
 
     /// The turn is discarded whole. Then, by its fault: compaction, another try, another model, or the end.
     fn failed(&self, error: &ModelError, cx: &mut Context) -> Next {
-        cx.settle(self.call);
+        cx.book_failure(self.call, error.spent.as_ref());
         cx.tell(AgentEvent::TurnDiscarded { error: error.message.clone() });
         let wish = error.retry_after_ms;
         if error.fault == ModelFault::ContextTooLong
@@ -85,6 +89,11 @@ impl CallingModel {
             });
         }
         if error.fault.is_retryable() && self.tries < cx.charter.limits.tries {
+            if !cx.is_before(2)
+                && let Some((reason, message)) = cx.exhausted()
+            {
+                return Next::end(reason, message);
+            }
             let wait = cx.pause(self.tries, wish);
             let origin = Origin::Model { compacted: self.compacted };
             return Next::BackOff(BackingOff::start(origin, self.tries, wait, &error.message, cx));
@@ -103,14 +112,24 @@ impl CallingModel {
     }
 }
 
+/// What watchers see of a piece.
+fn told(delta: Delta) -> Option<AgentEvent> {
+    Some(match delta {
+        Delta::Text(text) => AgentEvent::Text(text),
+        Delta::Thinking(text) => AgentEvent::Thinking(text),
+        Delta::ToolCall(call) => AgentEvent::ToolCall { args: call.input.to_value(), name: call.name },
+        Delta::Spent(_) => return None, // the error that may follow says it
+    })
+}
+
 /// To a shorter conversation, where there is one: without its older results, and with a summary of its older part.
 fn shorter(cx: &mut Context) -> Option<Next> {
     if cx.is_of_old() {
-        return Some(Next::Compact);
+        return Some(Next::Compact { tries: 1 });
     }
     let has_cleared = cx.clear_results();
-    if cx.may_summarise() && compaction::cut(cx.transcript.messages()).is_some() {
-        return Some(Next::Compact);
+    if cx.may_summarise() && cx.cut().is_some() {
+        return Some(Next::Compact { tries: 1 });
     }
     has_cleared.then_some(Next::TryModel { tries: 1, compacted: true })
 }

@@ -1,9 +1,10 @@
 //! The older part of the conversation is being summarised.
 
 use super::super::Next;
+use super::backing_off::{BackingOff, Origin};
+use crate::chat::{ModelError, Spent};
 use crate::id::CallId;
 use crate::run::action::Action;
-use crate::run::compaction;
 use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::prompt;
@@ -16,27 +17,37 @@ use serde::{Deserialize, Serialize};
 pub(in crate::run) struct Compacting {
     pub(in crate::run::state) call: CallId,
     upto: usize,
+    /// Which try it is, from 1.
+    #[serde(default)]
+    tries: u32,
 }
 
 impl Compacting {
     /// How many messages there are to summarise, or the limit that forbids to ask for it. `None` when there are too few.
     pub(in crate::run::state) fn due(cx: &Context) -> Option<Result<usize, (Reason, String)>> {
-        let upto = compaction::cut(cx.transcript.messages())?;
+        let upto = cx.cut()?;
         let limit = if cx.is_of_old() { None } else { cx.overdrawn_by(cx.next_summary(upto)) };
         Some(limit.map_or(Ok(upto), Err))
     }
 
-    pub(in crate::run::state) fn start(upto: usize, cx: &mut Context) -> Self {
+    pub(in crate::run::state) fn start(upto: usize, tries: u32, cx: &mut Context) -> Self {
         let call = cx.call();
         cx.reserve(call, cx.next_summary(upto));
-        cx.ask(Action::Compact { call, upto });
-        Self { call, upto }
+        cx.ask(Action::Compact { call, upto, most: cx.most_of_summary() });
+        Self { call, upto, tries }
     }
 
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::CompactionFinished { call, result, usage, model } => {
-                cx.book_summary(call, usage, &model, result.is_ok());
+            Event::Interrupted { call } => {
+                cx.book_failure(call, Some(&Spent::default()));
+                Some(Next::Compact { tries: self.tries })
+            }
+            Event::CompactionFinished { call, result, usage, model, error } => {
+                cx.book_summary(call, (usage, &model), result.is_ok(), error.as_ref());
+                if let Some(next) = error.and_then(|error| self.again(&error, cx)) {
+                    return Some(next);
+                }
                 let result = result.and_then(|summary| self.replace(summary.trim(), cx));
                 let success = result.is_ok();
                 cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
@@ -73,6 +84,16 @@ impl Compacting {
         }
     }
 
+    /// To another try, where what went wrong may pass.
+    fn again(&self, error: &ModelError, cx: &mut Context) -> Option<Next> {
+        let is_patient = error.retry_after_ms.is_none_or(|wish| wish <= cx.charter.limits.max_wait_ms);
+        if !error.fault.is_retryable() || !is_patient || self.tries >= cx.charter.limits.tries {
+            return None;
+        }
+        let wait = cx.pause(self.tries, error.retry_after_ms);
+        Some(Next::BackOff(BackingOff::start(Origin::Summary, self.tries, wait, &error.message, cx)))
+    }
+
     /// Puts the summary in the place of what it is about. One that is no shorter is none.
     fn replace(&self, summary: &str, cx: &mut Context) -> Result<String, String> {
         if summary.is_empty() {
@@ -84,6 +105,7 @@ impl Compacting {
         }
         cx.transcript.summarise(self.upto, text);
         cx.ledger.context_tokens = 0; // of a conversation that is no more
+        cx.ledger.shortened_to = (!cx.is_before(2)).then(|| cx.context_tokens());
         Ok(format!("{} messages became a summary", self.upto))
     }
 }

@@ -4,6 +4,7 @@ use super::super::Next;
 use super::turn::ToolTurn;
 use crate::chat::{Block, Message, Reply, StopReason, text_of};
 use crate::id::CallId;
+use crate::limits::ANSWER;
 use crate::run::answer;
 use crate::run::context::Context;
 use crate::run::prompt;
@@ -25,7 +26,9 @@ pub(super) fn process(call: CallId, mut reply: Reply, cx: &mut Context) -> Next 
             Next::end(Reason::Refused, if said.trim().is_empty() { "the model refused".into() } else { said })
         }
         StopReason::OutputLimit | StopReason::Pause => {
-            cx.streaks.continuations = streaks.continuations + 1;
+            let is_raised = reply.stop == StopReason::OutputLimit && may_be_longer(cx);
+            cx.raised |= is_raised;
+            cx.streaks.continuations = streaks.continuations + u32::from(!is_raised);
             cut_off(reply, cx)
         }
         StopReason::EndTurn | StopReason::ToolUse if reply.tool_calls().next().is_some() => use_tools(reply, cx),
@@ -53,6 +56,13 @@ fn empty(reply: Reply, cx: &mut Context) -> Next {
     keep_words(reply, cx);
     cx.transcript.say(prompt::NUDGE.into());
     Next::CallModel
+}
+
+/// Whether the bound that an answer met was ours, and the model can make longer ones: it is raised once, which is no continuation yet.
+fn may_be_longer(cx: &Context) -> bool {
+    let terms = cx.charter.terms_of(cx.model);
+    let is_ours = terms.max_output_tokens.is_none() && !cx.raised && !cx.is_before(2);
+    is_ours && terms.largest_output.is_some_and(|largest| largest > ANSWER)
 }
 
 /// Asked to go on, a bounded number of times. A call that was cut is never run, even if what came of it can be read.

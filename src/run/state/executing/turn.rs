@@ -8,6 +8,7 @@ use crate::id::CallId;
 use crate::moment::Moment;
 use crate::run::action::Action;
 use crate::run::charter::{ToolAccess, ToolRole, ToolRule};
+use crate::run::compaction::shortened;
 use crate::run::context::Context;
 use crate::run::loops::Opinion;
 use crate::run::prompt;
@@ -224,6 +225,7 @@ impl ToolTurn {
 
     /// A running call ended. An outcome that nobody waits for changes nothing.
     pub(in crate::run::state) fn end(&mut self, call: CallId, outcome: ToolOutcome, cx: &mut Context) {
+        let told = self.told_bytes();
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_running(call)) else { return };
         let ToolOutcome { content, is_error, transient: _, change, detail, images } = outcome;
         let duration_ms = match slot.stage {
@@ -236,10 +238,23 @@ impl ToolTurn {
         if let (false, Some(change), true) = (is_error, &change, FILE_TOOLS.contains(&slot.tool.name.as_str())) {
             cx.ledger.changed(change);
         }
+        let content = match cx.room_for_results() {
+            Some(room) => shortened(content, room.saturating_sub(told)),
+            None => content,
+        };
         let opinion = note(&slot.tool, &content, change.is_some(), cx);
         let result = ToolResult { id: slot.tool.id.clone(), content, is_error, images };
         slot.stage = Stage::Done { result, denied: false, malformed: false, duration_ms, change, detail };
         self.heed(opinion);
+    }
+
+    /// The bytes of the results so far.
+    fn told_bytes(&self) -> usize {
+        let bytes = |slot: &Slot| match &slot.stage {
+            Stage::Done { result, .. } => result.content.len(),
+            Stage::Queued | Stage::Running { .. } => 0,
+        };
+        self.slots.iter().map(bytes).sum()
     }
 
     fn heed(&mut self, opinion: Opinion) {

@@ -1,0 +1,98 @@
+//! Whether a model takes pictures, as far as that is known: what is configured, until its server says that it takes none.
+
+use super::Request;
+use crate::chat::{Block, ModelError, ModelFault};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Words that name pictures, and words that say that they are not taken.
+const PICTURES: [&str; 4] = ["image", "picture", "multimodal", "vision"];
+const REFUSED: [&str; 10] = [
+    "support",
+    "unknown variant",
+    "not a multimodal",
+    "not multimodal",
+    "expected `text`",
+    "only text",
+    "must be a string",
+    "missing data",
+    "at most 0",
+    "not allowed",
+];
+
+/// Whether pictures are sent.
+#[derive(Debug)]
+pub(super) struct Sight(AtomicBool);
+
+impl Sight {
+    /// As it is configured.
+    pub(super) fn new(images: bool) -> Self {
+        Self(AtomicBool::new(images))
+    }
+
+    /// Whether they are.
+    pub(super) fn is_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Heeds a refusal: where it is one of the pictures that were sent, none is sent any more, and the request is worth another try.
+    pub(super) fn heed(&self, refusal: ModelError, status: u16, request: &Request) -> ModelError {
+        let says = |words: &[&str]| words.iter().any(|word| refusal.message.to_lowercase().contains(word));
+        let may_be = matches!(status, 400 | 404 | 415 | 422 | 500 | 501) && says(&PICTURES) && says(&REFUSED);
+        if !may_be || !shows(request) || !self.0.swap(false, Ordering::Relaxed) {
+            return refusal;
+        }
+        let message = format!("{} (it is asked again without pictures)", refusal.message);
+        ModelError { fault: ModelFault::Busy, message, retry_after_ms: None, spent: refusal.spent }
+    }
+}
+
+/// Whether a request has pictures.
+fn shows(request: &Request) -> bool {
+    request.messages.iter().flat_map(|message| &message.content).any(|block| match block {
+        Block::Image(_) => true,
+        Block::ToolResult(result) => !result.images.is_empty(),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse(_) | Block::Opaque { .. } => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Image, Message, Role};
+
+    #[test]
+    fn pictures_are_left_out_once_a_server_says_that_it_takes_none() {
+        let request = |content| Request {
+            system: String::new(),
+            messages: [Message { role: Role::User, content }].into(),
+            tools: [].into(),
+            turn: 1,
+            max_output: None,
+        };
+        let shown = request(vec![Block::Image(Image::new("image/png", b"png"))]);
+        let plain = request(vec![Block::Text { text: "go".into() }]);
+        let heed = |sight: &Sight, status, said: &str, request: &Request| {
+            sight.heed(ModelError::new(ModelFault::BadRequest, said), status, request).fault
+        };
+        for (status, said) in [
+            (404, "No endpoints found that support image input"),
+            (422, "unknown variant `image_url`, expected `text`"),
+            (500, "image input is not supported"),
+            (400, "At most 0 image(s) may be provided in one prompt."),
+            (400, "qwen3 is not a multimodal model"),
+        ] {
+            let sight = Sight::new(true);
+            assert_eq!(heed(&sight, status, said, &plain), ModelFault::BadRequest, "{said}");
+            assert_eq!((heed(&sight, status, said, &shown), sight.is_there()), (ModelFault::Busy, false), "{said}");
+            assert_eq!(heed(&sight, status, said, &shown), ModelFault::BadRequest, "once: {said}");
+        }
+        let sight = Sight::new(true);
+        for (status, said) in [(400, "max_tokens is not supported"), (401, "images are not supported for this key")] {
+            assert_eq!(
+                (heed(&sight, status, said, &shown), sight.is_there()),
+                (ModelFault::BadRequest, true),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What is paid for beside answers: calls that broke off, were cancelled or cut off by a crash, and summaries that failed. And what a call
+//! may cost at most.
+
+use crate::walk::{
+    Walk, breaks, calls, cancel, charter, fails, interrupted, ran, replies, says, summarised, text, unsummarised,
+};
+use fledge::chat::{Block, ModelError, ModelFault, Price, Spent, StopReason, ToolOutcome, Usage};
+use fledge::id::CallId;
+use fledge::limits::Limits;
+use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms, Plan, TaskResult};
+use fledge::verdict::Reason;
+
+/// Three dollars a million tokens in, fifteen out.
+fn terms() -> ModelTerms {
+    let price = Price { input: 3_000_000, output: 15_000_000, cached_input: 3_000_000, cache_write: 3_000_000 };
+    ModelTerms { price: Some(price), ..ModelTerms::default() }
+}
+
+fn with(limits: Limits, terms: ModelTerms) -> Charter {
+    Charter { limits, terms: vec![terms], models: vec!["anthropic/model-v1".into()], ..charter() }
+}
+
+fn dollars(micros: u64) -> Charter {
+    with(Limits { usd_micros: Some(micros), ..Limits::default() }, terms())
+}
+
+fn tokens(tokens: u64) -> Charter {
+    with(Limits { tokens: Some(tokens), ..Limits::default() }, terms())
+}
+
+fn used(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage { input_tokens, output_tokens, ..Usage::default() }
+}
+
+fn result(walk: &Walk) -> TaskResult {
+    walk.run.result().expect("a result")
+}
+
+fn most(walk: &Walk) -> Option<u64> {
+    walk.asked().into_iter().find_map(|action| if let Action::CallModel { most, .. } = action { most } else { None })
+}
+
+#[test]
+fn an_answer_that_breaks_off_costs_what_its_provider_had_counted_and_what_was_heard_of_it() {
+    let walk = Walk::calling(dollars(5_000_000)).answer(breaks(ModelFault::Network, Some(used(1_000_000, 1)), 4_000));
+    assert_eq!(walk.run.label(), "BackingOff");
+    let usage = result(&walk.then(cancel())).usage;
+    assert_eq!((usage.requests, usage.total.input_tokens, usage.total.output_tokens), (1, 1_000_000, 1_000));
+    assert_eq!(usage.total.cost_micros, Some(3_015_000));
+    assert_eq!(usage.by_model["model-v1"], usage.total);
+}
+
+#[test]
+fn an_answer_that_breaks_off_uncounted_costs_what_was_set_aside_for_it() {
+    for (usage, fault) in [(None, ModelFault::Network), (Some(used(u64::MAX, 1)), ModelFault::Protocol)] {
+        let walk = Walk::calling(dollars(5_000_000));
+        let aside = walk.run.reserved();
+        let usage = result(&walk.answer(breaks(fault, usage, 40)).then(cancel())).usage;
+        assert_eq!((usage.requests, usage.total.total()), (1, aside.tokens()));
+        assert_eq!(usage.total.cost_micros, Some(aside.usd_micros));
+    }
+}
+
+#[test]
+fn what_was_refused_costs_nothing() {
+    let walk = Walk::calling(dollars(5_000_000)).answer(fails(ModelFault::Busy)).then(cancel());
+    assert_eq!((result(&walk).usage.requests, result(&walk).usage.total.total()), (0, 0));
+}
+
+#[test]
+fn what_broke_off_counts_for_the_budget_before_it_is_tried_again() {
+    let walk = Walk::calling(dollars(3_100_000)).answer(breaks(ModelFault::Network, Some(used(1_000_000, 7_000)), 0));
+    walk.ends_as(Reason::BudgetMoney);
+    assert!(result(&walk).message.contains("$3.1050 of $3.1000 are spent"), "{}", result(&walk).message);
+}
+
+#[test]
+fn an_answer_that_is_cancelled_in_its_middle_is_paid_for_while_the_report_is_written() {
+    let walk = Walk::calling(dollars(5_000_000));
+    let call = walk.run.awaited()[0];
+    let walk = walk.then(cancel());
+    let stopped = breaks(ModelFault::BadRequest, Some(used(500, 1)), 400)(call);
+    let walk = walk.then(stopped);
+    let usage = result(&walk).usage;
+    assert_eq!((usage.requests, usage.total.input_tokens, usage.total.output_tokens), (1, 500, 100));
+}
+
+#[test]
+fn a_call_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
+    let walk = Walk::calling(dollars(5_000_000));
+    let aside = walk.run.reserved();
+    let walk = walk.answer(interrupted);
+    assert!(matches!(walk.asked()[..], [Action::CallModel { call: CallId(3), model: 0, .. }]), "{:?}", walk.asked());
+    assert!(walk.told().iter().any(|told| matches!(told, AgentEvent::TurnDiscarded { .. })));
+    let usage = result(&walk.answer(says(StopReason::Refusal, "No."))).usage;
+    assert_eq!((usage.requests, usage.total.output_tokens), (2, aside.output_tokens + 1));
+    assert!(usage.total.cost_micros > Some(aside.usd_micros));
+    Walk::calling(tokens(1_100)).answer(interrupted).ends_as(Reason::BudgetTokens);
+}
+
+#[test]
+fn a_summary_that_a_crash_cut_off_is_charged_and_asked_for_anew() {
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let aside = walk.run.reserved();
+    let walk = walk.answer(interrupted);
+    assert!(matches!(walk.asked()[..], [Action::Compact { call: CallId(4), .. }]));
+    assert_eq!(result(&walk.then(cancel())).usage.total.total(), aside.tokens());
+}
+
+#[test]
+fn an_answer_may_have_what_the_budget_leaves_and_no_call_is_made_that_is_of_no_use() {
+    // Nothing is said of how long an answer may be: 16 384 tokens, or what there is.
+    assert_eq!(most(&Walk::calling(charter())), None, "without a budget that is the provider's matter");
+    assert_eq!(most(&Walk::calling(tokens(100_000))), Some(16_384));
+    let walk = Walk::calling(tokens(5_000));
+    let aside = walk.run.reserved();
+    assert_eq!((most(&walk), aside.tokens()), (Some(aside.output_tokens), 5_000));
+    // A dollar is 66 666 tokens written; half a cent is not enough for 1024 of them.
+    let capped = Walk::calling(dollars(50_000));
+    assert!(most(&capped).is_some_and(|most| (3_300..3_334).contains(&most)), "{:?}", most(&capped));
+    assert!(capped.run.reserved().usd_micros <= 50_000);
+    Walk::calling(dollars(5_000)).ends_as(Reason::BudgetMoney);
+}
+
+#[test]
+fn the_bound_of_an_answer_is_raised_once_where_it_is_ours_and_the_model_makes_longer_ones() {
+    let cut = || says(StopReason::OutputLimit, "and so");
+    let long = ModelTerms { largest_output: Some(64_000), ..ModelTerms::default() };
+    let mut walk = Walk::calling(with(Limits::default(), long)).answer(cut());
+    for _ in 0..3 {
+        assert_eq!((walk.run.label(), most(&walk)), ("CallingModel", Some(64_000)));
+        walk = walk.answer(cut());
+    }
+    assert_eq!(walk.run.label(), "CallingModel", "that it was raised is no continuation");
+    walk.answer(cut()).ends_as(Reason::ModelProtocol);
+    let set = ModelTerms { max_output_tokens: Some(2_000), ..long };
+    assert_eq!(most(&Walk::calling(with(Limits::default(), set)).answer(cut())), None, "what is configured stays");
+}
+
+#[test]
+fn a_summary_that_fails_in_passing_is_tried_again_and_paid_for_each_time() {
+    let broken = |spent| ModelError { spent, ..ModelError::network("it broke off") };
+    let spent = Spent { usage: Some(used(300, 20)), ..Spent::default() };
+    let mut walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    for _ in 0..3 {
+        walk = walk.answer(unsummarised(broken(Some(spent.clone()))));
+        assert_eq!(walk.run.label(), "BackingOff");
+        walk = walk.wait();
+        assert_eq!(walk.run.label(), "Compacting");
+    }
+    let done = walk.clone().answer(summarised(Ok("so far"), used(300, 20)));
+    assert_eq!(done.run.label(), "CallingModel");
+    assert_eq!(result(&done.then(cancel())).usage.total, used(1_200, 80));
+    let gave_up = walk.answer(unsummarised(broken(None)));
+    assert_eq!(gave_up.run.label(), "CallingModel", "then it goes on without");
+    let told = |told: &AgentEvent| matches!(told, AgentEvent::Compaction { success: false, .. });
+    assert!(gave_up.told().iter().any(told));
+    let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
+    let walk = walk.answer(unsummarised(ModelError::new(ModelFault::Auth, "no key")));
+    assert_eq!(walk.run.label(), "CallingModel", "what is final is not tried again");
+}
+
+/// The tokens of all that is sent, as its bytes say.
+fn length(walk: &Walk) -> u64 {
+    let bytes = serde_json::to_string(walk.run.conversation()).map_or(0, |text| text.len());
+    ((bytes + walk.run.system().len()) / 4) as u64
+}
+
+#[test]
+fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
+    for window in [8_192, 16_384] {
+        let terms = ModelTerms { context_window: Some(window), ..ModelTerms::default() };
+        let plan = Plan { system: "s".repeat(8_000), ..crate::world::nature::plan() };
+        let charter = Charter { terms: vec![terms], ..charter() };
+        let mut walk = Walk::planning(charter).answer(crate::walk::planned(plan));
+        let mut summaries = 0;
+        for turn in 0..40 {
+            assert!(length(&walk) < window * 9 / 10, "{} tokens in turn {turn} of {window}", length(&walk));
+            let (id, read) = (format!("c{turn}"), used(length(&walk), 20));
+            let call = Block::ToolUse(crate::walk::tool(&id, "files-read"));
+            let content = [text("I read on."), vec![call]].concat();
+            walk = walk.answer(|call| match replies(StopReason::ToolUse, content)(call) {
+                Event::ModelCompleted { call, mut reply } => {
+                    reply.usage = Some(read);
+                    Event::ModelCompleted { call, reply }
+                }
+                other => other,
+            });
+            walk = walk.answer(ran(ToolOutcome::ok(format!("{turn} {}", "x".repeat(30_000)))));
+            if walk.run.label() == "Compacting" {
+                summaries += 1;
+                walk = walk.answer(summarised(Ok(&"in short ".repeat(100)), used(100, 10)));
+            }
+            assert_eq!(walk.run.label(), "CallingModel", "turn {turn}");
+        }
+        assert!(summaries <= 10, "{summaries} summaries in a window of {window}");
+    }
+}
+
+#[test]
+fn the_results_of_a_turn_have_a_quarter_of_the_window_together() {
+    let terms = ModelTerms { context_window: Some(8_000), ..ModelTerms::default() };
+    let both = calls(&[("a", "files-read"), ("b", "files-read")]);
+    let mut walk = Walk::calling(Charter { terms: vec![terms], ..charter() }).answer(both);
+    for _ in 0..2 {
+        walk = walk.answer(ran(ToolOutcome::ok("é".repeat(10_000))));
+    }
+    let heard = crate::walk::heard(&walk.run);
+    assert!(heard[0].len() < 8_200 && heard[1].len() < 700, "{} and {}", heard[0].len(), heard[1].len());
+    assert!(heard.iter().all(|told| told.contains("bytes left out: there is no room for them")));
+}
