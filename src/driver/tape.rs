@@ -1,6 +1,7 @@
 //! A run as a cassette: what its models have said, as its journal has it. Secrets are hidden there already.
 
 use super::fold::Folded;
+use super::lineage::whose;
 use super::record::{self, RESUMED};
 use super::resume::{ResumeFault, readable, take};
 use crate::chat::{Block, ModelError, ModelFault, Reply, StopReason, Usage};
@@ -25,15 +26,17 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
         let record = record?;
         let (was_at_work, model) = (folded.run.state() == StateName::Executing, folded.run.model());
         take(&mut folded, run, &record)?;
-        if record.kind == RESUMED || !was_at_work {
+        let (of, _) = whose(&record.kind);
+        if record.kind == RESUMED || of.is_none() && !was_at_work {
             continue; // what came too late is not asked for again
         }
+        recording.hear(of);
         let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
         let (event, _) = record::from_json(&record.data).map_err(wrong)?;
         if let Event::ModelCompleted { reply, .. } = &event {
             recording.reply(reply);
         } else if let Event::ModelFailed { error, .. } = &event
-            && folded.run.model() == model
+            && (of.is_some() || folded.run.model() == model)
         {
             recording.fault(error);
         } else if let Event::CompactionFinished { result, usage, model, .. } = event {

@@ -316,7 +316,8 @@ mod tests {
         let endpoint = Endpoint { base_url: Some(server.url()), ..Endpoint::new(Kind::OpenAi, "m") };
         let endpoint = sources.fetch(endpoint, &told).await.unwrap();
         let provider = connect_keyed(endpoint, sources, told).unwrap();
-        let request = Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1 };
+        let request =
+            Request { system: String::new(), messages: Arc::new([]), tools: Arc::new([]), turn: 1, max_output: None };
         assert_eq!(provider.complete(&request, &|_| {}).await.unwrap().text(), "hi");
         let sent = server.requests().into_iter().map(|request| request.contains("x-token: key-2")).collect::<Vec<_>>();
         assert_eq!((sent, heard.lock().unwrap().join(" ")), (vec![false, true], "key-1 key-2".to_owned()));

@@ -3,7 +3,7 @@
 
 use super::super::configured;
 use super::super::failure::Failure;
-use super::super::memory::secrets;
+use super::super::secrets::secrets;
 use super::failed;
 use crate::config::Environment;
 use crate::driver::Stop;
@@ -15,6 +15,7 @@ use crate::process::{
 };
 use crate::store::LaneDir;
 use crate::task::OnTamper;
+use crate::tool::Late;
 use crate::verdict::Reason;
 use crate::workspace::trees::{Taken, Trees, TreesFault};
 use anyhow::anyhow;
@@ -68,7 +69,7 @@ impl Court {
             hidden: vec![environment.state_dir().map_err(Failure::input)?],
             env,
             logs: logs.path().to_owned(),
-            mask: secrets(environment, &set, &[]),
+            mask: secrets(environment, &set, &Late::default()),
             rooms: logs.path().join("rooms"),
             ignored: root.to_owned(), // as they are now
             project: project.to_owned(),

@@ -8,12 +8,20 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     turns: Vec<Taken>,
+    /// The path of the sub-agent that is heard; `None`: the run itself.
+    of: Option<String>,
 }
 
 impl Recording {
+    /// From now on it is this sub-agent that is heard, by its path; `None`: the run itself.
+    pub fn hear(&mut self, of: Option<&str>) {
+        self.of = of.map(str::to_owned);
+    }
+
     /// A whole answer. What only its provider understands is left out: a cassette has nobody who wants it back.
     pub fn reply(&mut self, reply: &Reply) {
         let mut taken = Taken {
+            of: self.of.clone(),
             usage: reply.usage.as_ref().map(Tokens::of),
             stop: Some(reply.stop),
             model: Some(reply.model.clone()),
@@ -36,10 +44,10 @@ impl Recording {
 
     /// An answer that did not come. What was said of it before it broke off is not known.
     pub fn fault(&mut self, error: &ModelError) {
-        let ModelError { fault: kind, message, retry_after_ms } = error.clone();
+        let ModelError { fault: kind, message, retry_after_ms, spent: _ } = error.clone();
         let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
         let fault = Some(Broken { kind, message, retry_after });
-        self.turns.push(Taken { fault, ..Taken::default() });
+        self.turns.push(Taken { of: self.of.clone(), fault, ..Taken::default() });
     }
 
     /// How many turns there are.
@@ -70,6 +78,8 @@ struct Script<'s> {
 /// A turn, with the keys of one that is read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Taken {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,7 +200,8 @@ mod tests {
 
     async fn played(recording: &Recording, turns: usize) -> Vec<Result<Reply, ModelError>> {
         let cassette = Cassette::parse(&recording.to_yaml("a run").unwrap(), "tape.yaml").unwrap();
-        let request = Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1 };
+        let request =
+            Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
         let mut all = Vec::new();
         for _ in 0..turns {
             all.push(cassette.complete(&request, &|_| {}).await);
@@ -230,7 +241,12 @@ mod tests {
             Reply { usage: None, ..reply(vec![text("null")], StopReason::Refusal) },
         ];
         let faults = [
-            ModelError { fault: ModelFault::Busy, message: "later: \"now\"".into(), retry_after_ms: Some(1500) },
+            ModelError {
+                fault: ModelFault::Busy,
+                message: "later: \"now\"".into(),
+                retry_after_ms: Some(1500),
+                spent: None,
+            },
             ModelError::network("gone"),
         ];
         let mut recording = Recording::default();
