@@ -59,6 +59,8 @@ async fn run(place: &Path) -> Duration {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        hooks: Vec::new(),
+        asker: fledge::driver::Asker::default(),
         helper: None,
         jobs: 1,
     });

@@ -40,7 +40,9 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
         }
         Action::CallModel { call, .. } => Event::ModelCompleted { call, reply: Box::new(reply(*attempt, call)) },
         Action::RunTool { call, .. } => Event::ToolFinished { call, outcome: ToolOutcome::ok("done") },
-        Action::RunHooks { call } => Event::HooksFinished { call, notes: Vec::new() },
+        Action::RunHooks { call } => {
+            Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint: None }
+        }
         Action::RunGate { call, .. } => {
             *attempt += 1;
             let ruling = if *attempt == 1 { Ruling::Failed } else { Ruling::Passed };

@@ -47,6 +47,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        hooks: Vec::new(),
+        asker: fledge::driver::Asker::default(),
         helper: None,
     })
     .with_cancellation(token.clone());
