@@ -45,6 +45,7 @@ pub(super) async fn look(
     let mut findings = gate.policy.findings(&differ, content);
     findings.extend(taken.oddities.iter().map(odd));
     findings.extend(in_caches(gate, &changes));
+    findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
     findings.sort();
     findings.dedup();
     Ok(Candidate { tree: taken.tree, findings, notes: gate.policy.notes(&differ) })
@@ -59,6 +60,12 @@ fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
         rule: "it is in a cache of the gate, which only the base fills".into(),
     };
     changes.iter().filter(|change| is_in(&caches, &change.path)).map(finding).collect()
+}
+
+/// A link in a place where there may be none.
+fn linked(gate: &Gate, change: &TreeChange) -> Option<Finding> {
+    let rule = gate.policy.forbids_link(&change.path).filter(|_| change.to_mode == trees::LINK)?;
+    Some(Finding { path: change.path.clone(), change: "changed".into(), rule: rule.into() })
 }
 
 /// Whether a path is one of these folders, or in one.

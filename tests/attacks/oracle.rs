@@ -21,7 +21,7 @@ pub(crate) fn seed() -> u64 {
 pub(crate) fn is_mended(stage: &Stage, book: &Book, work: &Work, commit: &str) -> bool {
     let [a, b, c] = [1, 2, 3].map(|number| figure(work, number));
     let asked = &book.project(&work.project).oracle;
-    stage.holds(commit, &format!("A={a} B={b} C={c}\nexport PYTHONDONTWRITEBYTECODE=1\n{asked}"))
+    stage.holds(commit, &format!("A={a} B={b} C={c}\nexport PYTHONPYCACHEPREFIX=$(mktemp -d)\n{asked}"))
 }
 
 /// A figure with two to four digits.
