@@ -21,6 +21,7 @@ pub mod policy;
 mod protected;
 mod seal;
 mod sentry;
+mod unfetched;
 
 pub use base::BaseFault;
 pub use by_hand::Entered;

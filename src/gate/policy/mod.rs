@@ -174,6 +174,25 @@ impl Policy {
         manifest::is_one(path) || shadows::is_pytest_file(name_of(path))
     }
 
+    /// Whether a path is that of a manifest, of which some may change and some may not.
+    pub fn is_manifest(path: &str) -> bool {
+        manifest::is_one(path)
+    }
+
+    /// What manifests depend on now and no manifest of the base did: path and name, sorted.
+    pub fn new_dependencies(
+        &self,
+        changes: &[Change],
+        contents: impl Fn(&str, Side) -> Option<Vec<u8>>,
+    ) -> BTreeSet<(String, String)> {
+        let names = |path: &str, side| contents(path, side).map(|text| manifest::fetched(path, &text));
+        let manifests = || changes.iter().map(|change| change.path.as_str()).filter(|path| manifest::is_one(path));
+        let had: BTreeSet<String> = manifests().flat_map(|path| names(path, Side::Base).unwrap_or_default()).collect();
+        let has = |path: &str| names(path, Side::Candidate).unwrap_or_default();
+        let new = manifests().flat_map(|path| has(path).into_iter().map(|name| (path.to_owned(), name)));
+        new.filter(|(_, name)| !had.contains(name)).collect()
+    }
+
     /// Why a link may not be new at a path, if it may not.
     pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
         (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)

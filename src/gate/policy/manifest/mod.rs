@@ -33,6 +33,12 @@ pub(super) fn python_dependencies(path: &str, bytes: &[u8]) -> Vec<String> {
     }
 }
 
+/// The names of what a manifest depends on and does not have beside it.
+pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
+    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
+}
+
 /// What may not change, for people: manifest, section, reason.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     MANIFESTS.iter().flat_map(|manifest| {

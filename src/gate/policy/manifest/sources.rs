@@ -56,6 +56,18 @@ pub(super) fn names(form: Form, manifest: &Value) -> Vec<String> {
     in_lists.chain(in_text).collect()
 }
 
+/// The names of those that are fetched: not those that lie in the workspace.
+pub(super) fn fetched(form: Form, manifest: &Value) -> Vec<String> {
+    let lies_here =
+        |place: &str| ["path ", "file ", "file:", "link:", "portal:"].iter().any(|start| place.starts_with(start));
+    let in_tables = sources(form, manifest).into_iter();
+    let in_tables = in_tables.filter(|(_, place)| place.as_deref().is_some_and(|place| !lies_here(place)));
+    let of_go = manifest.get("require").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let of_go = of_go.filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).filter(|_| form == Form::Go);
+    let of_ini = if form == Form::Ini { names(form, manifest) } else { Vec::new() };
+    in_tables.map(|((_, name), _)| name).chain(of_go).chain(of_ini).collect()
+}
+
 /// The name of a requirement in a line of its own.
 pub(super) fn required(line: &str) -> Option<String> {
     let line = line.trim();
