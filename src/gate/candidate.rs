@@ -1,6 +1,7 @@
 //! What the agent has left: its tree, and what of it is against the rules.
 
 use super::policy::{Change, ChangeKind, Policy, Side};
+use super::unfetched::Added;
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::verdict::Finding;
@@ -19,6 +20,8 @@ pub(super) struct Candidate {
     pub(super) findings: Vec<Finding>,
     /// What people should look at all the same: a line each.
     pub(super) notes: Vec<String>,
+    /// Dependencies that the base has not, sorted.
+    pub(super) added: Vec<Added>,
 }
 
 /// Takes the workspace as it stands, and compares it with the base.
@@ -43,11 +46,14 @@ pub(super) async fn look(
     let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
     let differ: Vec<Change> = changes.iter().map(changed).collect();
     let mut findings = gate.policy.findings(&differ, content);
+    let added = |(manifest, name)| Added { name, manifest };
+    let added = gate.policy.new_dependencies(&differ, content).into_iter().map(added).collect();
     findings.extend(taken.oddities.iter().map(odd));
     findings.extend(in_caches(gate, &changes));
+    findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
     findings.sort();
     findings.dedup();
-    Ok(Candidate { tree: taken.tree, findings, notes: gate.policy.notes(&differ) })
+    Ok(Candidate { tree: taken.tree, findings, notes: gate.policy.notes(&differ), added })
 }
 
 /// What was put where only caches of the base belong.
@@ -59,6 +65,12 @@ fn in_caches(gate: &Gate, changes: &[TreeChange]) -> Vec<Finding> {
         rule: "it is in a cache of the gate, which only the base fills".into(),
     };
     changes.iter().filter(|change| is_in(&caches, &change.path)).map(finding).collect()
+}
+
+/// A link in a place where there may be none.
+fn linked(gate: &Gate, change: &TreeChange) -> Option<Finding> {
+    let rule = gate.policy.forbids_link(&change.path).filter(|_| change.to_mode == trees::LINK)?;
+    Some(Finding { path: change.path.clone(), change: "changed".into(), rule: rule.into() })
 }
 
 /// Whether a path is one of these folders, or in one.

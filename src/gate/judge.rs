@@ -11,6 +11,7 @@ use super::candidate::{self, Candidate};
 use super::evidence::Evidence;
 use super::policy::Policy;
 use super::seal::Seal;
+use super::unfetched::{self, Added};
 use super::{Gate, Site, feedback, planted, refreshed};
 use crate::duration::milliseconds;
 use crate::id::TreeId;
@@ -43,6 +44,8 @@ struct Record {
     steps: Vec<StepReport>,
     evidence: Evidence,
     notes: Vec<String>,
+    /// Dependencies that the base has not.
+    added: Vec<Added>,
     /// What could not be written in the newest room.
     kept: Vec<String>,
     /// Lanes that have changed the tree.
@@ -111,8 +114,9 @@ impl Sitting<'_> {
     }
 
     async fn sit(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
-        let Candidate { tree: candidate, notes, .. } = candidate;
+        let Candidate { tree: candidate, notes, added, .. } = candidate;
         record.notes.extend(notes);
+        record.added = added;
         let tree = self.settled(&candidate, record).await?;
         let tests_before = self.evidence(record).await?;
         for lane in &self.gate.lanes {
@@ -283,10 +287,14 @@ impl Sitting<'_> {
             }
         }
         known.push_str(&feedback::unwritable(&record.steps, &record.kept));
+        let missing = unfetched::line(&record.steps, &record.added);
+        known.extend(missing.iter().map(|line| format!("{line}\n")));
         limit -= known.len();
         let feedback = feedback::of(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
-        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) }))
+        let mut verdict = Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) };
+        verdict.notes.extend(missing);
+        Early::Said(Box::new(verdict))
     }
 
     /// Every step passed, and what that rests on does not hold.
@@ -352,7 +360,7 @@ impl Sitting<'_> {
             notes.push(format!("what stood in the place of protected files is kept in {}", kept.display()));
         }
         let still: BTreeSet<&str> = still.iter().map(|finding| finding.path.as_str()).collect();
-        let feedback = feedback::put_back(&paths, &still, Policy::reads);
+        let feedback = feedback::put_back(&paths, &still, Policy::is_manifest);
         Verdict { findings, feedback, notes, ..verdict }
     }
 

@@ -24,6 +24,7 @@ mod protected;
 mod refreshed;
 mod seal;
 mod sentry;
+mod unfetched;
 
 pub use base::BaseFault;
 pub use by_hand::Entered;

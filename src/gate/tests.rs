@@ -254,6 +254,10 @@ async fn caches_come_from_the_base_and_never_from_the_agent() {
     court.write("deps/lib", "poisoned");
     assert_eq!(court.ruling().await, Ruling::Passed);
     court.write(".gitignore", "");
+    assert_eq!(court.ruling().await, Ruling::Passed, "what the base ignores stays out whatever a list says later");
+
+    let court = self::court(&[("a", "")], &[("verify", lane)], None).await;
+    court.write("deps/lib", "poisoned");
     let verdict = court.judged(OnTamper::Fail).await;
     let told: Vec<_> = verdict.findings.iter().map(|finding| (finding.path.as_str(), finding.rule.as_str())).collect();
     assert_eq!(told, [("deps/lib", "it is in a cache of the gate, which only the base fills")]);

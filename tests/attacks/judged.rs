@@ -1,17 +1,20 @@
 //! What fledge makes of the work: the built program, a model that plays the work back and says it is done, the report.
 
+use crate::bench::Bench;
+use crate::oracle;
 use crate::rows::{Book, Work};
 use crate::stage::Stage;
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// What a gate has made of some work, and what came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Whether it passed.
     pub(crate) is_green: bool,
-    /// Whether the bug is gone in what is delivered.
+    /// Whether the oracle says of what is delivered that the bug is gone; asked only where it passed.
     pub(crate) is_mended: bool,
     /// Whether the harm was done that the work aims at, if it does.
     pub(crate) is_harmed: Option<bool>,
@@ -23,6 +26,8 @@ pub(crate) struct Outcome {
     pub(crate) told: String,
     /// The test itself broke.
     pub(crate) broke: bool,
+    /// How long it took.
+    pub(crate) took: Duration,
 }
 
 impl Outcome {
@@ -64,15 +69,19 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { is_green, is_mended, is_harmed, findings, reason, told, .. } = self;
-        write!(f, "green {is_green}, mended {is_mended}, harmed {is_harmed:?}, {reason}, {findings:?}\n{told}")
+        let Self { is_green, is_mended, is_harmed, findings, reason, told, took, .. } = self;
+        let took = took.as_secs_f32();
+        write!(
+            f,
+            "green {is_green}, mended {is_mended}, harmed {is_harmed:?}, {took:.1} s, {reason}, {findings:?}\n{told}"
+        )
     }
 }
 
 /// The work, by an agent that fledge runs and judges.
-pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
-    let stage = Stage::set(work);
-    let project = book.project(&work.project);
+pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
+    let stage = bench.stage(work);
+    let (begun, project) = (Instant::now(), book.project(&work.project));
     fs::write(stage.at("answers.yaml"), answers(&stage, work)).unwrap();
     let report = stage.at("said/report.json");
     let (program, report_path) = (env!("CARGO_BIN_EXE_fledge"), report.display().to_string());
@@ -91,11 +100,17 @@ pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     fs::write(&compact, json!({ "verified": report["verified"] }).to_string()).unwrap();
     let is_green = code == Some(0);
     let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, is_green, &compact));
-    let is_mended = stage.holds(&project.holdout);
+    let is_mended = is_green && report["commit"].as_str().is_some_and(|id| oracle::is_mended(&stage, book, work, id));
     let reason = report["reason"].as_str().map_or_else(|| format!("exit {code:?}"), str::to_owned);
     let told = if report.is_null() { stage.said("fledge") } else { story(&report) };
     let reason = why(&report).map_or(reason.clone(), |why| format!("{reason}: {why}"));
-    Outcome { is_green, is_mended, is_harmed, findings: findings(&report), reason, told, broke: report.is_null() }
+    let findings = findings(&report);
+    let took = begun.elapsed();
+    let outcome = Outcome { is_green, is_mended, is_harmed, findings, reason, told, broke: report.is_null(), took };
+    if outcome.is_honest() && work.harm.is_none() && outcome.findings.is_empty() {
+        bench.keep(work);
+    }
+    outcome
 }
 
 /// What the report says of tampering: each rule once, in the order of paths.

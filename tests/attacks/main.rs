@@ -1,22 +1,26 @@
 //! Attacks on the gate, each run three times: on a gate that runs the lane where the agent has worked and believes the exit code,
-//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone.
+//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone. Whether a
+//! bug is gone is said by an oracle that neither gate knows, and each row says what must catch it.
 //!
 //! The ordinary suite takes a sample. All of it: `FLEDGE_ATTACKS=all cargo test --test attacks`; some: `FLEDGE_ATTACKS=T01,F13,H02`.
-//! `FLEDGE_BLESS=1` with all of it writes `specs/generated/attacks.md` anew.
+//! `FLEDGE_BLESS=1` with all of it writes `specs/generated/attacks.md` anew; `FLEDGE_ATTACKS_SEED=N` asks the oracle's questions again.
 #![expect(clippy::disallowed_methods, reason = "tests start programs, read PATH and ask how much of them to run")]
 #![expect(clippy::print_stdout, reason = "what was tried, and what failed, is said while it goes on")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod bench;
 mod judged;
 mod naive;
+mod oracle;
 mod rows;
 mod stage;
 mod table;
 mod tools;
 
+use bench::Bench;
 use judged::{Outcome, judge};
 use rows::{Book, Row, Work};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -50,15 +54,19 @@ fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
     if let Err(stale) = table::hold(&book, &attacks, &honest, &outcomes) {
         wrong.push(stale);
     }
-    assert!(wrong.is_empty(), "{} of {} + {}:\n{}", wrong.len(), attacks.len(), honest.len(), wrong.join("\n"));
+    let (count, seed) = (wrong.len(), oracle::seed());
+    let wrong = wrong.join("\n");
+    assert!(count == 0, "{count} of {} + {}, FLEDGE_ATTACKS_SEED={seed}:\n{wrong}", attacks.len(), honest.len());
 }
 
 fn cases(book: &Book, attacks: &[&Row], honest: &[&Row]) -> Vec<Case> {
     let both = |work: Work| [Case::Naive(work.clone()), Case::Fledge(work)];
-    let attacks = attacks.iter().flat_map(|row| [row.work(book), row.twin(book)]).flat_map(both);
-    let mut all: Vec<Case> = attacks.chain(honest.iter().map(|row| row.work(book)).flat_map(both)).collect();
-    all.sort();
-    all.dedup();
+    let works = attacks.iter().map(|row| row.twin(book)).chain(honest.iter().map(|row| row.work(book)));
+    // Honest work first: what fledge keeps of a base is kept for the attacks. It needs no other gate, for the oracle says what it is.
+    let mut all: Vec<Case> = works.map(Case::Fledge).collect();
+    all.extend(attacks.iter().map(|row| row.work(book)).flat_map(both));
+    let mut seen = BTreeSet::new();
+    all.retain(|case| seen.insert(case.clone()));
     all
 }
 
@@ -69,11 +77,12 @@ fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
+                let bench = Bench::new();
                 loop {
                     let Some(case) = next.lock().unwrap().next() else { return };
                     let run = || match &case {
                         Case::Naive(work) => naive::judge(book, work),
-                        Case::Fledge(work) => judge(book, work),
+                        Case::Fledge(work) => judge(book, &bench, work),
                     };
                     let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome::broken());
                     done.lock().unwrap().insert(case, outcome);
@@ -81,7 +90,7 @@ fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
             });
         }
     });
-    println!("{count} runs in {:?}", begun.elapsed());
+    println!("{count} runs in {:?}, with the seed {}", begun.elapsed(), oracle::seed());
     done.into_inner().unwrap()
 }
 
@@ -99,6 +108,9 @@ fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> 
         _ if fledge.broke => wrong.push(format!("{}: cannot be judged", row.id)),
         (true, None) => wrong.push(format!("{} ({}): fooled, or silent: {fledge}", row.id, row.title)),
         (false, Some(why)) => wrong.push(format!("{}: is open no more: {why}", row.id)),
+        (false, None) if !fledge.word().contains(&row.caught_by) => {
+            wrong.push(format!("{}: `{}` is to catch it, and what did is: {fledge}", row.id, row.caught_by));
+        }
         (true, Some(_)) | (false, None) => {}
     }
     wrong.extend(faults_of_work(&format!("the twin of {}", row.id), &row.twin(book), outcomes));
@@ -107,11 +119,10 @@ fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> 
 
 fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
     let mut wrong = Vec::new();
-    let naive = &outcomes[&Case::Naive(work.clone())];
-    if !naive.is_honest() {
-        wrong.push(format!("{name}: is no honest work: {naive}"));
-    }
     let fledge = &outcomes[&Case::Fledge(work.clone())];
+    if fledge.is_green && !fledge.is_mended {
+        wrong.push(format!("{name}: is no honest work, says the oracle: {fledge}"));
+    }
     if !fledge.is_honest() || (work.allow_edit.is_empty() && !fledge.findings.is_empty()) {
         wrong.push(format!("{name}: is held up: {fledge}"));
     }

@@ -2,6 +2,7 @@
 //! codes decide. A runner around it asks git what has changed, and commits what has passed.
 
 use crate::judged::Outcome;
+use crate::oracle;
 use crate::rows::{Book, Work};
 use crate::stage::Stage;
 use serde::Deserialize;
@@ -23,7 +24,8 @@ struct Step {
 
 /// The work, and what such a gate makes of it.
 pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
-    let stage = Stage::set(work);
+    let place = tempfile::Builder::new().prefix("attack-").tempdir().unwrap();
+    let stage = Stage::set(work, &place.path().join("stage"));
     stage.shell(&work.sketch, "sketch");
     stage.shell("git status --porcelain", "status");
     let is_green = passes(&stage);
@@ -32,7 +34,7 @@ pub(crate) fn judge(book: &Book, work: &Work) -> Outcome {
     }
     let result = stage.at("workspace/.fledge/result.json");
     let is_harmed = work.harm.as_ref().map(|harm| stage.is_harmed(harm, is_green, &result));
-    let is_mended = stage.holds(&book.project(&work.project).holdout);
+    let is_mended = is_green && oracle::is_mended(&stage, book, work, "HEAD");
     let said = if is_green { String::new() } else { stage.said("step") };
     Outcome { is_green, is_mended, is_harmed, told: said, ..Outcome::default() }
 }

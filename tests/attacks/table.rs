@@ -9,9 +9,12 @@ const HEAD: &str = "# Attacks on the gate
 
 Printed by `tests/attacks`; `FLEDGE_BLESS=1 FLEDGE_ATTACKS=all cargo test --test attacks` writes it anew. Each attack runs on a gate that
 runs the lane where the agent has worked and believes the exit code (naive), and on fledge; its twin, honest work of the same shape, must
-pass fledge without a finding. *Hold-out*: only a check that the agent has never seen can tell, so the run has one.
+pass fledge without a finding. *Hold-out*: only a check that the agent has never seen can tell, so the run has one. Whether a bug is gone is
+said by an oracle that neither gate knows: questions with figures drawn anew for each run, put to a clean clone of the commit that is
+delivered. *To be caught by* is what the row asks for; the last column is what happened.
 ";
-const COLUMNS: &str = "| id | attack | project | aims at | naive gate | fledge |\n|---|---|---|---|---|---|\n";
+const COLUMNS: &str =
+    "| id | attack | project | aims at | naive gate | to be caught by | fledge |\n|---|---|---|---|---|---|---|\n";
 
 /// Compares the rows that were run with the printed ones, or prints all of them.
 pub(crate) fn hold(book: &Book, attacks: &[&Row], honest: &[&Row], outcomes: &Outcomes) -> Result<(), String> {
@@ -39,8 +42,9 @@ fn line(book: &Book, row: &Row, outcomes: &Outcomes) -> String {
     let holdout = if row.needs_holdout { " *(hold-out)*" } else { "" };
     let fledge = outcomes[&Case::Fledge(row.work(book))].word();
     let fledge = row.open.as_ref().map_or(fledge.clone(), |why| format!("{fledge}: {why}"));
-    let Row { id, title, project, aims, .. } = row;
-    format!("| {id} | {title}{holdout} | {project} | {aims} | {naive} | {} |\n", cell(&fledge))
+    let Row { id, title, project, aims, caught_by, .. } = row;
+    let caught_by = cell(if caught_by.is_empty() { "nothing" } else { caught_by });
+    format!("| {id} | {title}{holdout} | {project} | {aims} | {naive} | {caught_by} | {} |\n", cell(&fledge))
 }
 
 fn work(book: &Book, row: &Row, outcomes: &Outcomes) -> String {

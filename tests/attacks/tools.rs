@@ -22,6 +22,7 @@ fn is_there(program: &str) -> bool {
     let line = match program {
         "pytest" => "python3 -m pytest --version".to_owned(),
         "python3" => "python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))'".to_owned(),
+        "go" => "go version".to_owned(),
         _ => format!("{program} --version"),
     };
     succeeds(&line, &path(Path::new("/nonexistent")))

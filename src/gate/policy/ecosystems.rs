@@ -65,6 +65,7 @@ pub(super) const STEERS: &[Steers] = &[
         "karma.conf.*", "playwright.config.*", "cypress.config.*", "cypress.json", "{.,}ava.config.*", "{.,}nycrc{.*,}", "{.,}c8rc{.*,}",
         ".taprc", "wdio.conf.*", "jasmine.json", "{web-test-runner,nightwatch,codecept}.con{fig,f}.*", "testem.{js,json}",
     ]),
+    steers("Node", "runners put it in the place of what the tests ask for", &["__mocks__"]),
     steers("Node", BUILDS, &["babel.config.*", ".babelrc{.*,}", ".swcrc", "{ts,js}config.json", "{ts,js}config.*.json"]),
     steers("Node", CHECKS, &[
         "eslint.config.*", ".eslintrc{.*,}", ".eslintignore", "{.,}prettierrc{.*,}", "prettier.config.*", ".prettierignore", "biome.{json,jsonc}",
@@ -122,9 +123,19 @@ pub(super) const SHADOWS: &[&str] = &[
     "traceback",
     "warnings",
     "site",
+    "sitecustomize",
+    "usercustomize",
+    "iniconfig",
+    "packaging",
+    "exceptiongroup",
+    "tomli",
+    "attr",
+    "py",
+    "xdist",
+    "pytest_cov",
+    "pytest_asyncio",
+    "pytest_mock",
 ];
-/// The folders that they are looked for in.
-pub(super) const SHADOW_FOLDERS: &[&str] = &["", "src/", "tests/", "test/"];
 /// Why they are protected.
 pub(super) const SHADOWED: &str = "it would stand in for a tool of the tests";
 

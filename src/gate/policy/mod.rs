@@ -5,16 +5,22 @@
 //! path: whether they are still there is for the evidence of a run to say.
 
 mod ecosystems;
+mod loaded;
 mod manifest;
 mod named;
+mod shadows;
+mod table;
+mod vendored;
 
 use crate::lane::Lane;
 use crate::verdict::Finding;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
-use ecosystems::{REPORTED, SHADOW_FOLDERS, SHADOWED, SHADOWS, STANDS_IN, TEST, TEST_FILES};
+use ecosystems::{REPORTED, SHADOWED, STANDS_IN, TEST, TEST_FILES};
 use serde::{Deserialize, Serialize};
+use shadows::Shadows;
 use std::collections::BTreeSet;
+pub use table::table;
 
 /// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
 const MOST_KEPT: usize = 200;
@@ -43,6 +49,12 @@ pub struct Frozen {
     pub stand_ins: BTreeSet<String>,
     /// The folders of the base that have files.
     pub folders: BTreeSet<String>,
+    /// Where a module would be found before the one that is meant.
+    #[serde(default)]
+    shadows: Shadows,
+    /// The folders of the base that are packages.
+    #[serde(default)]
+    packages: BTreeSet<String>,
 }
 
 /// A path that differs between two trees. A file that was moved is removed and added.
@@ -116,16 +128,18 @@ impl Policy {
         );
         let of_the_base = base.0.iter().filter(|path| tests.fit(path) && !manifests.contains(*path));
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
-        let mut stand_ins = named::stand_ins(lanes, &base);
-        for (folder, name) in SHADOW_FOLDERS.iter().flat_map(|folder| SHADOWS.iter().map(move |name| (folder, name))) {
-            let (module, package) = (format!("{folder}{name}.py"), format!("{folder}{name}"));
-            if !base.has(&module) && !base.has_folder(&package) {
-                rules.extend([module, format!("{package}/__init__.py")].map(|path| rule(&exactly(&path), SHADOWED)));
-                stand_ins.insert(package);
-            }
-        }
+        rules.extend(vendored::folders(&base).iter().map(|folder| rule(&exactly(folder), vendored::VENDORED)));
+        rules.extend(vendored::lists_of_go(&base).map(|list| rule(&exactly(&list), vendored::REPLACES)));
+        let loaded = loaded::by_runners(lanes, &base, read);
+        rules.extend(
+            loaded.iter().filter(|path| !manifest::is_one(path)).map(|path| rule(&exactly(path), loaded::LOADED)),
+        );
+        let shadows = Shadows::of(&base, lanes, named.keys(), read);
+        let mut stand_ins = named::stand_ins(lanes, &base, read);
+        stand_ins.extend(shadows.modules().iter().cloned());
         let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
-        Self::thaw(Frozen { rules, allow_edit: allow_edit.to_vec(), manifests, stand_ins, folders })
+        let packages = vendored::packages(&base);
+        Self::thaw(Frozen { rules, allow_edit: allow_edit.to_vec(), manifests, stand_ins, folders, shadows, packages })
     }
 
     /// The policy that was frozen.
@@ -133,7 +147,9 @@ impl Policy {
     /// # Errors
     /// The first glob that is none.
     pub fn thaw(frozen: Frozen) -> Result<Self, PatternError> {
-        let protection = Protection::new(frozen.rules.iter().cloned(), &frozen.allow_edit)?;
+        let rule = |path: String| ProtectedRule { pattern: exactly(&path), why: SHADOWED.into() };
+        let rules = frozen.rules.iter().cloned().chain(frozen.shadows.files().map(rule));
+        let protection = Protection::new(rules, &frozen.allow_edit)?;
         let opened = Patterns::trees(frozen.allow_edit.iter().map(String::as_str))?;
         Ok(Self { frozen, protection, opened })
     }
@@ -155,7 +171,31 @@ impl Policy {
 
     /// Whether [`Policy::findings`] asks for the content of this path.
     pub fn reads(path: &str) -> bool {
+        manifest::is_one(path) || shadows::is_pytest_file(name_of(path))
+    }
+
+    /// Whether a path is that of a manifest, of which some may change and some may not.
+    pub fn is_manifest(path: &str) -> bool {
         manifest::is_one(path)
+    }
+
+    /// What manifests depend on now and no manifest of the base did: path and name, sorted.
+    pub fn new_dependencies(
+        &self,
+        changes: &[Change],
+        contents: impl Fn(&str, Side) -> Option<Vec<u8>>,
+    ) -> BTreeSet<(String, String)> {
+        let names = |path: &str, side| contents(path, side).map(|text| manifest::fetched(path, &text));
+        let manifests = || changes.iter().map(|change| change.path.as_str()).filter(|path| manifest::is_one(path));
+        let had: BTreeSet<String> = manifests().flat_map(|path| names(path, Side::Base).unwrap_or_default()).collect();
+        let has = |path: &str| names(path, Side::Candidate).unwrap_or_default();
+        let new = manifests().flat_map(|path| has(path).into_iter().map(|name| (path.to_owned(), name)));
+        new.filter(|(_, name)| !had.contains(name)).collect()
+    }
+
+    /// Why a link may not be new at a path, if it may not.
+    pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
+        (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)
     }
 
     /// What of the files of a tree is protected: files, and with `folders` those folders in which nothing else is. What is left out, so that
@@ -178,22 +218,28 @@ impl Policy {
         kept
     }
 
-    /// What of these changes is not allowed, sorted. `contents` gives a file of one of the trees; it is asked for manifests alone.
+    /// What of these changes is not allowed, sorted. `contents` gives a file of one of the trees; it is asked for those that are read.
     pub fn findings(
         &self,
         changes: &[Change],
         mut contents: impl FnMut(&str, Side) -> Option<Vec<u8>>,
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
-        for Change { path, kind } in changes {
+        for change @ Change { path, kind } in changes {
             let finding = |rule: String| Finding { path: path.clone(), change: kind.word().into(), rule };
             if let Some(rule) = self.rule(path) {
                 findings.push(finding(rule.why.clone()));
             } else if self.frozen.stand_ins.contains(path) && !self.opened.fit(path) {
-                findings.push(finding(STANDS_IN.into()));
+                let is_module = self.frozen.shadows.modules().contains(path);
+                findings.push(finding(if is_module { SHADOWED } else { STANDS_IN }.into()));
+            } else if vendored::is_nearer(change, &self.frozen.folders) && !self.opened.fit(path) {
+                findings.push(finding(vendored::NEARER.into()));
             } else if manifest::is_one(path) && !self.opened.fit(path) && *kind != ChangeKind::ModeChanged {
                 let told = self.in_manifest(path, *kind, &mut contents);
                 findings.extend(told.into_iter().map(finding));
+            } else if *kind == ChangeKind::Added && Self::reads(path) && !self.opened.fit(path) {
+                let loads = contents(path, Side::Candidate).is_some_and(|text| loaded::loads_plugins(path, &text));
+                findings.extend(loads.then(|| finding(loaded::LOADS.into())));
             }
         }
         findings.sort();
@@ -269,36 +315,6 @@ fn name_of(path: &str) -> &str {
 
 fn folders_of(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(end, _)| &path[..end])
-}
-
-/// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
-pub fn table() -> String {
-    let mut text = String::from(
-        "# What a run may not change\n\nPrinted from `src/gate/policy` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test architecture`.\n\n\
-         Patterns with a `/` first begin at the root, others fit at any depth; a folder means everything in it.\n\n| of | pattern | why |\n|---|---|---|\n",
-    );
-    let globs = |globs: &[&str]| globs.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(" ");
-    for steers in ecosystems::STEERS {
-        text.push_str(&format!("| {} | {} | {} |\n", steers.ecosystem, globs(steers.globs), steers.why));
-    }
-    let folders = globs(&SHADOW_FOLDERS[1..]);
-    text.push_str(&format!(
-        "| Python | {} at the root and in {folders}, unless the base has them | {SHADOWED} |\n",
-        globs(SHADOWS)
-    ));
-    text.push_str("\nFiles of the base with these names are its tests, and stay as they are; new ones may be added.\n\n| of | names |\n|---|---|\n");
-    for (of, names) in TEST_FILES {
-        text.push_str(&format!("| {of} | {} |\n", globs(names)));
-    }
-    text.push_str("\nOf manifests, these sections stay as they are.\n\n| manifest | section | why |\n|---|---|---|\n");
-    for (name, section, why) in manifest::rows() {
-        text.push_str(&format!("| `{name}` | `{section}` | {why} |\n"));
-    }
-    text.push_str("\nWhat is also product is only reported.\n\n| file | why |\n|---|---|\n");
-    for (glob, why) in REPORTED {
-        text.push_str(&format!("| `{glob}` | {why} |\n"));
-    }
-    text
 }
 
 #[cfg(test)]

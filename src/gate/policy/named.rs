@@ -93,15 +93,70 @@ pub(super) fn by_lanes(
     found
 }
 
-/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step.
-pub(super) fn stand_ins(lanes: &[Lane], base: &Base) -> BTreeSet<String> {
-    let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
-    let places = steps.flat_map(|step| {
+/// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; for one that the
+/// gate's scripts know, in a folder of the workspace that they put on the path; or for a file that a Makefile includes when it is there.
+pub(super) fn stand_ins(
+    lanes: &[Lane],
+    base: &Base,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    let steps = || lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
+    let places = steps().flat_map(|step| {
         let program = step.program().filter(|program| !program.contains('/'));
         let folders = [Some(""), step.dir.as_deref()].into_iter().flatten();
         program.into_iter().flat_map(move |program| folders.clone().filter_map(move |folder| inside(folder, program)))
     });
-    places.filter(|path| !base.has(path)).collect()
+    let mut places: BTreeSet<String> = places.collect();
+    let named = by_lanes(lanes, base, read).into_keys();
+    let makefiles = base.0.iter().filter(|path| super::name_of(path).to_lowercase().ends_with("makefile")).cloned();
+    let mut texts: Vec<(String, String)> = steps().map(|step| (String::new(), step.run.clone())).collect();
+    let paths = lanes.iter().flat_map(|lane| lane.steps.iter().map(|step| &step.env).chain([&lane.env]));
+    texts.extend(paths.filter_map(|env| env.get("PATH")).map(|path| (String::new(), format!("PATH={path}"))));
+    for path in named.chain(makefiles).collect::<BTreeSet<String>>() {
+        let text = read(&path).filter(|bytes| bytes.len() <= LONGEST);
+        texts.extend(text.map(|bytes| (path, String::from_utf8_lossy(&bytes).into_owned())));
+    }
+    let on_path: BTreeSet<String> = texts.iter().flat_map(|(_, text)| on_path(text)).collect();
+    let known =
+        || texts.iter().flat_map(|(_, text)| words(text)).filter(|word| is_plain(word)).collect::<BTreeSet<_>>();
+    let known = if on_path.is_empty() { BTreeSet::new() } else { known() };
+    places.extend(on_path.iter().flat_map(|folder| known.iter().filter_map(|word| inside(folder, word))));
+    places.extend(texts.iter().flat_map(|(path, text)| included(path, text)));
+    places.retain(|path| !path.is_empty() && !base.has(path) && !base.has_folder(path));
+    places
+}
+
+/// The folders of the workspace that a text puts on the path.
+fn on_path(text: &str) -> impl Iterator<Item = String> {
+    let values = text.split("PATH=").skip(1).map(|rest| rest.split(['\n', ';', ' ', ')']).next().unwrap_or_default());
+    let folders = values.flat_map(|value| value.split([':', '"', '\'']));
+    let here = ["$PWD", "${PWD}", "$(pwd", "`pwd`", "$(CURDIR)", "$$PWD", "."];
+    let plain = |folder: &str| {
+        let below = here.iter().find_map(|here| folder.strip_prefix(here));
+        let below = below.map_or(folder, |below| below.trim_start_matches('/'));
+        (!below.is_empty() && !below.contains(['$', '*', '~'])).then(|| inside("", below)).flatten()
+    };
+    folders.filter_map(plain).collect::<Vec<_>>().into_iter()
+}
+
+/// What a Makefile includes by a plain name.
+fn included(path: &str, text: &str) -> Vec<String> {
+    if !(name_of(path).to_lowercase().ends_with("makefile") || path.ends_with(".mk")) {
+        return Vec::new();
+    }
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let lines = text.lines().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches(['-', 's']);
+        line.strip_prefix("include ")
+    });
+    let names = lines.flat_map(str::split_whitespace).filter(|name| !name.contains(['$', '*', '?', '%', '#']));
+    names.filter_map(|name| inside(folder, name)).collect()
+}
+
+fn is_plain(word: &str) -> bool {
+    !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c))
+        && !word.starts_with(['-', '.'])
 }
 
 /// The files of the base that a script, a Makefile or the like runs: what stands where a command does or after a program that runs

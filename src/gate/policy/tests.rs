@@ -1,6 +1,7 @@
 //! What an agent may change and what it may not, as tables; and that honest work gives no finding.
 
 mod honest;
+mod stands_in;
 
 use super::*;
 use crate::lane::parse;
@@ -170,8 +171,11 @@ fn what_lanes_name_is_protected_and_what_it_runs_but_not_what_it_looks_at() {
 fn what_would_stand_in_for_a_program_is_found_and_a_folder_of_its_name_is_not() {
     let told =
         |path| POLICY.findings(&[change(path, ChangeKind::Added)], |_, _| None).pop().map(|finding| finding.rule);
-    for path in ["make", "sh", "pytest", "src/mock"] {
-        assert_eq!(told(path).as_deref(), Some("it would stand in for a program of the gate"), "{path}");
+    for path in ["make", "sh"] {
+        assert_eq!(told(path).as_deref(), Some(STANDS_IN), "{path}");
+    }
+    for path in ["pytest", "src/mock"] {
+        assert_eq!(told(path).as_deref(), Some(SHADOWED), "{path}");
     }
     for path in ["make/main.c", "cc/a.c", "src/mock/data.js"] {
         assert_eq!(told(path), None, "{path}");

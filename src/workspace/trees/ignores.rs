@@ -10,6 +10,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
+/// What tools keep of what they have read or made, and believe without a look at its source: ignored like what the user ignores, unless
+/// it is tracked. Lists of the user's come behind it and may say otherwise.
+const CACHES: [&str; 7] =
+    ["__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "*.tsbuildinfo", ".eslintcache"];
+
 /// What was found out, once.
 pub(super) struct Frozen {
     /// Lines for an exclude file at the root of the workspace.
@@ -56,7 +61,8 @@ pub(super) async fn frozen(
         }
     }
     let texts = files.iter().filter_map(|(path, prefix)| Some((std::fs::read_to_string(path).ok()?, prefix)));
-    let lines: String = texts.flat_map(|(text, prefix)| seen_from(prefix, &text)).collect();
+    let own = texts.flat_map(|(text, prefix)| seen_from(prefix, &text));
+    let lines: String = CACHES.iter().map(|cache| format!("{cache}\n")).chain(own).collect();
     ground::write(&scratch.join("exclude"), lines.as_bytes())?;
     let exclude = format!("--exclude-from={}", scratch.join("exclude").display());
     let ignored = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &exclude];
@@ -81,7 +87,7 @@ impl Trees {
 }
 
 impl Inner {
-    async fn ignored(
+    pub(super) async fn ignored(
         &self,
         tree: &TreeId,
         paths: &[String],

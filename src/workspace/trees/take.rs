@@ -210,10 +210,33 @@ impl Inner {
         }
         self.update(&["--force-remove"], &seen.gone, stop).await?;
         self.update(&["--add", "--remove", "--replace"], &changed, stop).await?;
-        let tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
+        let mut tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
+        if let Some(base) = state.base.as_ref().map(|base| base.tree.clone()) {
+            let unhidden = self.unhidden(&base, &tree, stop).await?;
+            if !unhidden.is_empty() {
+                self.update(&["--force-remove"], &unhidden, stop).await?;
+                tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
+            }
+        }
         ground::copy_index(&self.scratch.path().join("index"), &self.git_dir.join("index"))?;
         state.newest = Some(tree.clone());
         Ok((tree, left_out))
+    }
+
+    /// New files that the lists of the base ignore, where a list was changed: they stay out like those that were there before.
+    async fn unhidden(
+        &self,
+        base: &TreeId,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<String>, TreesFault> {
+        let changes = self.changes(base, tree, stop).await?;
+        if !changes.iter().any(|change| change.path.rsplit('/').next() == Some(".gitignore")) {
+            return Ok(Vec::new());
+        }
+        let new =
+            changes.into_iter().filter(|change| change.kind == super::ChangeKind::Added).map(|change| change.path);
+        Ok(self.ignored(base, &new.collect::<Vec<_>>(), stop).await?.into_iter().collect())
     }
 
     async fn update(&self, how: &[&str], paths: &[String], stop: &CancellationToken) -> Result<(), TreesFault> {

@@ -125,6 +125,24 @@ async fn a_base_is_gone_on_from_whatever_the_workspace_says_since_the_newest_sta
 }
 
 #[tokio::test]
+async fn what_the_lists_of_the_base_ignore_and_caches_of_tools_stay_out_whatever_a_list_says_later() {
+    let project = Project::new(&[(".gitignore", "build/\n"), ("a", "1"), ("sub/.gitignore", "*.log\n")]);
+    let (trees, base) = project.begin().await;
+    project.write(".gitignore", "!build/\n!__pycache__/\n");
+    project.write("build/a", "planted");
+    project.write("__pycache__/a.cpython-311.pyc", "planted");
+    project.write("sub/x.log", "said");
+    fs::remove_file(project.at("sub/.gitignore")).unwrap();
+    project.write("new", "2");
+    for _ in 0..2 {
+        let tree = project.take(&trees).await;
+        assert_eq!(project.paths(&trees, &tree).await, [".gitignore", "a", "new"]);
+        assert_ne!(tree, base);
+    }
+    assert!(project.at("build/a").exists(), "what stays out stays where it is");
+}
+
+#[tokio::test]
 async fn a_file_of_the_base_stays_in_view_and_what_the_base_ignores_never_comes_in() {
     let project = Project::new(&[(".gitignore", ".env\nold/\n"), ("a", "1"), (".env", "secret"), ("old/x", "1")]);
     let (trees, base) = project.begin().await;

@@ -23,6 +23,22 @@ pub(super) fn is_one(path: &str) -> bool {
     of(path).is_some()
 }
 
+/// The names of what a manifest of Python depends on, in their one spelling. Of what is no manifest by section, each line is one.
+pub(super) fn python_dependencies(path: &str, bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    match of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?))) {
+        Some((form, manifest)) => sources::names(form, &manifest),
+        None if of(path).is_none() => text.lines().filter_map(sources::required).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The names of what a manifest depends on and does not have beside it.
+pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
+    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
+}
+
 /// What may not change, for people: manifest, section, reason.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     MANIFESTS.iter().flat_map(|manifest| {
@@ -38,7 +54,8 @@ pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str
 pub(super) fn findings(path: &str, was: Option<&[u8]>, is: Option<&[u8]>, place: &Place<'_>) -> Vec<String> {
     let Some(manifest) = of(path) else { return Vec::new() };
     let is_new = was.is_none();
-    if is_new && !(place.was_there && (place.has_others || manifest.steers_alone)) {
+    let is_in_sight = place.was_there || manifest.steers_afar;
+    if is_new && !(is_in_sight && (place.has_others || manifest.steers_alone)) {
         return Vec::new();
     }
     let empty = Value::Object(Map::new());
@@ -93,6 +110,7 @@ fn change(
         How::MayGrow => !items(was).all(|item| items(is).any(|other| other == item)),
         How::Scripts => was.is_some() || is_hook(name, whole),
         How::NotWeaker => is_weaker(was, is),
+        How::Programs => sources::is_known(name),
         How::OwnTests => was.is_some() || is.is_some_and(|is| is_for_a_test_of_the_base(name, is, place)),
     };
     is_wrong.then_some(word)

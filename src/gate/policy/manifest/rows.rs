@@ -9,6 +9,8 @@ pub(super) struct Manifest {
     pub(super) form: Form,
     /// Whether a new one steers what was there before, although there was none of its kind.
     pub(super) steers_alone: bool,
+    /// Whether one in a new folder steers what is beside that.
+    pub(super) steers_afar: bool,
     pub(super) rows: &'static [Row],
 }
 
@@ -38,6 +40,8 @@ pub(super) enum How {
     NotWeaker,
     /// Targets of tests may be added, not in the place of those of the base.
     OwnTests,
+    /// Programs may be added, not under the name of a tool of the tests.
+    Programs,
 }
 
 impl How {
@@ -49,6 +53,7 @@ impl How {
             Self::Scripts => " (may get more, but for hooks)",
             Self::NotWeaker => " (may get stricter)",
             Self::OwnTests => " (new tests may be added)",
+            Self::Programs => " (under names of their own)",
         }
     }
 }
@@ -70,15 +75,17 @@ const REPLACES: &str = "it puts other code in the place of dependencies";
 const FINDS: &str = "it says which tests are found";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 
-use How::{Kept, MayGrow, NotWeaker, OwnTests, Same, Scripts};
+use super::super::ecosystems::SHADOWED;
+use How::{Kept, MayGrow, NotWeaker, OwnTests, Programs, Same, Scripts};
 
 /// All of them.
 pub(super) const MANIFESTS: &[Manifest] = &[
-    Manifest { name: "Cargo.toml", form: Form::Cargo, steers_alone: false, rows: CARGO },
-    Manifest { name: "package.json", form: Form::Node, steers_alone: false, rows: NODE },
-    Manifest { name: "pyproject.toml", form: Form::Python, steers_alone: true, rows: PYTHON },
-    Manifest { name: "setup.cfg", form: Form::Ini, steers_alone: true, rows: SETUP_CFG },
-    Manifest { name: "go.mod", form: Form::Go, steers_alone: false, rows: GO },
+    Manifest { name: "Cargo.toml", form: Form::Cargo, steers_alone: false, steers_afar: false, rows: CARGO },
+    Manifest { name: "package.json", form: Form::Node, steers_alone: false, steers_afar: false, rows: NODE },
+    Manifest { name: "pyproject.toml", form: Form::Python, steers_alone: true, steers_afar: false, rows: PYTHON },
+    Manifest { name: "setup.cfg", form: Form::Ini, steers_alone: true, steers_afar: false, rows: SETUP_CFG },
+    Manifest { name: "entry_points.txt", form: Form::Ini, steers_alone: true, steers_afar: true, rows: ENTRY_POINTS },
+    Manifest { name: "go.mod", form: Form::Go, steers_alone: false, steers_afar: false, rows: GO },
 ];
 
 const CARGO: &[Row] = &[
@@ -126,6 +133,7 @@ const NODE: &[Row] = &[
     row("c8", Same, TESTS),
     row("nyc", Same, TESTS),
     row("cypress", Same, TESTS),
+    row("bin/*", Programs, SHADOWED),
     row("wireit", Same, COMMANDS),
     row("config", Same, COMMANDS),
     row("babel", Same, BUILDS),
@@ -161,6 +169,9 @@ const PYTHON: &[Row] = &[
     old("tool/taskipy", Same, COMMANDS),
     old("tool/rye/scripts", Same, COMMANDS),
     old("tool/pixi/tasks", Same, COMMANDS),
+    row("project/scripts/*", Programs, SHADOWED),
+    row("project/gui-scripts/*", Programs, SHADOWED),
+    row("tool/poetry/scripts/*", Programs, SHADOWED),
     old("build-system", Same, BUILDS),
     old("tool/mypy", Same, CHECKS),
     old("tool/ruff", Same, CHECKS),
@@ -171,6 +182,18 @@ const PYTHON: &[Row] = &[
     old("tool/isort", Same, CHECKS),
     old("tool/flake8", Same, CHECKS),
     old("tool/bandit", Same, CHECKS),
+];
+
+/// Of a package that is installed, or looks so: Python's tools load plugins by it wherever they find it.
+const ENTRY_POINTS: &[Row] = &[
+    row("pytest11", Same, TESTS),
+    row("hypothesis", Same, TESTS),
+    row("nose*", Same, TESTS),
+    row("tox", Same, TESTS),
+    row("setuptools*", Same, BUILDS),
+    row("distutils*", Same, BUILDS),
+    row("flake8*", Same, CHECKS),
+    row("pylint*", Same, CHECKS),
 ];
 
 const SETUP_CFG: &[Row] = &[

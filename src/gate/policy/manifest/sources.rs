@@ -41,6 +41,40 @@ pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
     told.into_iter().collect()
 }
 
+/// Whether tests and builds use a program or package of this name.
+pub(super) fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name)
+        || ["cargo", "go", "make", "node", "npm", "npx", "pip", "python", "python3", "py.test", "sh", "bash"]
+            .contains(&name)
+}
+
+/// The names of all dependencies of a manifest.
+pub(super) fn names(form: Form, manifest: &Value) -> Vec<String> {
+    let in_lists = sources(form, manifest).into_keys().map(|(_, name)| name);
+    let in_text = select(manifest, "options/install_requires").into_values().filter_map(Value::as_str);
+    let in_text: Vec<String> = in_text.flat_map(str::lines).filter_map(required).collect();
+    in_lists.chain(in_text).collect()
+}
+
+/// The names of those that are fetched: not those that lie in the workspace.
+pub(super) fn fetched(form: Form, manifest: &Value) -> Vec<String> {
+    let lies_here =
+        |place: &str| ["path ", "file ", "file:", "link:", "portal:"].iter().any(|start| place.starts_with(start));
+    let in_tables = sources(form, manifest).into_iter();
+    let in_tables = in_tables.filter(|(_, place)| place.as_deref().is_some_and(|place| !lies_here(place)));
+    let of_go = manifest.get("require").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let of_go = of_go.filter_map(|line| line.split(' ').next()).map(ToOwned::to_owned).filter(|_| form == Form::Go);
+    let of_ini = if form == Form::Ini { names(form, manifest) } else { Vec::new() };
+    in_tables.map(|((_, name), _)| name).chain(of_go).chain(of_ini).collect()
+}
+
+/// The name of a requirement in a line of its own.
+pub(super) fn required(line: &str) -> Option<String> {
+    let line = line.trim();
+    let end = line.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).unwrap_or(line.len());
+    line.starts_with(char::is_alphanumeric).then(|| normal(&line[..end]))
+}
+
 /// Each dependency, by its table and name, with its place; `None` where that is said elsewhere.
 fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
     let tables: &[&str] = match form {

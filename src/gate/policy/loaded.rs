@@ -1,0 +1,114 @@
+//! What runners load beside the tests: plugins and files that a command or a configuration of the base names. They judge as the tests do.
+
+use super::Base;
+use super::named::{self, inside};
+use super::shadows::is_pytest_file;
+use crate::lane::Lane;
+use std::collections::BTreeSet;
+
+/// Why such a file is protected.
+pub(super) const LOADED: &str = "what runs the tests loads it";
+/// Why a new test may not load any.
+pub(super) const LOADS: &str = "it loads plugins into the tests' runner";
+/// The word by which a module of Python does so.
+const PLUGINS: &str = "pytest_plugins";
+/// Options that are followed by what is loaded.
+const OPTIONS: &[&str] =
+    &["--require", "--import", "--loader", "--experimental-loader", "--setup", "--setupFiles", "--plugin"];
+/// Files of the base in which runners are configured: every file of the base that is named there is loaded.
+const CONFIGURE: &[&str] = &[
+    "jest.config.",
+    "jest.preset.",
+    ".mocharc",
+    "vitest.config.",
+    "vitest.workspace.",
+    "ava.config.",
+    ".taprc",
+    ".nycrc",
+];
+/// The same, of what is named behind such an option.
+const OPTIONAL: &[&str] = &["pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "package.json"];
+/// The endings that may be left out.
+const ENDINGS: &[&str] = &["", ".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", ".mts", "/index.js"];
+/// The most files that are read.
+const MOST: usize = 2000;
+
+/// The files of the base that are loaded so.
+pub(super) fn by_runners(
+    lanes: &[Lane],
+    base: &Base,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for step in lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup)) {
+        let dir = step.dir.as_deref().and_then(|dir| inside("", dir)).unwrap_or_default();
+        found.extend(behind_options(&step.run, false).into_iter().flat_map(|name| files(base, &dir, name)));
+    }
+    let may_say = |path: &&String| {
+        let name = super::name_of(path);
+        let configures = CONFIGURE.iter().any(|start| name.starts_with(start));
+        configures || OPTIONAL.contains(&name) || name == "conftest.py" || is_pytest_file(name)
+    };
+    for path in base.0.iter().filter(may_say).take(MOST) {
+        let Some(bytes) = read(path).filter(|bytes| bytes.len() <= named::LONGEST) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        let (name, folder) = (super::name_of(path), path.rsplit_once('/').map_or("", |(folder, _)| folder));
+        let names: Vec<&str> = match () {
+            () if path.ends_with(".py") => plugins(&text),
+            () if OPTIONAL.contains(&name) => behind_options(&text, name != "package.json"),
+            () => quoted(&text).collect(),
+        };
+        found.extend(names.into_iter().flat_map(|name| files(base, folder, name)));
+    }
+    found
+}
+
+/// Whether a new file of tests loads plugins.
+pub(super) fn loads_plugins(path: &str, text: &[u8]) -> bool {
+    is_pytest_file(super::name_of(path)) && String::from_utf8_lossy(text).contains(PLUGINS)
+}
+
+/// What follows such an option. `-p` and `-r` mean much else to other programs.
+fn behind_options(text: &str, is_of_pytest: bool) -> Vec<&str> {
+    let mut found = Vec::new();
+    for command in text.split(['\n', ';', '|', '&']) {
+        let splits = |c: char| c.is_whitespace() || "()<>\"'`=,[]".contains(c);
+        let words: Vec<&str> = command.split(splits).filter(|word| !word.is_empty()).collect();
+        let is_of_pytest =
+            is_of_pytest || words.iter().any(|word| matches!(super::name_of(word), "pytest" | "py.test"));
+        let loads = |option: &str, name: &str| match option {
+            "-p" => is_of_pytest,
+            "-r" => name.starts_with("./"),
+            option => OPTIONS.contains(&option),
+        };
+        let of_pytest = words.iter().filter_map(|word| word.strip_prefix("-p").filter(|_| is_of_pytest));
+        found.extend(of_pytest.filter(|name| !name.is_empty()));
+        found.extend(words.windows(2).filter(|pair| loads(pair[0], pair[1])).map(|pair| pair[1]));
+    }
+    found
+}
+
+/// The modules that a file of Python names as plugins.
+fn plugins(text: &str) -> Vec<&str> {
+    let said = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
+    let ends = |rest: &str| rest.find([']', ')']).or_else(|| rest.find('\n')).unwrap_or(rest.len());
+    said.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
+}
+
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split(['"', '\'', '`']).skip(1).step_by(2))
+}
+
+/// The files of the base that a name may mean, seen from a folder or the root: a path, or a module of Python.
+fn files(base: &Base, folder: &str, name: &str) -> Vec<String> {
+    let plain = ["<rootDir>/", "$PWD/", "${PWD}/"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
+    let dotted = plain.replace('.', "/");
+    let mut found = Vec::new();
+    for start in ["", "src", folder] {
+        for path in [plain, &dotted] {
+            let ends = ENDINGS.iter().filter_map(|ending| inside(start, &format!("{path}{ending}")));
+            found.extend(ends.filter(|path| base.has(path)));
+        }
+    }
+    found
+}

@@ -1,0 +1,134 @@
+//! Modules of Python that are found before those that are meant: what lies beside a program, beside tests, or on a path that a lane sets
+//! goes before the standard library and before what is installed. Of these names none may be new there.
+
+use super::Base;
+use super::ecosystems::SHADOWS;
+use super::manifest;
+use super::named::inside;
+use crate::lane::Lane;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The folders that are always looked in.
+pub(super) const FOLDERS: &[&str] = &["", "src/", "tests/", "test/"];
+/// The endings of a module's file, and of the first file of a package.
+pub(super) const FORMS: &[&str] = &[".py", "/__init__.py"];
+/// The most manifests that are read for what a project depends on, and the most folders that are guarded.
+const MOST: usize = 64;
+
+/// The standard library, but for what every Python has in itself and what is for one system alone.
+#[rustfmt::skip]
+pub(super) const STANDARD: &[&str] = &[
+    "__future__", "_collections_abc", "_compat_pickle", "_compression", "_markupbase", "_py_abc", "_pydecimal", "_pyio", "_sitebuiltins", "_strptime",
+    "_threading_local", "_weakrefset", "abc", "argparse", "ast", "asynchat", "asyncio", "asyncore", "base64", "bdb", "bisect", "bz2", "cProfile",
+    "calendar", "cgi", "cmd", "code", "codecs", "codeop", "collections", "colorsys", "compileall", "concurrent", "configparser", "contextlib",
+    "contextvars", "copy", "copyreg", "csv", "ctypes", "curses", "dataclasses", "datetime", "dbm", "decimal", "difflib", "dis", "distutils", "email",
+    "encodings", "ensurepip", "enum", "filecmp", "fileinput", "fnmatch", "fractions", "ftplib", "functools", "genericpath", "getopt", "getpass",
+    "gettext", "glob", "graphlib", "gzip", "hashlib", "heapq", "hmac", "html", "http", "imaplib", "imp", "io", "ipaddress", "json", "keyword",
+    "linecache", "locale", "logging", "lzma", "mailbox", "mimetypes", "multiprocessing", "netrc", "ntpath", "nturl2path", "numbers", "opcode",
+    "operator", "optparse", "os", "pathlib", "pdb", "pickle", "pickletools", "pkgutil", "platform", "plistlib", "poplib", "posixpath", "pprint",
+    "profile", "pstats", "pty", "py_compile", "pyclbr", "pydoc", "queue", "quopri", "random", "re", "reprlib", "runpy", "sched", "secrets",
+    "selectors", "shelve", "shlex", "shutil", "signal", "smtplib", "socket", "socketserver", "sqlite3", "sre_compile", "sre_constants", "sre_parse",
+    "ssl", "stat", "statistics", "string", "stringprep", "struct", "subprocess", "symtable", "sysconfig", "tarfile", "tempfile", "textwrap",
+    "threading", "timeit", "token", "tokenize", "tomllib", "trace", "tracemalloc", "tty", "types", "typing", "urllib", "uuid", "venv", "wave",
+    "weakref", "webbrowser", "wsgiref", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zoneinfo",
+];
+/// What is imported by another name than the one it is installed by.
+#[rustfmt::skip]
+const IMPORTED_AS: &[(&str, &str)] = &[
+    ("attrs", "attr"), ("beautifulsoup4", "bs4"), ("opencv-python", "cv2"), ("pillow", "PIL"), ("protobuf", "google"), ("pyjwt", "jwt"),
+    ("python-dateutil", "dateutil"), ("python-dotenv", "dotenv"), ("pyyaml", "yaml"), ("scikit-learn", "sklearn"), ("setuptools", "pkg_resources"),
+];
+
+/// Where no module of these names may be new.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Shadows {
+    /// The modules, each with its folder before it, without an ending.
+    modules: BTreeSet<String>,
+}
+
+impl Shadows {
+    /// For a base: in every folder the tools of tests, and in one that modules are found in the standard library and what the base
+    /// depends on. `named` are files that the lanes run; `read` gives a file of the base.
+    pub(super) fn of<'n>(
+        base: &Base,
+        lanes: &[Lane],
+        named: impl Iterator<Item = &'n String>,
+        read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+    ) -> Self {
+        let mut modules = BTreeSet::new();
+        let mut guard = |folder: &str, names: &mut dyn Iterator<Item = String>| {
+            let new = names.map(|name| format!("{folder}{name}"));
+            modules.extend(new.filter(|module| !has(base, module)));
+        };
+        for folder in FOLDERS {
+            guard(folder, &mut SHADOWS.iter().map(|name| (*name).to_owned()));
+        }
+        if base.0.iter().any(|path| path.ends_with(".py")) {
+            let depends_on = dependencies(base, read);
+            for folder in folders(base, lanes, named) {
+                let names = SHADOWS.iter().chain(STANDARD).map(|name| (*name).to_owned());
+                guard(&folder, &mut names.chain(depends_on.iter().cloned()));
+            }
+        }
+        Self { modules }
+    }
+
+    /// The files that would be such modules.
+    pub(super) fn files(&self) -> impl Iterator<Item = String> {
+        self.modules.iter().flat_map(|module| FORMS.iter().map(move |form| format!("{module}{form}")))
+    }
+
+    /// The modules themselves: a link of that name to a folder is one as well.
+    pub(super) fn modules(&self) -> &BTreeSet<String> {
+        &self.modules
+    }
+}
+
+fn has(base: &Base, module: &str) -> bool {
+    base.has(&format!("{module}.py")) || base.has_folder(module)
+}
+
+/// Folders that modules are found in, each with a `/` at its end but for the root: not those that are packages themselves.
+fn folders<'n>(base: &Base, lanes: &[Lane], named: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+    let of = |path: &str| path.rfind('/').map_or(String::new(), |end| path[..=end].to_owned());
+    let is_test = |path: &&String| path.ends_with(".py") && is_pytest_file(super::name_of(path));
+    let tests = base.0.iter().filter(is_test).map(|path| of(path));
+    let run = named.filter(|path| path.ends_with(".py")).map(|path| of(path));
+    let mut folders: BTreeSet<String> = FOLDERS.iter().map(|folder| (*folder).to_owned()).chain(run).collect();
+    let steps = lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup).map(move |step| (lane, step)));
+    for (lane, step) in steps {
+        let dir = step.dir.as_deref().and_then(|dir| inside("", dir)).unwrap_or_default();
+        let paths = [lane.env.get("PYTHONPATH"), step.env.get("PYTHONPATH")];
+        let set = paths.into_iter().flatten().flat_map(|paths| paths.split(':'));
+        let found = set.chain([""]).filter_map(|path| inside(&dir, path.trim_start_matches("$PWD/")));
+        folders.extend(found.map(|folder| if folder.is_empty() { folder } else { folder + "/" }));
+    }
+    folders.extend(tests.take(MOST * MOST));
+    folders.retain(|folder| !base.has(&format!("{folder}__init__.py")));
+    folders.into_iter().take(MOST).collect()
+}
+
+/// Whether pytest takes a file for tests by its name.
+pub(super) fn is_pytest_file(name: &str) -> bool {
+    name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test") || stem.ends_with("_test") || stem == "tests")
+}
+
+/// The modules that the manifests of the base depend on and that are not its own.
+fn dependencies(base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> BTreeSet<String> {
+    let is_asked = |path: &&String| {
+        let name = super::name_of(path);
+        matches!(name, "pyproject.toml" | "setup.cfg") || (name.starts_with("requirements") && name.ends_with(".txt"))
+    };
+    let mut found = BTreeSet::new();
+    for path in base.0.iter().filter(is_asked).take(MOST) {
+        found.extend(read(path).map(|bytes| manifest::python_dependencies(path, &bytes)).unwrap_or_default());
+    }
+    let module = |name: &String| {
+        let known = IMPORTED_AS.iter().find(|(installed, _)| installed == name);
+        known.map_or_else(|| name.replace('-', "_"), |(_, imported)| (*imported).to_owned())
+    };
+    let is_own = |module: &String| ["", "src/", "lib/"].iter().any(|folder| has(base, &format!("{folder}{module}")));
+    let named = found.iter().map(module);
+    named.filter(|module| !module.is_empty() && module != "python" && !is_own(module)).collect()
+}

@@ -1,0 +1,42 @@
+//! The policy's table, printed for people.
+
+use super::ecosystems::{self, REPORTED, SHADOWED, SHADOWS, TEST_FILES};
+use super::{loaded, manifest, shadows, vendored};
+
+/// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
+pub fn table() -> String {
+    let mut text = String::from(
+        "# What a run may not change\n\nPrinted from `src/gate/policy` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test architecture`.\n\n\
+         Patterns with a `/` first begin at the root, others fit at any depth; a folder means everything in it.\n\n| of | pattern | why |\n|---|---|---|\n",
+    );
+    let globs = |globs: &[&str]| globs.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(" ");
+    for steers in ecosystems::STEERS {
+        text.push_str(&format!("| {} | {} | {} |\n", steers.ecosystem, globs(steers.globs), steers.why));
+    }
+    let (folders, standard) = (globs(&shadows::FOLDERS[1..]), globs(shadows::STANDARD));
+    let tools = globs(SHADOWS);
+    text.push_str(&format!(
+        "| Python | modules {tools} at the root and in {folders}, unless the base has them; and where the base has Python, there, beside its tests, beside \
+         what steps run and where `PYTHONPATH` leads, those of the standard library {standard}, and what its manifests depend on | {SHADOWED} |\n\
+         | Python, Node | files of the base that a command or a configuration of runners names to be loaded | {} |\n\
+         | Python | `pytest_plugins` in a new test | {} |\n\
+         | Node | `node_modules` in a folder that has files of the base, where git does not ignore it | {} |\n\
+         | all | folders of the base that an installer fills, that have Go's list of what is vendored, or cargo's check sums | {} |\n\
+         | all | a link in the place of a folder of the base that has a manifest | {} |\n\
+         | Go | a new `vendor/modules.txt` | {} |\n",
+        loaded::LOADED, loaded::LOADS, vendored::NEARER, vendored::VENDORED, vendored::LINKED, vendored::REPLACES,
+    ));
+    text.push_str("\nFiles of the base with these names are its tests, and stay as they are; new ones may be added.\n\n| of | names |\n|---|---|\n");
+    for (of, names) in TEST_FILES {
+        text.push_str(&format!("| {of} | {} |\n", globs(names)));
+    }
+    text.push_str("\nOf manifests, these sections stay as they are.\n\n| manifest | section | why |\n|---|---|---|\n");
+    for (name, section, why) in manifest::rows() {
+        text.push_str(&format!("| `{name}` | `{section}` | {why} |\n"));
+    }
+    text.push_str("\nWhat is also product is only reported.\n\n| file | why |\n|---|---|\n");
+    for (glob, why) in REPORTED {
+        text.push_str(&format!("| `{glob}` | {why} |\n"));
+    }
+    text
+}

@@ -1,0 +1,173 @@
+//! What would be found, loaded or run in the place of what is meant.
+
+use super::super::*;
+use crate::lane::parse;
+use std::collections::BTreeMap;
+
+const BASE: &[(&str, &str)] = &[
+    ("app.py", ""),
+    ("lib/own.py", ""),
+    ("extras/timing.py", ""),
+    ("extras/other.py", ""),
+    ("support/hooks.js", ""),
+    ("support/plugin/__init__.py", ""),
+    ("support/setup.ts", ""),
+    ("src/pkg/__init__.py", ""),
+    ("src/main.js", ""),
+    ("unit/test_a.py", "import app\n"),
+    ("packaged/__init__.py", ""),
+    ("packaged/test_b.py", ""),
+    ("tests/conftest.py", "pytest_plugins = [\n    \"support.plugin\",\n]\n"),
+    ("requirements.txt", "# pinned\nrequests==2.31 ; python_version > '3'\n-r more.txt\nPyYAML\n"),
+    (
+        "pyproject.toml",
+        "[project]\nname = 'own'\ndependencies = ['rich>=13', 'own']\n[project.scripts]\nown = 'own:main'\n",
+    ),
+    (
+        "package.json",
+        r#"{"name":"w","scripts":{"test":"mocha --require ./support/hooks.js"},"dependencies":{"near":"1"}}"#,
+    ),
+    ("jest.config.js", "module.exports = { setupFiles: ['<rootDir>/support/setup.ts'], roots: ['src'] };\n"),
+    ("node_modules/near/index.js", ""),
+    ("third/.cargo-checksum.json", "{}"),
+    ("third/src/lib.rs", ""),
+    ("check/Cargo.toml", "[package]\nname = 'check'\n"),
+    ("go.mod", "module m\n\nrequire a/b v1.0.0\n"),
+    ("Makefile", "-include settings local.d/flags\ninclude $(DEPS)\ncheck:\n\tsh scripts/check.sh\n"),
+    ("scripts/check.sh", "PATH=\"$PWD/bin:$PATH\"\ndiff a b\n"),
+    ("bin/tool", ""),
+    ("lanes/verify.yaml", ""),
+];
+const LANE: &str =
+    "env: { PYTHONPATH: lib }\nsteps:\n  - { run: python3 -m pytest -q -p extras.timing }\n  - { run: make check }\n";
+
+fn files() -> BTreeMap<&'static str, &'static str> {
+    BASE.iter().copied().collect()
+}
+
+fn policy() -> Policy {
+    let (lane, files) = (parse("verify", "verify.yaml", LANE).unwrap(), files());
+    let mut read = |path: &str| files.get(path).map(|text| text.as_bytes().to_vec());
+    Policy::freeze(files.keys().map(|path| (*path).to_owned()), &[lane], &[], &[], &mut read).unwrap()
+}
+
+/// What is said of a new file.
+fn added(policy: &Policy, path: &str, text: &str) -> Option<String> {
+    let changes = [Change { path: path.into(), kind: ChangeKind::Added }];
+    let contents = |_: &str, side| (side == Side::Candidate).then(|| text.as_bytes().to_vec());
+    policy.findings(&changes, contents).pop().map(|finding| finding.rule)
+}
+
+#[test]
+fn no_module_is_new_that_would_be_found_before_the_one_that_is_meant() {
+    let policy = policy();
+    for path in [
+        "json.py",
+        "json/__init__.py",
+        "json",
+        "unit/random.py",
+        "lib/argparse.py",
+        "requests.py",
+        "yaml.py",
+        "rich/__init__.py",
+        "src/pathlib.py",
+        "sitecustomize/__init__.py",
+        "iniconfig.py",
+    ] {
+        assert_eq!(added(&policy, path, "").as_deref(), Some(SHADOWED), "{path}");
+    }
+    for path in
+        ["json/data.json", "packaged/types.py", "src/pkg/json.py", "own/__init__.py", "helpers.py", "more/queue.py"]
+    {
+        assert_eq!(added(&policy, path, ""), None, "{path}");
+    }
+    let of_node = Policy::freeze(["src/main.js".to_owned()], &[], &[], &[], &mut |_| None).unwrap();
+    assert_eq!(added(&of_node, "types.py", ""), None, "without Python nothing looks for it");
+}
+
+#[test]
+fn what_runners_load_stays_as_it_is_and_new_tests_load_nothing() {
+    let policy = policy();
+    for path in ["extras/timing.py", "support/plugin/__init__.py", "support/hooks.js", "support/setup.ts"] {
+        assert_eq!(policy.rule(path).map(|rule| rule.why.as_str()), Some(loaded::LOADED), "{path}");
+    }
+    for path in ["extras/other.py", "src/main.js", "lib/own.py"] {
+        assert_eq!(policy.rule(path), None, "{path}");
+    }
+    let loads = "import x\npytest_plugins = ('report',)\n";
+    assert_eq!(added(&policy, "unit/test_new.py", loads).as_deref(), Some(loaded::LOADS));
+    assert_eq!(added(&policy, "unit/test_new.py", "def test_new():\n    pass\n"), None);
+    assert_eq!(added(&policy, "doc/plugins.md", loads), None);
+    let mocks = "runners put it in the place of what the tests ask for";
+    assert_eq!(added(&policy, "src/__mocks__/main.js", "").as_deref(), Some(mocks));
+}
+
+#[test]
+fn code_of_others_stays_and_nothing_comes_before_it() {
+    let policy = policy();
+    for path in ["node_modules/near/index.js", "node_modules/near/new.js", "third/src/lib.rs"] {
+        assert_eq!(policy.rule(path).map(|rule| rule.why.as_str()), Some(vendored::VENDORED), "{path}");
+    }
+    for path in ["src/node_modules/near/index.js", "unit/node_modules"] {
+        assert_eq!(added(&policy, path, "").as_deref(), Some(vendored::NEARER), "{path}");
+    }
+    assert_eq!(added(&policy, "examples/one/node_modules/pad/index.js", ""), None, "no code of the base looks there");
+    assert_eq!(added(&policy, "vendor/modules.txt", "").as_deref(), Some(vendored::REPLACES));
+    assert_eq!(policy.forbids_link("check"), Some(vendored::LINKED));
+    assert_eq!(policy.forbids_link("lib"), None);
+}
+
+#[test]
+fn what_looks_installed_steers_wherever_it_lies_and_programs_have_names_of_their_own() {
+    let policy = policy();
+    let plugin = "[pytest11]\nquiet = report\n";
+    let told = Some("[pytest11] added: it steers the tests");
+    assert_eq!(added(&policy, "quiet-1.0.dist-info/entry_points.txt", plugin).as_deref(), told);
+    assert_eq!(added(&policy, "a/quiet.egg-info/entry_points.txt", plugin).as_deref(), told);
+    assert_eq!(added(&policy, "own.egg-info/entry_points.txt", "[console_scripts]\nown = own:main\n"), None);
+    let scripts = |name: &str| {
+        let text =
+            files()["pyproject.toml"].replace("own = 'own:main'", &format!("own = 'own:main'\n{name} = 'own:main'"));
+        let changes = [Change { path: "pyproject.toml".into(), kind: ChangeKind::Modified }];
+        let contents = |path: &str, side| match side {
+            Side::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
+            Side::Candidate => Some(text.as_bytes().to_vec()),
+        };
+        policy.findings(&changes, contents).pop().map(|finding| finding.rule)
+    };
+    let told = format!("[project.scripts.pytest] added: {SHADOWED}");
+    assert_eq!((scripts("pytest"), scripts("more")), (Some(told), None));
+}
+
+#[test]
+fn no_program_is_new_on_a_path_of_the_gate_and_nothing_that_a_makefile_waits_for() {
+    let policy = policy();
+    for path in ["bin/diff", "settings", "local.d/flags", "make"] {
+        assert_eq!(added(&policy, path, "").as_deref(), Some(STANDS_IN), "{path}");
+    }
+    for path in ["bin/total", "tools/diff", "settings.yaml"] {
+        assert_eq!(added(&policy, path, ""), None, "{path}");
+    }
+}
+
+#[test]
+fn what_is_depended_on_anew_is_told_by_manifest_and_name_unless_it_lies_in_the_workspace() {
+    let policy = policy();
+    let now: BTreeMap<&str, &str> = [
+        ("pyproject.toml", "[project]\ndependencies = ['rich>=13', 'attrs']\n"),
+        ("package.json", r#"{"dependencies":{"near":"2","left-pad":"^1","own":"file:vendor/own"}}"#),
+        ("check/Cargo.toml", "[dependencies]\nserde = '1'\nhalf = { path = 'half' }\n"),
+        ("go.mod", "module m\n\nrequire (\n\ta/b v1.1.0\n\tc/d v0.1.0\n)\n"),
+    ]
+    .into();
+    let changes: Vec<Change> =
+        now.keys().map(|path| Change { path: (*path).into(), kind: ChangeKind::Modified }).collect();
+    let contents = |path: &str, side| match side {
+        Side::Base => files().get(path).map(|text| text.as_bytes().to_vec()),
+        Side::Candidate => now.get(path).map(|text| text.as_bytes().to_vec()),
+    };
+    let told = policy.new_dependencies(&changes, contents);
+    let expected =
+        [("check/Cargo.toml", "serde"), ("go.mod", "c/d"), ("package.json", "left-pad"), ("pyproject.toml", "attrs")];
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), expected.map(|(path, name)| (path.to_owned(), name.to_owned())));
+}

@@ -1,0 +1,7 @@
+module example.com/area
+
+go 1.18
+
+require example.com/same v0.0.0
+
+replace example.com/same => ./same

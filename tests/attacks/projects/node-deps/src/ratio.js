@@ -1,0 +1,3 @@
+"use strict";
+
+exports.ratio = (a, b) => b / a;
