@@ -117,8 +117,7 @@ async fn once(
         None => None,
     };
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let in_place = || Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs);
+    let in_place = || Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs());
     let room = Room {
         left_out,
         listen: voice.listens(),
@@ -182,6 +181,10 @@ async fn left_out(
     let variables = if arguments.clean { environment.child_env() } else { environment.hand_env() };
     let facts = Facts { variables, changed };
     lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
+}
+
+fn jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn child_env(environment: &Environment) -> Vec<(String, String)> {
