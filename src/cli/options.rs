@@ -5,6 +5,7 @@ use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::memory::{memory_terms, secrets};
 use super::outlet::outlet;
+use super::results::ResultArguments;
 use super::runs::Place;
 use crate::config::Environment;
 use crate::driver::Settings;
@@ -66,6 +67,8 @@ pub(super) struct RunOptions {
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
+    #[command(flatten)]
+    pub(super) results: ResultArguments,
     #[command(flatten)]
     pub(super) voice: VoiceArguments,
     /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off

@@ -56,6 +56,9 @@ pub struct Settings {
 /// The variable that names the model of tasks that name none.
 pub(crate) const MODEL_VARIABLE: &str = "FLEDGE_MODEL";
 
+/// The files of a project that set something, later ones over earlier ones.
+const PROJECT_FILES: [&str; 2] = ["fledge.yaml", "fledge.local.yaml"];
+
 /// A value and the layer it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourced {
@@ -124,15 +127,58 @@ pub enum ConfigFault {
 /// # Errors
 /// The first layer that is unreadable or wrong, with all that is wrong with it.
 pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+    load_seen(environment, workspace, &mut |_, _| {})
+}
+
+/// The same, layer by layer, each over those before it: first of all what holds where nothing is set.
+///
+/// # Errors
+/// As those of [`load`].
+pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSeen>, ConfigFault> {
+    let mut all = vec![LayerSeen { name: "default".into(), text: None, so_far: Settings::default() }];
+    let so_far = load_seen(environment, workspace, &mut |layer, so_far| {
+        all.push(LayerSeen { name: layer.name.clone(), text: layer.text.clone(), so_far: so_far.clone() });
+    })?;
+    all.push(LayerSeen { name: "environment".into(), text: None, so_far });
+    Ok(all)
+}
+
+/// Where configuration files are looked for, in the order of their layers, each with the name that it goes by.
+pub fn places(environment: &Environment, workspace: &Path) -> Vec<(String, PathBuf)> {
+    let own = environment.user_config().map(|path| (path.display().to_string(), path));
+    own.into_iter().chain(PROJECT_FILES.map(|name| (name.to_owned(), workspace.join(name)))).collect()
+}
+
+/// A layer, and what is set up to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerSeen {
+    /// A file's name, `default` or `environment`.
+    pub name: String,
+    /// The text of a file.
+    pub text: Option<String>,
+    /// What it and all layers before it set.
+    pub so_far: Settings,
+}
+
+/// A file that was read.
+struct Read {
+    name: String,
+    text: Option<String>,
+}
+
+fn load_seen(
+    environment: &Environment,
+    workspace: &Path,
+    seen: &mut dyn FnMut(&Read, &Settings),
+) -> Result<Settings, ConfigFault> {
     let mut settings = Settings::default();
-    if let Some(path) = environment.user_config() {
-        let name = path.display().to_string();
-        overlay(&mut settings, &path, &name, Owner::User)?;
-    }
-    let owner =
-        if environment.trusts_project() || is_trusted(&settings, workspace) { Owner::User } else { Owner::Project };
-    for name in ["fledge.yaml", "fledge.local.yaml"] {
-        overlay(&mut settings, &workspace.join(name), name, owner)?;
+    for (name, path) in places(environment, workspace) {
+        let is_users = !PROJECT_FILES.contains(&name.as_str());
+        let trusts = || environment.trusts_project() || is_trusted(&settings, workspace);
+        let owner = if is_users || trusts() { Owner::User } else { Owner::Project };
+        let file = Read { text: read(&path)?, name };
+        overlay(&mut settings, &file, owner)?;
+        seen(&file, &settings);
     }
     if let Some(value) = environment.get(MODEL_VARIABLE) {
         settings.default_model = Some(Sourced { value: value.into(), origin: MODEL_VARIABLE.into() });
@@ -141,9 +187,9 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
     Ok(settings)
 }
 
-fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Result<(), ConfigFault> {
-    let Some(text) = read(path)? else { return Ok(()) };
-    let layer = file::parse(&text, name, owner)?;
+fn overlay(settings: &mut Settings, file: &Read, owner: Owner) -> Result<(), ConfigFault> {
+    let Some(text) = &file.text else { return Ok(()) };
+    let layer = file::parse(text, &file.name, owner)?;
     settings.default_model = layer.default_model.or(settings.default_model.take());
     settings.models.extend(layer.models);
     settings.protect.extend(layer.protect);

@@ -6,6 +6,7 @@
 mod apply;
 mod attest;
 mod cancel;
+mod ci_results;
 mod clean_lanes;
 mod continuing;
 mod delivery;
@@ -16,6 +17,7 @@ mod example;
 mod exit_codes;
 mod fail_closed;
 mod fix;
+mod front;
 mod gate;
 mod gate_flags;
 mod gate_rooms;
