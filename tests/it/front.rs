@@ -77,7 +77,8 @@ fn every_value_has_the_layer_and_the_line_that_it_comes_from() {
         .args(&["config", "show", "--json"])
         .run();
     shown.must_exit(0);
-    let of = values(&shown.events()[0]);
+    let events = shown.events();
+    let of = values(&events[0]);
     let said = |value: &str, from: &str, line: Value| (value.to_owned(), from.to_owned(), line);
     assert_eq!(of("max_retries"), said("6", "fledge.local.yaml", json!(1)));
     assert_eq!(of("budget.turns"), said("7", "fledge.yaml", json!(3)));
@@ -93,7 +94,7 @@ fn every_value_has_the_layer_and_the_line_that_it_comes_from() {
 fn a_key_is_shown_as_set_or_not_set_and_never_itself() {
     let models = "models:\n  a: { provider: anthropic, model: m }\n  b: { provider: openai, model: m, api_key_env: OTHER_KEY }\n";
     let shown = Fledge::new().file("fledge.yaml", models).env("ANTHROPIC_API_KEY", "sk-very-secret-1");
-    let shown = shown.args(&["config", "show"]).run();
+    let shown = shown.args(&["--trust-project", "config", "show"]).run();
     shown.must_exit(0);
     assert!(shown.stdout.contains("key ANTHROPIC_API_KEY (set)"), "{}", shown.story());
     assert!(shown.stdout.contains("key OTHER_KEY (not set)"), "{}", shown.story());

@@ -94,10 +94,12 @@ fn settings(layers: &[LayerSeen], environment: &Environment) -> Vec<Setting> {
     let Some((last, _)) = seen.last() else { return Vec::new() };
     let value_in = |rows: &[Row], key: &str| rows.iter().find(|row| row.key == key).map(|row| row.value.clone());
     let setting = |row: &Row| {
-        let changed =
-            (1..seen.len()).rev().find(|at| value_in(&seen[*at].0, &row.key) != value_in(&seen[*at - 1].0, &row.key));
-        let layer = changed.map_or(seen[0].1, |at| seen[at].1);
-        let line = layer.text.as_deref().and_then(|text| line_of(text, &row.key));
+        let is_changed = |at: usize| value_in(&seen[at].0, &row.key) != value_in(&seen[at - 1].0, &row.key);
+        let is_said =
+            |at: usize| !is_narrowed(&row.key) && said_in(seen[at].1, &row.key).is_some_and(|(_, whole)| whole);
+        let source = (1..seen.len()).rev().find(|at| is_changed(*at) || is_said(*at));
+        let layer = source.map_or(seen[0].1, |at| seen[at].1);
+        let line = said_in(layer, &row.key).map(|(line, _)| line);
         let from = match row.variable {
             Some(variable) if layer.name == "environment" => variable.to_owned(),
             Some(_) | None => layer.name.clone(),
