@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
-use fledge::driver::Settings;
+use fledge::driver::{Asker, Settings};
 use fledge::process::wall::WallChoice;
 use fledge::provider::{Endpoint, Kind, connect};
 use fledge::task::{Baseline, GateChoice, Tier};
@@ -113,6 +113,9 @@ fn settings(home: &Path, url: &str) -> Settings {
         memory: None,
         secrets: Mask::default(),
         holdout: None,
+        lanes_from: None,
+        hooks: Vec::new(),
+        asker: Asker::default(),
         baseline: Baseline::Never,
         wall: WallChoice::Off,
         network: false,

@@ -48,6 +48,7 @@ async fn run(place: &Path) -> Duration {
         models: vec![connect(Endpoint::new(kind, "c.yaml")).unwrap().into()],
         no_models: None,
         holdout: None,
+        lanes_from: None,
         baseline: fledge::task::Baseline::Auto,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         protect: Vec::new(),

@@ -80,7 +80,13 @@ fn write(home: &Path, events: u64) -> usize {
             let usage = Usage::default();
             call = feed(
                 at + 1,
-                Event::CompactionFinished { call, result: Ok("Files were read.".into()), usage, model: String::new() },
+                Event::CompactionFinished {
+                    call,
+                    result: Ok("Files were read.".into()),
+                    usage,
+                    model: String::new(),
+                    error: None,
+                },
             );
         } else {
             call = feed(at, Event::ModelCompleted { call, reply: Box::new(reply(at)) });

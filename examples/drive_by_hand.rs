@@ -58,7 +58,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
             };
             Event::GateFinished { call, verdict: Box::new(verdict) }
         }
-        Action::SaveReport { call } => Event::ReportSaved { call },
+        Action::SaveReport { call } => Event::ReportSaved { call, notes: Vec::new() },
         other => unreachable!("this example never gets to {}", other.name()),
     }
 }

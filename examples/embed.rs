@@ -39,6 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         reports: Vec::new(),
         patch: None,
         holdout: None,
+        lanes_from: None,
         baseline: fledge::task::Baseline::Auto,
         jobs: 2,
         mcp: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::display::{Display, closing};
 use super::failure::Failure;
+use super::results::Results;
 use super::{asking, hear_out, no_output, paint, print_json, signals};
 use crate::config::{self, Environment};
 use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
@@ -41,13 +42,14 @@ pub(super) struct VoiceArguments {
 }
 
 /// How it is told of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Voice {
     json: bool,
     quiet: bool,
     is_live: bool,
     /// Whether somebody can be asked, who sits at the terminal; and whether its cursor can be moved.
     asks: Option<bool>,
+    results: Results,
 }
 
 impl Voice {
@@ -55,7 +57,12 @@ impl Voice {
         let VoiceArguments { json, quiet, ni } = arguments;
         let (may_ask, can_move) = (!(ni || set.non_interactive), paint::can_draw(environment));
         let asks = (may_ask && asking::is_somebody_there()).then_some(can_move);
-        Self { json, quiet, is_live: may_ask && can_move, asks }
+        Self { json, quiet, is_live: may_ask && can_move, asks, results: Results::of_job(environment) }
+    }
+
+    /// The same, with files for its end.
+    pub(super) fn with(self, results: Results) -> Self {
+        Self { results, ..self }
     }
 }
 
@@ -108,7 +115,7 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     let ended = tokio::select! {
         biased;
         ended = work => ended,
-        never = hint(&stop, voice, display) => match never {},
+        never = hint(&stop, voice.quiet, display) => match never {},
     };
     let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
@@ -121,19 +128,25 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     };
     let (mut code, run) = (result.exit_code, result.run.clone());
     let unwritten = lock(&unwritten).take();
-    let closing = tokio::task::spawn_blocking(move || close(&result, voice.quiet));
-    was_heard &= hear_out(&stop, async { drop(closing.await) }).await;
+    let (is_quiet, results) = (voice.quiet, voice.results);
+    let closing = tokio::task::spawn_blocking(move || {
+        close(&result, is_quiet);
+        results.write(&result)
+    });
+    let mut written = Ok(());
+    was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
         code = Reason::Cancelled.exit_code(Some(stop.cause()));
     }
     drop(listening);
+    written?;
     unwritten.map_or(Ok((code, run)), |error| Err(no_output(error)))
 }
 
 /// Tells a person who wants to stop what a second wish would do. Never ends.
-async fn hint(stop: &Stop, voice: Voice, display: Arc<Mutex<Display>>) -> Infallible {
+async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infallible {
     stop.token().cancelled().await;
-    if stop.cause() == StopCause::Interrupt && !voice.quiet {
+    if stop.cause() == StopCause::Interrupt && !is_quiet {
         let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).stopping()).await;
     }
     std::future::pending().await

@@ -2,6 +2,7 @@
 
 mod asking;
 mod beside;
+mod config;
 mod configured;
 mod connect;
 mod display;
@@ -9,6 +10,7 @@ mod doctor;
 mod drive;
 mod failure;
 mod fix;
+mod init;
 mod inside;
 mod lanes;
 mod live;
@@ -16,8 +18,10 @@ mod memory;
 mod models;
 mod options;
 mod outlet;
+mod pages;
 mod paint;
 mod record;
+mod results;
 mod run;
 mod runs;
 mod secrets;
@@ -28,7 +32,7 @@ mod verify_report;
 
 use crate::driver::Stop;
 use crate::report::lane::github;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,6 +65,8 @@ enum Verb {
     Run(run::RunArguments),
     /// Make the project's checks pass, where they fail: an agent repairs the code
     Fix(fix::FixArguments),
+    /// Write what a project needs for its first run: a lane, a task
+    Init(init::InitArguments),
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand)]
     Lanes(lanes::LanesVerb),
@@ -77,6 +83,12 @@ enum Verb {
     Models(models::ModelsVerb),
     /// Say whether all is here that a run and its gate need, and what mends what is not
     Doctor(doctor::DoctorArguments),
+    /// Look at what is configured, and by which layer
+    Config(config::ConfigArguments),
+    /// Print what a shell completes
+    Completions(pages::CompletionArguments),
+    /// Print the manual's pages, or write them
+    Man(pages::ManArguments),
     /// Look at what the project's modules promise, or check it
     #[command(subcommand)]
     Specs(specs::SpecsVerb),
@@ -114,6 +126,7 @@ pub fn main() -> ExitCode {
     let done = match arguments.verb {
         Verb::Run(arguments) => run::run(&arguments, &environment),
         Verb::Fix(arguments) => fix::run(&arguments, &environment),
+        Verb::Init(arguments) => init::run(&arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),
         Verb::Apply(arguments) => runs::apply(&arguments, &environment),
@@ -121,6 +134,9 @@ pub fn main() -> ExitCode {
         Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Models(verb) => models::run(&verb, &environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
+        Verb::Config(arguments) => config::run(&arguments, &environment),
+        Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
+        Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
         Verb::ToolHost => inside::host(),
@@ -211,7 +227,6 @@ fn no_output(error: std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::memory::memory_terms;
 use super::outlet::outlet;
 use super::record;
+use super::results::ResultArguments;
 use super::runs::Place;
 use super::secrets::secrets;
 use crate::config::Environment;
@@ -72,6 +73,8 @@ pub(super) struct RunOptions {
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
+    #[command(flatten)]
+    pub(super) results: ResultArguments,
     #[command(flatten)]
     pub(super) voice: VoiceArguments,
     /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off

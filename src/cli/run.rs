@@ -94,7 +94,8 @@ fn start_or_resume(
     settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
     place: Place<'_>,
 ) -> Result<u8, Failure> {
-    let voice = Voice::new(options.voice, place.set, environment);
+    let results = options.results.places(place.workspace, environment)?;
+    let voice = Voice::new(options.voice, place.set, environment).with(results);
     let tape = options.record(place.workspace)?;
     let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
     let mut key = options.run_key.clone();
@@ -120,7 +121,7 @@ fn start_or_resume(
                 let hint = "`fledge runs resume` goes on with it as it was begun; else use another run key";
                 return Err(Failure::input(error).hint(hint));
             }
-            let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice);
+            let resumed = resume(Work::ResumeOrEnd, run, &options.reports(), environment, &place, voice.clone());
             let Some(lost) = resumed.as_ref().err().and_then(lost_gate) else {
                 let code = resumed?;
                 return taped(run).map(|()| code);

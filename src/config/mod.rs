@@ -60,6 +60,9 @@ pub struct Settings {
 /// The variable that names the model of tasks that name none.
 pub(crate) const MODEL_VARIABLE: &str = "FLEDGE_MODEL";
 
+/// The files of a project that set something, later ones over earlier ones.
+const PROJECT_FILES: [&str; 2] = ["fledge.yaml", "fledge.local.yaml"];
+
 /// A value and the layer it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourced {
@@ -151,16 +154,63 @@ pub enum ConfigFault {
 /// # Errors
 /// The first layer that is unreadable or wrong, with all that is wrong with it.
 pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+    load_seen(environment, workspace, &mut |_, _| {})
+}
+
+/// The same, layer by layer, each over those before it: first of all what holds where nothing is set.
+///
+/// # Errors
+/// As those of [`load`].
+pub fn layers(environment: &Environment, workspace: &Path) -> Result<Vec<LayerSeen>, ConfigFault> {
+    let mut all = vec![LayerSeen { name: "default".into(), text: None, so_far: Settings::default() }];
+    let so_far = load_seen(environment, workspace, &mut |layer, so_far| {
+        all.push(LayerSeen { name: layer.name.clone(), text: layer.text.clone(), so_far: so_far.clone() });
+    })?;
+    all.push(LayerSeen { name: "environment".into(), text: None, so_far });
+    Ok(all)
+}
+
+/// Where configuration files are looked for, in the order of their layers, each with the name that it goes by.
+pub fn places(environment: &Environment, workspace: &Path) -> Vec<(String, PathBuf)> {
+    let own = environment.user_config().map(|path| (path.display().to_string(), path));
+    own.into_iter().chain(PROJECT_FILES.map(|name| (name.to_owned(), workspace.join(name)))).collect()
+}
+
+/// A layer, and what is set up to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerSeen {
+    /// A file's name, `default` or `environment`.
+    pub name: String,
+    /// The text of a file.
+    pub text: Option<String>,
+    /// What it and all layers before it set.
+    pub so_far: Settings,
+}
+
+/// A file that was read.
+struct Read {
+    name: String,
+    text: Option<String>,
+}
+
+fn load_seen(
+    environment: &Environment,
+    workspace: &Path,
+    seen: &mut dyn FnMut(&Read, &Settings),
+) -> Result<Settings, ConfigFault> {
     let mut settings = Settings::default();
-    if let Some(path) = environment.user_config() {
-        let name = path.display().to_string();
-        overlay(&mut settings, &path, &name, Owner::User)?;
-    }
-    let owner =
-        if environment.trusts_project() || is_trusted(&settings, workspace) { Owner::User } else { Owner::Project };
-    let own: Vec<String> = settings.models.keys().cloned().collect();
-    for name in ["fledge.yaml", "fledge.local.yaml"] {
-        overlay_beside(&mut settings, &workspace.join(name), name, owner, &own)?;
+    let mut owner = Owner::User;
+    let mut own = Vec::new();
+    for (name, path) in places(environment, workspace) {
+        // Who owns the project's files is said by the user's own alone, which comes first.
+        if owner == Owner::User && PROJECT_FILES.first().is_some_and(|first| *first == name) {
+            let is_trusted = environment.trusts_project() || is_trusted(&settings, workspace);
+            owner = if is_trusted { Owner::User } else { Owner::Project };
+            own = settings.models.keys().cloned().collect();
+        }
+        let file = Read { text: read(&path)?, name };
+        overlay(&mut settings, &file, owner, &own)?;
+        seen(&file, &settings);
     }
     if let Some(value) = environment.get(MODEL_VARIABLE) {
         settings.default_model = Some(Sourced { value: value.into(), origin: MODEL_VARIABLE.into() });
@@ -169,22 +219,12 @@ pub fn load(environment: &Environment, workspace: &Path) -> Result<Settings, Con
     Ok(settings)
 }
 
-fn overlay(settings: &mut Settings, path: &Path, name: &str, owner: Owner) -> Result<(), ConfigFault> {
-    overlay_beside(settings, path, name, owner, &[])
-}
-
-/// The same where these models are the operator's: a project does not put others in their places.
-fn overlay_beside(
-    settings: &mut Settings,
-    path: &Path,
-    name: &str,
-    owner: Owner,
-    own: &[String],
-) -> Result<(), ConfigFault> {
-    let Some(text) = read(path)? else { return Ok(()) };
-    let layer = file::parse(&text, name, owner)?;
+/// Puts a layer over those before it. These models are the operator's: a project does not put others in their places.
+fn overlay(settings: &mut Settings, file: &Read, owner: Owner, own: &[String]) -> Result<(), ConfigFault> {
+    let Some(text) = &file.text else { return Ok(()) };
+    let layer = file::parse(text, &file.name, owner)?;
     if owner == Owner::Project {
-        trust::keep(own, &layer.model_places, name)?;
+        trust::keep(own, &layer.model_places, &file.name)?;
     }
     settings.default_model = layer.default_model.or(settings.default_model.take());
     settings.models.extend(layer.models);

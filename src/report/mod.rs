@@ -4,6 +4,8 @@ pub mod attest;
 mod course;
 mod human;
 #[cfg(feature = "cli")]
+pub(crate) mod job;
+#[cfg(feature = "cli")]
 pub(crate) mod lane;
 pub mod lane_data;
 pub mod patch;

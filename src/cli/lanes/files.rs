@@ -1,8 +1,9 @@
-//! The files that `fledge lanes run` leaves: a JUnit report, a summary in Markdown, and the summary of a job of GitHub's.
+//! The files that `fledge lanes run` leaves: a JUnit report, a summary in Markdown, SARIF, GitLab's code quality, and the summary of a job
+//! of GitHub's.
 
 use super::super::failure::Failure;
 use super::super::outlet::has_place;
-use crate::report::lane::{LaneResult, junit, markdown};
+use crate::report::lane::{LaneResult, code_quality, junit, markdown, sarif};
 use anyhow::anyhow;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -19,11 +20,39 @@ pub(super) enum Place {
     EndOf(PathBuf),
 }
 
+/// A form of a lane's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Junit,
+    Summary,
+    Sarif,
+    CodeQuality,
+}
+
+impl Form {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Junit => "--junit",
+            Self::Summary => "--summary",
+            Self::Sarif => "--sarif",
+            Self::CodeQuality => "--code-quality",
+        }
+    }
+
+    fn text(self, result: &LaneResult<'_>) -> String {
+        match self {
+            Self::Junit => junit::document(result),
+            Self::Summary => markdown::page(result),
+            Self::Sarif => sarif::document(result),
+            Self::CodeQuality => code_quality::document(result),
+        }
+    }
+}
+
 /// Where the result goes when the lane is over.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
-    pub(super) junit: Option<PathBuf>,
-    pub(super) summary: Option<PathBuf>,
+    pub(super) wanted: Vec<(Form, PathBuf)>,
     /// The summary of GitHub's job, which others write to as well.
     pub(super) job_summary: Option<PathBuf>,
 }
@@ -32,29 +61,29 @@ impl Files {
     /// Checks that all can be written. `is_taken` says whether data goes to standard output.
     ///
     /// # Errors
-    /// A file without a place, or two things for standard output.
+    /// A file without a place, two of one place, or two things for standard output.
     pub(super) fn check(&self, mut is_taken: bool) -> Result<(), Failure> {
-        for (flag, path) in [("--junit", &self.junit), ("--summary", &self.summary)] {
-            match path.as_deref() {
-                Some(path) if is_stdout(path) && std::mem::replace(&mut is_taken, true) => {
+        for (number, (form, path)) in self.wanted.iter().enumerate() {
+            let flag = form.flag();
+            if is_stdout(path) {
+                if std::mem::replace(&mut is_taken, true) {
                     let error = anyhow!("{flag} -: other data goes to standard output already");
                     return Err(Failure::input(error).hint("name a file instead of `-`"));
                 }
-                Some(path) if !is_stdout(path) => has_place(flag, path)?,
-                Some(_) | None => {}
+                continue;
             }
-        }
-        if let (Some(junit), Some(summary)) = (&self.junit, &self.summary)
-            && is_same_file(junit, summary)
-        {
-            return Err(Failure::input(anyhow!("--junit and --summary name the same file, {}", summary.display())));
+            has_place(flag, path)?;
+            if let Some((other, _)) = self.wanted[..number].iter().find(|(_, other)| is_same_file(other, path)) {
+                let other = other.flag();
+                return Err(Failure::input(anyhow!("{other} and {flag} name the same file, {}", path.display())));
+            }
         }
         Ok(())
     }
 
     /// Whether there are any.
     pub(super) fn are_wanted(&self) -> bool {
-        self.junit.is_some() || self.summary.is_some() || self.job_summary.is_some()
+        !self.wanted.is_empty() || self.job_summary.is_some()
     }
 
     /// What is to be written, and where.
@@ -66,10 +95,9 @@ impl Files {
             path if is_job_summary(path) => None, // once is enough
             path => Some(Place::File(path.to_owned())),
         };
-        let junit = self.junit.as_ref().and_then(place).map(|place| (place, junit::document(result)));
-        let summary = self.summary.as_ref().and_then(place).map(|place| (place, markdown::page(result)));
+        let files = self.wanted.iter().filter_map(|(form, path)| Some((place(path)?, form.text(result))));
         let job = self.job_summary.clone().map(|path| (Place::EndOf(path), markdown::page(result)));
-        [junit, summary, job].into_iter().flatten().collect()
+        files.chain(job).collect()
     }
 }
 

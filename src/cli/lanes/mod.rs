@@ -61,7 +61,7 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
 }
 
 /// Says what is to be known about a detected lane.
-fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
+pub(super) fn say<'r>(remarks: impl IntoIterator<Item = &'r String>) {
     for remark in remarks {
         paint::line(&[(Tone::Warn, "note: "), (Tone::Plain, remark)]);
     }

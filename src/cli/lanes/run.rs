@@ -49,7 +49,7 @@ pub(in crate::cli) struct RunArguments {
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice, requires = "clean")]
     sandbox: Option<WallChoice>,
     /// Say what would run, and run nothing
-    #[arg(long, conflicts_with_all = ["junit", "summary", "output"])]
+    #[arg(long, conflicts_with_all = ["junit", "summary", "sarif", "code_quality", "output"])]
     dry_run: bool,
     #[command(flatten)]
     voice: VoiceArguments,

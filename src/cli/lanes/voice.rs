@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::live::Live;
 use super::super::{hear_out, paint};
 use super::data::{Data, JsonForm};
-use super::files::{Files, Place, in_place};
+use super::files::{Files, Form, Place, in_place};
 use super::screen::{Ending, Look, News, OutputOf, Running, Screen};
 use crate::config::Environment;
 use crate::driver::{Stop, Watcher};
@@ -46,6 +46,12 @@ pub(super) struct VoiceArguments {
     /// Write a summary in Markdown (`-`: to standard output)
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
+    /// Write what failed as SARIF, for code scanning (`-`: to standard output)
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
+    /// Write what failed as a code quality report of GitLab's (`-`: to standard output)
+    #[arg(long, value_name = "FILE")]
+    code_quality: Option<PathBuf>,
     /// How long nothing may be said outside of a terminal before it says what runs
     #[arg(long, value_name = "TIME", hide = true, default_value = "30s", value_parser = parse_duration)]
     silence: Duration,
@@ -59,7 +65,7 @@ impl VoiceArguments {
     pub(super) fn places(&self, environment: &Environment) -> Result<Files, Failure> {
         let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
         let job_summary = job_summary.filter(|_| paint::is_runner(environment));
-        let files = Files { junit: self.junit.clone(), summary: self.summary.clone(), job_summary };
+        let files = Files { wanted: self.wanted(), job_summary };
         files.check(self.json.is_some())?;
         Ok(files)
     }
@@ -67,11 +73,18 @@ impl VoiceArguments {
     /// The files that are written, as they stand below `root`, which is the current folder.
     pub(super) fn files(&self, environment: &Environment, root: &Path) -> Vec<PathBuf> {
         let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
-        [&self.junit, &self.summary, &job_summary]
-            .into_iter()
-            .flatten()
-            .map(|path| in_place(&root.join(path)))
-            .collect()
+        let wanted = self.wanted().into_iter().map(|(_, path)| path);
+        wanted.chain(job_summary).map(|path| in_place(&root.join(path))).collect()
+    }
+
+    fn wanted(&self) -> Vec<(Form, PathBuf)> {
+        let all = [
+            (Form::Junit, &self.junit),
+            (Form::Summary, &self.summary),
+            (Form::Sarif, &self.sarif),
+            (Form::CodeQuality, &self.code_quality),
+        ];
+        all.into_iter().filter_map(|(form, path)| Some((form, path.clone()?))).collect()
     }
 }
 

@@ -84,16 +84,20 @@ impl Row<'_> {
         })
     }
 
-    /// How it is with its key, and where that is; never the key.
     fn key(&self) -> (&'static str, Option<String>) {
-        let variable = self.model.provider.key_variable().map(|name| KeyPlace::Variable(name.into()));
-        match self.model.key.clone().or(variable) {
-            Some(KeyPlace::Variable(name)) if self.environment.get(&name).is_some() => ("set", Some(name)),
-            Some(KeyPlace::Variable(name)) => ("not set", Some(name)),
-            Some(KeyPlace::Command { .. }) => ("command", None),
-            Some(KeyPlace::File(path)) => ("file", Some(path.display().to_string())),
-            None => ("no key", None),
-        }
+        key_of(&self.model, self.environment)
+    }
+}
+
+/// How it is with a model's key, and where that is; never the key.
+pub(in crate::cli) fn key_of(model: &ModelSettings, environment: &Environment) -> (&'static str, Option<String>) {
+    let variable = model.provider.key_variable().map(|name| KeyPlace::Variable(name.into()));
+    match model.key.clone().or(variable) {
+        Some(KeyPlace::Variable(name)) if environment.get(&name).is_some() => ("set", Some(name)),
+        Some(KeyPlace::Variable(name)) => ("not set", Some(name)),
+        Some(KeyPlace::Command { .. }) => ("command", None),
+        Some(KeyPlace::File(path)) => ("file", Some(path.display().to_string())),
+        None => ("no key", None),
     }
 }
 

@@ -3,6 +3,8 @@
 mod check;
 mod list;
 
+pub(super) use list::key_of;
+
 use super::configured;
 use super::failure::Failure;
 use crate::config::{self, Environment};

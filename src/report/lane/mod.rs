@@ -1,8 +1,11 @@
 //! What a lane came to, in the forms that others read: JUnit, Markdown, the commands of GitHub's runner. Pure.
 
+pub(crate) mod code_quality;
+mod complaints;
 pub(crate) mod github;
 pub(crate) mod junit;
 pub(crate) mod markdown;
+pub(crate) mod sarif;
 
 use crate::verdict::{StepReport, StepStatus, TestCase};
 use serde::Serialize;

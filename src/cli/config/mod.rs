@@ -1,0 +1,153 @@
+//! `fledge config`: what is set, by which layer, and where each layer is. Says of a key only whether it is there.
+
+mod rows;
+
+use super::configured;
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::steps::Line;
+use super::{no_output, print_data, print_json};
+use crate::config::{self, Environment, LayerSeen};
+use crate::yaml::{self, Node, Value as Yaml};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use rows::{Row, rows};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The version of what `--json` gives out.
+const CONFIG_SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge config`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Later layers win: built-in defaults, your own file, fledge.yaml, fledge.local.yaml, the environment; then a task's\n\
+    front matter, then flags.\n\nExamples:\n  fledge config show\n  fledge config show --json | jq '.values[] | select(.from != \"default\")'\n  \
+    fledge config path"
+)]
+pub(super) struct ConfigArguments {
+    /// The project
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+    /// As JSON, to standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: ConfigVerb,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum ConfigVerb {
+    /// Show every value with the layer that it comes from
+    Show,
+    /// Show where each layer is looked for
+    Path,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When a layer is wrong, there is no such folder, or nothing can be printed.
+pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Result<u8, Failure> {
+    let root = arguments.workspace.canonicalize();
+    let root = root
+        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
+        .map_err(Failure::input)?;
+    for note in configured::settled(environment, &root) {
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
+    }
+    let (lines, data) = match arguments.verb {
+        ConfigVerb::Show => shown(&config::layers(environment, &root).map_err(Failure::input)?, environment),
+        ConfigVerb::Path => places(&config::places(environment, &root), environment),
+    };
+    let printed = if arguments.json { print_json(&data.to_string()) } else { print_data(&paint::page(&lines)) };
+    printed.map_err(no_output).map(|()| 0)
+}
+
+/// A value of the last layer, and who says so.
+struct Setting {
+    row: Row,
+    /// A file's name, `default`, or a variable's name.
+    from: String,
+    /// The line of the file.
+    line: Option<usize>,
+}
+
+fn shown(layers: &[LayerSeen], environment: &Environment) -> (Vec<Line>, Value) {
+    let settings = settings(layers, environment);
+    let width = |of: fn(&Setting) -> &str| settings.iter().map(|set| of(set).chars().count()).max().unwrap_or(0);
+    let (keys, values) = (width(|set| &set.row.key), width(|set| &set.row.value).min(60));
+    let line = |set: &Setting| {
+        let place = set.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let tone = if set.from == "default" { Tone::Faint } else { Tone::Good };
+        vec![
+            (Tone::Strong, format!("{:<keys$}  ", set.row.key)),
+            (Tone::Plain, format!("{:<values$}  ", paint::one_line(&set.row.value))),
+            (tone, paint::one_line(&format!("{}{place}", set.from))),
+        ]
+    };
+    let value =
+        |set: &Setting| json!({ "key": set.row.key, "value": set.row.value, "from": set.from, "line": set.line });
+    let data: Vec<Value> = settings.iter().map(value).collect();
+    (settings.iter().map(line).collect(), json!({ "schema_version": CONFIG_SCHEMA_VERSION, "values": data }))
+}
+
+/// Every value, from the last layer that changed it.
+fn settings(layers: &[LayerSeen], environment: &Environment) -> Vec<Setting> {
+    let seen: Vec<(Vec<Row>, &LayerSeen)> = layers.iter().map(|seen| (rows(&seen.so_far, environment), seen)).collect();
+    let Some((last, _)) = seen.last() else { return Vec::new() };
+    let value_in = |rows: &[Row], key: &str| rows.iter().find(|row| row.key == key).map(|row| row.value.clone());
+    let setting = |row: &Row| {
+        let is_changed = |at: usize| value_in(&seen[at].0, &row.key) != value_in(&seen[at - 1].0, &row.key);
+        let is_said =
+            |at: usize| !is_narrowed(&row.key) && said_in(seen[at].1, &row.key).is_some_and(|(_, whole)| whole);
+        let source = (1..seen.len()).rev().find(|at| is_changed(*at) || is_said(*at));
+        let layer = source.map_or(seen[0].1, |at| seen[at].1);
+        let line = said_in(layer, &row.key).map(|(line, _)| line);
+        let from = match row.variable {
+            Some(variable) if layer.name == "environment" => variable.to_owned(),
+            Some(_) | None => layer.name.clone(),
+        };
+        Setting { row: row.clone(), from, line }
+    };
+    last.iter().map(setting).collect()
+}
+
+/// Whether a project's file may only lower it: that it says it does not mean that it counts.
+fn is_narrowed(key: &str) -> bool {
+    key.starts_with("budget.") || ["tier", "on_tamper", "confirm_within"].contains(&key)
+}
+
+/// The line that a key like `budget.turns` has in a file, or else the one of what it is part of; and whether it is the key itself.
+fn said_in(layer: &LayerSeen, key: &str) -> Option<(usize, bool)> {
+    let root = yaml::parse(layer.text.as_deref()?, 1).ok()?;
+    let (mut node, mut line, mut is_whole) = (&root, None, true);
+    for part in key.split('.') {
+        let found: Option<&(yaml::Key, Node)> = match &node.value {
+            Yaml::Map(entries) => entries.iter().find(|(key, _)| key.text == part),
+            _ => None,
+        };
+        let Some((key, below)) = found else {
+            is_whole = false;
+            break;
+        };
+        (node, line) = (below, Some(key.place.line));
+    }
+    line.map(|line| (line, is_whole))
+}
+
+fn places(places: &[(String, PathBuf)], environment: &Environment) -> (Vec<Line>, Value) {
+    let is_there = |path: &PathBuf| path.is_file();
+    let line = |(_, path): &(String, PathBuf)| {
+        let (tone, said) = if is_there(path) { (Tone::Good, "✓ ") } else { (Tone::Faint, "- ") };
+        vec![(tone, said.to_owned()), (Tone::Plain, paint::one_line(&path.display().to_string()))]
+    };
+    let mut lines: Vec<Line> = places.iter().map(line).collect();
+    let state = environment.state_dir().ok();
+    if let Some(state) = &state {
+        lines.push(vec![(Tone::Faint, "state: ".into()), (Tone::Plain, paint::one_line(&state.display().to_string()))]);
+    }
+    let file = |(name, path): &(String, PathBuf)| json!({ "name": name, "path": path, "exists": is_there(path) });
+    let files: Vec<Value> = places.iter().map(file).collect();
+    (lines, json!({ "schema_version": CONFIG_SCHEMA_VERSION, "files": files, "state": state }))
+}

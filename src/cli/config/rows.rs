@@ -1,0 +1,93 @@
+//! The table of everything that can be set: its key, and its value in words. Where nothing is set it is the default that a run has.
+
+use super::super::models::key_of;
+use crate::config::{Environment, McpAt, ModelSettings, Settings};
+use crate::duration::show_duration;
+use crate::limits::{EPHEMERAL_TTL, Limits};
+use crate::process::wall::WallChoice;
+use crate::task::{Baseline, Commit, GateChoice, OnTamper, Task};
+use std::time::Duration;
+
+/// One value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The key as a file has it, with `.` between its parts.
+    pub(super) key: String,
+    /// The value in words.
+    pub(super) value: String,
+    /// The variable that sets it too.
+    pub(super) variable: Option<&'static str>,
+}
+
+/// All rows of these settings.
+pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
+    let row = |key: &str, value: String| Row { key: key.into(), value, variable: None };
+    let (task, limits) = (set.defaults.of(Task::from_prompt("")), Limits::default());
+    let unlimited = || "unlimited".to_owned();
+    let ms = |ms: u64| show_duration(Duration::from_millis(ms));
+    let model = set.default_model.as_ref().map_or("none: one whose key is there".into(), |model| model.value.clone());
+    let lanes = match &task.gate {
+        GateChoice::Lanes(lanes) => lanes.join(", "),
+        GateChoice::Skip => "false".into(),
+    };
+    let usd = |micros: u64| format!("{:.2}", micros as f64 / 1e6);
+    let mut rows = vec![
+        Row { variable: Some(crate::config::MODEL_VARIABLE), ..row("default_model", model) },
+        row("lane", lanes),
+        row("max_retries", task.max_retries.to_string()),
+        row("stuck_after", task.stuck_after.map_or("off".into(), |count| count.to_string())),
+        row("on_tamper", word(&OnTamper::WORDS, task.on_tamper)),
+        row("tier", task.tier.name().into()),
+        row("commit", word(&Commit::WORDS, task.commit)),
+        row("baseline", word(&Baseline::WORDS, set.baseline.unwrap_or_default())),
+        row("budget.turns", task.budget.turns.unwrap_or(limits.turns).to_string()),
+        row("budget.tokens", task.budget.tokens.map_or_else(unlimited, |tokens| tokens.to_string())),
+        row("budget.usd", task.budget.usd_micros.map_or_else(unlimited, usd)),
+        row("budget.time", ms(task.budget.time_ms.unwrap_or(limits.time_ms))),
+        row("parallel_reads", task.conduct.parallel_reads.to_string()),
+        row("loop_threshold", task.conduct.loop_threshold.map_or(limits.loop_threshold as u64, u64::from).to_string()),
+        row("compact_at", share(task.conduct.compact_at_percent.map_or(limits.compact_at_percent, u64::from))),
+        row("confirm_within", task.conduct.confirm_within_ms.map_or("no limit".into(), ms)),
+        row("approve", listed(&task.approve)),
+        row("protect", listed(&set.protect)),
+        row("sandbox", wall(set.sandbox).into()),
+        row("network", if set.network { "allow" } else { "deny" }.into()),
+        row("memory.ephemeral_ttl", show_duration(set.ephemeral_ttl.unwrap_or(EPHEMERAL_TTL))),
+        Row { variable: Some("FLEDGE_NON_INTERACTIVE"), ..row("non_interactive", set.non_interactive.to_string()) },
+    ];
+    rows.extend(set.models.iter().map(|(name, model)| row(&format!("models.{name}"), of_model(model, environment))));
+    rows.extend(set.mcp.iter().map(|(name, server)| {
+        let at = match &server.at {
+            McpAt::Command { command, .. } => command.join(" "),
+            McpAt::Url { url, .. } => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+        };
+        row(&format!("mcp.{name}"), format!("{at}, from tier {}", server.tier.name()))
+    }));
+    let hooks: Vec<String> = set.hooks.iter().map(|hook| hook.run.clone()).collect();
+    rows.push(row("hooks.post_tools", listed(&hooks)));
+    let trust: Vec<String> = set.trust.iter().map(|path| path.display().to_string()).collect();
+    rows.push(row("trust", listed(&trust)));
+    rows
+}
+
+fn of_model(model: &ModelSettings, environment: &Environment) -> String {
+    let (state, place) = key_of(model, environment);
+    let key = place.map_or(state.to_owned(), |place| format!("key {place} ({state})"));
+    format!("{}/{}, {key}", model.provider.name(), model.model)
+}
+
+fn word<T: PartialEq + Copy>(words: &[(&str, T)], value: T) -> String {
+    words.iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word).to_owned()
+}
+
+fn wall(choice: WallChoice) -> &'static str {
+    WallChoice::NAMES.into_iter().find(|name| WallChoice::parse(name) == Some(choice)).unwrap_or_default()
+}
+
+fn listed(texts: &[String]) -> String {
+    if texts.is_empty() { "none".into() } else { texts.join(", ") }
+}
+
+fn share(percent: u64) -> String {
+    format!("{:.2}", percent as f64 / 100.0)
+}

@@ -1,0 +1,147 @@
+//! `fledge init`: from a project to its first run: a lane, a task, and a configuration where one is wanted. Nothing that is there is
+//! written over.
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use crate::config::Environment;
+use crate::gate::{self, InitFault};
+use crate::store::{StoreError, write_new};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Where the task comes to be.
+const TASK: &str = "tasks/first.md";
+/// What is in it.
+const TASK_TEXT: &str = "---\nfiles: [\"**\"]                    # what may be changed; the checks themselves never are\n\
+    budget: { turns: 40, time: 30m }   # and usd: 1.00, where the model's price is known\n---\n# Say in one line what is to be done\n\n\
+    Then say it as you would to a colleague: what is wrong or missing, where to look, and how one sees that it is done.\n";
+/// Where the configuration comes to be.
+const CONFIG: &str = "fledge.yaml";
+/// What is in it.
+const CONFIG_TEXT: &str = "# What holds for every task of this project; `fledge config show` says what is set, and by whom.\n\
+    # default_model: anthropic/claude-sonnet-4-5\nlane: verify\nbudget: { turns: 100, time: 1h }\n\
+    # protect: [\"CODEOWNERS\"]          # paths that no task may change, beside the checks and their tests\n\
+    # memory: { ephemeral_ttl: 7d }\n";
+
+/// Arguments of `fledge init`.
+#[derive(Debug, Args)]
+#[command(after_help = "What is there already is left as it is. The lane is what `fledge lanes init` finds.\n\n\
+    Examples:\n  fledge init\n  fledge init --config\n  fledge init --print")]
+pub(super) struct InitArguments {
+    /// Write fledge.yaml too
+    #[arg(long)]
+    config: bool,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    print: bool,
+    /// Never prompt: there is nothing to ask
+    #[arg(long = "ni", alias = "non-interactive", hide = true)]
+    _ni: bool,
+    /// The project
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+/// What became of a file.
+enum Written {
+    New(String),
+    Kept(String),
+}
+
+/// Writes what is missing; gives the exit code.
+///
+/// # Errors
+/// When there is no such folder, nothing says how the project is checked, or a file cannot be written.
+pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Result<u8, Failure> {
+    let root = arguments.workspace.canonicalize();
+    let root = root
+        .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
+        .map_err(Failure::input)?;
+    let env = environment.hand_env();
+    let path = env.get("PATH").map_or("", String::as_str);
+    let mut texts = vec![(TASK, TASK_TEXT)];
+    texts.extend(arguments.config.then_some((CONFIG, CONFIG_TEXT)));
+    if arguments.print {
+        return print(&root, path, &texts);
+    }
+    let (lane, remarks) = lane(&root, path)?;
+    let mut written = vec![lane];
+    for (name, text) in &texts {
+        written.push(file(&root, name, text)?);
+    }
+    for one in &written {
+        match one {
+            Written::New(name) => paint::line(&[(Tone::Good, "✓ wrote "), (Tone::Plain, name)]),
+            Written::Kept(name) => paint::line(&[(Tone::Faint, "- there already: "), (Tone::Plain, name)]),
+        }
+    }
+    super::lanes::say(&remarks);
+    next(&root, environment);
+    Ok(0)
+}
+
+/// The lane that is the gate: the one that is there, or the one that is found.
+fn lane(root: &Path, path: &str) -> Result<(Written, Vec<String>), Failure> {
+    let detected = gate::look(root, path);
+    match gate::write_detected(root, &detected) {
+        Ok(file) => Ok((Written::New(file), detected.remarks)),
+        Err(InitFault::AlreadyThere(file)) => Ok((Written::Kept(file), Vec::new())),
+        Err(fault @ InitFault::Store(_)) => Err(Failure::own(fault)),
+        Err(fault @ InitFault::NoFolder) => Err(Failure::input(fault)),
+        Err(fault @ InitFault::NothingFound(_)) => Err(Failure::input(fault)
+            .hint("write lanes/verify.yaml by hand, one step is enough: `steps: [{ name: test, run: ./check.sh }]`")),
+    }
+}
+
+fn file(root: &Path, name: &str, text: &str) -> Result<Written, Failure> {
+    let path = root.join(name);
+    if path.symlink_metadata().is_ok() {
+        return Ok(Written::Kept(name.into()));
+    }
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.with_context(|| format!("cannot make the folder of {name}")).map_err(Failure::input)?;
+    let fail = |fault: StoreError| Failure::input(anyhow::Error::new(fault).context(format!("cannot write {name}")));
+    let is_new = write_new(&path, text.as_bytes()).map_err(fail)?;
+    Ok(if is_new { Written::New(name.into()) } else { Written::Kept(name.into()) })
+}
+
+fn print(root: &Path, path: &str, texts: &[(&str, &str)]) -> Result<u8, Failure> {
+    let detected = gate::look(root, path);
+    if detected.is_empty() {
+        return Err(Failure::input(anyhow!("nothing in {} says how the project is checked", root.display()))
+            .hint("write lanes/verify.yaml by hand: one step is enough"));
+    }
+    let (lane, name) = (detected.yaml(), "lanes/verify.yaml");
+    let all = std::iter::once((name, lane.as_str())).chain(texts.iter().copied());
+    let page: Vec<String> = all.map(|(name, text)| format!("# {name}\n{}", text.trim_end())).collect();
+    super::print_data(&page.join("\n\n")).map_err(super::no_output)?;
+    Ok(0)
+}
+
+/// What a person does next.
+fn next(root: &Path, environment: &Environment) {
+    let mut steps = vec![
+        ("fledge lanes run verify", "do the checks pass as they are?"),
+        ("fledge doctor", "is all here that a run needs?"),
+        ("fledge run tasks/first.md --dry-run", "what would be sent, once the task says what to do"),
+        ("fledge run tasks/first.md", "have it done"),
+    ];
+    if !root.join(".git").exists() {
+        steps.insert(0, ("git init", "runs compare trees, by git"));
+    }
+    if ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", crate::config::MODEL_VARIABLE]
+        .iter()
+        .all(|name| environment.get(name).is_none())
+    {
+        steps.insert(
+            steps.len() - 1,
+            ("export ANTHROPIC_API_KEY=…", "or OPENAI_API_KEY, or a model of your own: docs/models.md"),
+        );
+    }
+    paint::line(&[(Tone::Strong, "Next:")]);
+    let width = steps.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    for (command, why) in steps {
+        paint::line(&[(Tone::Plain, format!("  {command:<width$}  ")), (Tone::Faint, why.to_owned())]);
+    }
+}

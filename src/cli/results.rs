@@ -1,0 +1,128 @@
+//! What `fledge run` and `fledge fix` leave for continuous integration: the last verdict as JUnit, Markdown, SARIF and GitLab's code quality,
+//! and for a job of GitHub's annotations, its summary and its outputs.
+
+use super::failure::Failure;
+use super::outlet::outlet;
+use super::paint;
+use crate::config::Environment;
+use crate::report::job;
+use crate::report::lane::{code_quality, github, junit, sarif};
+use crate::run::TaskResult;
+use crate::workspace::Outlet;
+use anyhow::anyhow;
+use clap::Args;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The flags.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ResultArguments {
+    /// Write the last verdict as a JUnit report, with a test for each step
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write a summary in Markdown
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// Write what the last verdict complains of as SARIF, for code scanning
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
+    /// Write the same as a code quality report of GitLab's
+    #[arg(long, value_name = "FILE")]
+    code_quality: Option<PathBuf>,
+}
+
+/// Where all of it goes, found before anybody is at work.
+#[derive(Debug, Clone)]
+pub(super) struct Results {
+    files: Vec<(Form, Outlet)>,
+    /// The summary and the outputs of a job of GitHub's; both files are its runner's.
+    job: Option<Job>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Job {
+    summary: Option<PathBuf>,
+    outputs: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Junit,
+    Summary,
+    Sarif,
+    CodeQuality,
+}
+
+impl ResultArguments {
+    /// Finds the place of each file.
+    ///
+    /// # Errors
+    /// A file without a place, or two for one.
+    pub(super) fn places(&self, workspace: &Path, environment: &Environment) -> Result<Results, Failure> {
+        let asked = [
+            ("--junit", Form::Junit, &self.junit),
+            ("--summary", Form::Summary, &self.summary),
+            ("--sarif", Form::Sarif, &self.sarif),
+            ("--code-quality", Form::CodeQuality, &self.code_quality),
+        ];
+        let mut files: Vec<(Form, Outlet)> = Vec::new();
+        for (flag, form, path) in asked {
+            let Some(path) = path else { continue };
+            let place = outlet(flag, path, workspace)?;
+            if files.iter().any(|(_, taken)| *taken == place) {
+                return Err(Failure::input(anyhow!("{flag} {}: another result goes there already", path.display())));
+            }
+            files.push((form, place));
+        }
+        Ok(Results { files, ..Results::of_job(environment) })
+    }
+}
+
+impl Results {
+    /// What a job of GitHub's is told, where this is one, and no files.
+    pub(super) fn of_job(environment: &Environment) -> Self {
+        let variable = |name| environment.get(name).map(PathBuf::from);
+        let job = paint::is_runner(environment)
+            .then(|| Job { summary: variable("GITHUB_STEP_SUMMARY"), outputs: variable("GITHUB_OUTPUT") });
+        Self { files: Vec::new(), job }
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// The first that cannot be written; the others are.
+    pub(super) fn write(&self, result: &TaskResult) -> Result<(), Failure> {
+        let lanes = job::lanes(result);
+        let lane = job::judged(result, &lanes);
+        let mut failed = None;
+        let mut keep = |done: Result<(), Failure>| {
+            if let Err(failure) = done {
+                failed.get_or_insert(failure);
+            }
+        };
+        for (form, place) in &self.files {
+            let text = match form {
+                Form::Junit => junit::document(&lane),
+                Form::Summary => job::page(result, &lane),
+                Form::Sarif => sarif::document(&lane),
+                Form::CodeQuality => code_quality::document(&lane),
+            };
+            keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
+        }
+        if let Some(job) = &self.job {
+            github::annotations(&lane).iter().for_each(|line| paint::command(line));
+            keep(append(job.summary.as_deref(), &job::page(result, &lane)));
+            keep(append(job.outputs.as_deref(), &job::outputs(result)));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Adds to a file that others add to as well.
+fn append(path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    let written =
+        OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::own(anyhow::Error::new(error).context(format!("cannot write {}", path.display()))))
+}

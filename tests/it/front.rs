@@ -1,0 +1,140 @@
+//! The front door: a project's first steps, what is configured, and what shells and `man` know.
+
+use crate::support::Fledge;
+use serde_json::{Value, json};
+
+fn a_project() -> Fledge {
+    Fledge::new().file("Makefile", ".PHONY: test\ntest:\n\ttrue\n")
+}
+
+fn values(config: &Value) -> impl Fn(&str) -> (String, String, Value) {
+    let all = config["values"].as_array().unwrap().clone();
+    move |key| {
+        let row = all.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no {key}"));
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        (text("value"), text("from"), row["line"].clone())
+    }
+}
+
+#[test]
+fn a_project_gets_a_lane_and_a_task_that_can_be_run_at_once() {
+    let init = a_project().args(&["init", "--config"]).run();
+    init.must_exit(0);
+    for (file, said) in
+        [("lanes/verify.yaml", "make test"), ("tasks/first.md", "files:"), ("fledge.yaml", "lane: verify")]
+    {
+        assert!(init.file(file).is_some_and(|text| text.contains(said)), "{file}: {}", init.story());
+        assert!(init.stderr.contains(&format!("wrote {file}")), "{}", init.story());
+    }
+    init.again(&["lanes", "validate", "--strict"]).run().must_exit(0);
+}
+
+#[test]
+fn what_is_there_already_is_left_as_it_is() {
+    let before =
+        a_project().file("tasks/first.md", "mine").file("lanes/verify.yaml", "steps: [{ name: a, run: \"true\" }]");
+    let init = before.args(&["init"]).run();
+    init.must_exit(0);
+    assert_eq!(init.file("tasks/first.md").as_deref(), Some("mine"));
+    assert!(
+        init.file("lanes/verify.yaml").is_some_and(|text| text.contains("name: a"))
+            && init.file("fledge.yaml").is_none()
+    );
+    assert_eq!(init.stderr.matches("there already").count(), 2, "{}", init.story());
+}
+
+#[test]
+fn a_project_that_nothing_can_check_is_told_what_to_write() {
+    let init = Fledge::new().args(&["init"]).run();
+    init.must_exit(2);
+    assert!(
+        init.stderr.contains("lanes/verify.yaml by hand") && init.file("tasks/first.md").is_none(),
+        "{}",
+        init.story()
+    );
+}
+
+#[test]
+fn what_would_be_written_is_printed_and_nothing_is_written() {
+    let init = a_project().args(&["init", "--print"]).run();
+    init.must_exit(0);
+    assert!(
+        init.stdout.contains("# lanes/verify.yaml\n") && init.stdout.contains("# tasks/first.md\n"),
+        "{}",
+        init.story()
+    );
+    assert!(init.file("lanes/verify.yaml").is_none() && init.file("tasks/first.md").is_none());
+}
+
+#[test]
+fn every_value_has_the_layer_and_the_line_that_it_comes_from() {
+    let project = "max_retries: 5\nbudget:\n  turns: 7\nlane: verify\n";
+    let local = "max_retries: 6\nmodels:\n  own: { provider: ollama, model: q, base_url: \"http://127.0.0.1:1\" }\n";
+    let shown = Fledge::new()
+        .file("fledge.yaml", project)
+        .file("fledge.local.yaml", local)
+        .env("FLEDGE_MODEL", "own")
+        .args(&["config", "show", "--json"])
+        .run();
+    shown.must_exit(0);
+    let events = shown.events();
+    let of = values(&events[0]);
+    let said = |value: &str, from: &str, line: Value| (value.to_owned(), from.to_owned(), line);
+    assert_eq!(of("max_retries"), said("6", "fledge.local.yaml", json!(1)));
+    assert_eq!(of("budget.turns"), said("7", "fledge.yaml", json!(3)));
+    assert_eq!(of("lane"), said("verify", "fledge.yaml", json!(4)));
+    assert_eq!(of("default_model"), said("own", "FLEDGE_MODEL", Value::Null));
+    assert_eq!(of("models.own"), said("ollama/q, no key", "fledge.local.yaml", json!(3)));
+    assert_eq!(of("sandbox"), said("auto", "default", Value::Null));
+    let text = shown.again(&["config", "show"]).run();
+    assert!(text.stdout.lines().any(|line| line.split_whitespace().eq(["max_retries", "6", "fledge.local.yaml:1"])));
+}
+
+#[test]
+fn a_key_is_shown_as_set_or_not_set_and_never_itself() {
+    let models = "models:\n  a: { provider: anthropic, model: m }\n  b: { provider: openai, model: m, api_key_env: OTHER_KEY }\n";
+    let shown = Fledge::new().file("fledge.yaml", models).env("ANTHROPIC_API_KEY", "sk-very-secret-1");
+    let shown = shown.args(&["--trust-project", "config", "show"]).run();
+    shown.must_exit(0);
+    assert!(shown.stdout.contains("key ANTHROPIC_API_KEY (set)"), "{}", shown.story());
+    assert!(shown.stdout.contains("key OTHER_KEY (not set)"), "{}", shown.story());
+    assert!(!shown.story().contains("very-secret"));
+}
+
+#[test]
+fn the_places_of_all_layers_are_named_also_where_there_is_nothing() {
+    let path = Fledge::new().file("fledge.yaml", "lane: verify\n").args(&["config", "path", "--json"]).run();
+    path.must_exit(0);
+    let files = path.events()[0]["files"].as_array().unwrap().clone();
+    let there: Vec<(bool, bool)> = files
+        .iter()
+        .map(|file| (file["path"].as_str().unwrap().ends_with("fledge.yaml"), file["exists"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(there, [(false, false), (true, true), (false, false)], "{}", path.story());
+}
+
+#[test]
+fn a_wrong_layer_is_an_error_with_its_place() {
+    let shown = Fledge::new().file("fledge.yaml", "max_retry: 3\n").args(&["config", "show"]).run();
+    shown.must_exit(2);
+    assert!(shown.stderr.contains("fledge.yaml:1:1") && shown.stderr.contains("max_retries"), "{}", shown.story());
+}
+
+#[test]
+fn shells_and_the_manual_know_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = Fledge::new().args(&["completions", shell]).run();
+        script.must_exit(0);
+        assert!(script.stdout.contains("doctor") && script.stdout.contains("lanes"), "{shell}: {}", script.story());
+    }
+    let page = Fledge::new().args(&["man", "lanes", "run"]).run();
+    page.must_exit(0);
+    assert!(page.stdout.contains(".TH") && page.stdout.contains("keep\\-going"), "{}", page.story());
+    let pages = page.again(&["man", "--out", "man1"]).run();
+    pages.must_exit(0);
+    assert!(pages.file("man1/fledge.1").is_some() && pages.file("man1/fledge-runs-show.1").is_some());
+    assert!(pages.file("man1/fledge-inside.1").is_none());
+    let wrong = pages.again(&["man", "lane"]).run();
+    wrong.must_exit(2);
+    assert!(wrong.stderr.contains("did you mean `lanes`?"), "{}", wrong.story());
+}
