@@ -24,7 +24,7 @@ fn a_run_that_dies_at_any_place_with_a_sub_agent_at_work_never_does_its_work_twi
         let mut ended = beginning(&model).env("FLEDGE_FAIL", &format!("abort:{place}")).run();
         assert_eq!(ended.code, None, "it was not reached");
         must_be_gone(&mark);
-        let had_begun = ended.runs().len() == 1 && ended.kinds().iter().any(|kind| kind.starts_with("1:"));
+        let had_begun = ended.rows().len() == 1 && ended.kinds().iter().any(|kind| kind.starts_with("1:"));
         let had_ended = had_begun && ended.kinds().iter().any(|kind| kind == "ChildFinished");
         ended = ended.again(&ARGS).anthropic(&model).run();
         ended.must_exit(0);

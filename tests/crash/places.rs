@@ -38,7 +38,8 @@ fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_
         assert!(!is_own || course.code() == Some(8), "exit code {:?}", course.code());
         // All but the last place of a journal: there the end is written down, and only that it is has not been heard.
         assert!(!is_own || !course.is_over() || place.starts_with("journal finish: done"));
-        course.must_end_like(&calm, is_told);
+        // That hooks could not be run is said in the report.
+        course.must_end_like(&calm, is_told || place.starts_with("hooks"));
     });
 }
 
