@@ -15,6 +15,8 @@ const MOST: u32 = 100;
 const NAMED: usize = 10;
 /// Says that what a run has left was looked at after it was killed: what is written later is not its own.
 const SETTLED: &str = "configuration-settled";
+/// What was put back while the run was not under way, a line each.
+const NOTES: &str = "configuration-notes";
 /// Where copies go, with a number behind it.
 const ASIDE: &str = "configuration-aside";
 
@@ -22,7 +24,7 @@ impl Hands {
     /// Puts back what later runs read; gives what people should know of it. Nobody of the agent may be alive.
     pub(super) async fn put_back_configuration(&self) -> Vec<String> {
         let (run, root, task) = (self.run_dir.clone(), self.settings.workspace.clone(), self.task.clone());
-        let work = move || put_back(&run, &root, &task.allow_edit);
+        let work = move || [earlier(&run), put_back(&run, &root, &task.allow_edit)].concat();
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| vec!["putting configuration back panicked".into()])
     }
 }
@@ -44,6 +46,7 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
             }
             let Ok((_, terms)) = terms(&store, &row.head.id) else { continue };
             let put_back = put_back(&folder, workspace, &terms.task.allow_edit);
+            keep(&folder, &put_back);
             notes.extend(put_back.into_iter().map(|note| format!("run {}: {note}", row.head.id)));
             if only == Only::Interrupted {
                 let _it_is_looked_at_again = write_whole(&settled, &[]);
@@ -56,6 +59,20 @@ pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
 /// Forgets that a run was looked at: it goes on.
 pub(super) fn unsettle(run: &RunDir) {
     let _there_may_be_none = fs::remove_file(run.path().join(SETTLED));
+}
+
+/// Keeps what was put back before the run went on: its own report is to say it too.
+fn keep(run: &RunDir, notes: &[String]) {
+    if !notes.is_empty() {
+        let text = [earlier(run), notes.to_vec()].concat().join("\n");
+        let _it_was_said_at_least = write_whole(&run.path().join(NOTES), text.as_bytes());
+    }
+}
+
+/// What was put back before the run went on.
+fn earlier(run: &RunDir) -> Vec<String> {
+    let text = fs::read_to_string(run.path().join(NOTES)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }
 
 fn put_back(run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! A run that was killed goes on where it was, and ends as if nobody had killed it; nothing is done twice that cannot be.
 
-use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, write};
+use crate::support::{Ended, Fledge, Model, Running, needs, say, shell, words, write};
 use fledge::store::RunState;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
@@ -166,13 +166,15 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_gate_that_was_changed_before_the_kill_is_judged_by_as_it_was_frozen() {
+fn a_gate_that_was_changed_before_the_kill_is_put_back_and_reported_and_judges_as_it_was_frozen() {
     let weaken = "echo 'steps: [{ run: \"true\" }]' > lanes/verify.yaml; echo begun; sleep 60";
     let model = Model::new([shell(weaken), say("Done."), write("done", ""), say("Done.")]);
     let ended = killed(Fledge::simple(&model).arg("--json").start(), "{\"text\":\"begun");
     let ended = resuming(ended, &model).run();
     let report = ended.must_be(0, "verified");
-    assert_eq!(report["attempts"][0]["verdict"]["ruling"], "tampered");
+    assert_eq!(report["attempts"][0]["verdict"]["ruling"], "failed");
+    let warnings = words(report["warnings"].as_array().unwrap());
+    assert!(warnings.iter().any(|said| said.contains("lanes/verify.yaml (changed)")), "{warnings:?}");
     assert_eq!(ended.file("lanes/verify.yaml").unwrap(), needs("done"));
 }
 
