@@ -2,7 +2,7 @@
 
 use super::charter::{Charter, Plan};
 use crate::chat::{Delta, ModelError, Reply, ToolOutcome, Usage};
-use crate::id::CallId;
+use crate::id::{CallId, TreeId};
 use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,7 +60,13 @@ pub enum Event {
     /// The gate spoke.
     GateFinished { call: CallId, verdict: Box<Verdict> },
     /// The verified tree was brought to where it belongs, or could not be.
-    Delivered { call: CallId, result: Result<Delivery, String> },
+    Delivered {
+        call: CallId,
+        result: Result<Delivery, String>,
+        /// What leads on where it could not be, a clause; `None`: as ever.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ways: Option<String>,
+    },
     /// The report is written.
     ReportSaved { call: CallId },
     /// The report could not be written.
@@ -83,6 +89,10 @@ pub struct Delivery {
     pub commit: String,
     /// The full name of the branch that it is on (`refs/heads/main`); `None` for a detached head.
     pub branch: Option<String>,
+    /// The tree of the workspace's folder in that commit, where git stores another one than was judged: of submodules, a sparse checkout,
+    /// and files that a filter or a rule on line ends changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
     /// What should be known of it, a sentence each.
     pub notes: Vec<String>,
 }

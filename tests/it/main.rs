@@ -9,6 +9,7 @@ mod cancel;
 mod clean_lanes;
 mod continuing;
 mod delivery;
+mod delivery_ways;
 mod diff_undo;
 mod doctor;
 mod events;

@@ -9,7 +9,7 @@ use outside as o;
 /// State, event, and the test that states where they lead.
 type Row = (&'static str, &'static str, fn());
 
-const ROWS: [Row; 43] = [
+const ROWS: [Row; 44] = [
     ("Idle", "TaskSubmitted", o::a_submitted_task_is_planned),
     ("Planning", "PlanReady", o::a_plan_leads_to_the_first_model_call),
     ("Planning", "PlanFailed", o::without_a_plan_there_is_only_a_report),
@@ -42,6 +42,11 @@ const ROWS: [Row; 43] = [
     ("AnsweringQuery", "QueryAnswered", e::what_was_looked_up_is_told_to_the_model),
     ("Compacting", "CompactionFinished, ok", e::a_summary_takes_the_place_of_the_older_part),
     ("Compacting", "CompactionFinished, failed", e::a_failed_summary_changes_nothing),
+    (
+        "Planning",
+        "PlanReady of a fix, with a verdict that passed",
+        o::a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that,
+    ),
     ("Verifying", "GateFinished, passed", o::a_passed_gate_is_reported_as_verified),
     ("Verifying", "GateFinished, passed, the run commits", o::what_passed_is_delivered_before_the_report),
     ("Verifying", "GateFinished, failed, retries left", o::a_failed_gate_sends_the_run_back_with_its_feedback),
