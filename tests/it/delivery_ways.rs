@@ -140,3 +140,34 @@ fn work_that_somebody_has_committed_too_still_comes_onto_a_branch() {
     run.must_exit(0);
     assert_eq!(run.git(&["rev-parse", "mine^{tree}"]), report["tree"]);
 }
+
+#[test]
+fn one_file_is_one_file() {
+    let model = working();
+    let run = Fledge::simple(&model).run();
+    run.must_be(0, "verified");
+    fs::remove_file(run.path("done")).unwrap();
+    let run = run.again(&["apply", "last", "--check"]).run();
+    assert!(run.stderr.contains("✓ 1 file would be as in "), "{}", run.story());
+    let run = run.again(&["apply", "last"]).run();
+    assert!(run.stderr.contains("✓ 1 file is as in "), "{}", run.story());
+}
+
+#[test]
+fn the_report_of_a_run_without_a_gate_is_said_to_be_none_of_verified_work() {
+    let model = working();
+    let fledge = Fledge::simple(&model).args(&["run", "task.md", "--no-verify", "--report=../report.json"]);
+    let run = fledge.run().again(&["verify-report", "../report.json"]).run();
+    run.must_exit(1);
+    assert!(run.stderr.contains("the run had no gate, so nothing was verified"), "{}", run.story());
+}
+
+#[test]
+fn many_findings_are_told_in_a_bounded_number_of_lines() {
+    let model = Model::new([shell("for n in $(seq 100); do echo x > lanes/$n.yaml; done"), say("Done.")]);
+    let run = Fledge::simple(&model).arg("--on-tamper=fail").run();
+    let report = run.must_be(6, "gate_tampered");
+    assert_eq!(report["attempts"][0]["verdict"]["findings"].as_array().unwrap().len(), 100);
+    assert_eq!(run.stderr.matches("! protected: lanes/").count(), 20, "{}", run.story());
+    assert!(run.stderr.contains("! protected: and 80 more, which the report names"), "{}", run.story());
+}
