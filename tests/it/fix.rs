@@ -85,9 +85,14 @@ fn lanes_that_only_the_gate_knows_judge_what_is_there_too() {
 
 #[test]
 fn a_branch_that_is_good_as_it_is_can_be_attested_and_its_report_verified() {
-    let fix = Fledge::new().args(&["fix", "--report=../r.json"]).lane("verify", LANE).file("sum", "3\n").committed();
+    let fix = Fledge::new()
+        .args(&["fix", "--report=../r.json", "--patch=../r.patch"])
+        .lane("verify", LANE)
+        .file("sum", "3\n")
+        .committed();
     let ended = fix.run();
     ended.must_be(0, "verified");
+    assert!(!ended.path("../r.patch").exists(), "a patch of nothing");
     let ended = ended.again(&["verify-report", "../r.json", "--lanes-from", "HEAD"]).run();
     ended.must_exit(0);
     let tree = ended.git(&["rev-parse", "HEAD^{tree}"]);
