@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 /// Characters of a tool call's argument, or of its result's first line, that are shown.
 const GIST: usize = 90;
 
+/// The most findings that are told line by line.
+const FINDINGS: usize = 20;
 /// Lines that are shown of why a gate did not pass although every step did.
 const REASONS: usize = 8;
 
@@ -84,7 +86,11 @@ impl Display {
                 self.verdict(*success, failed_steps, feedback, *duration_ms);
             }
             AgentEvent::Tamper { findings } => {
-                findings.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
+                let (shown, more) = findings.split_at(findings.len().min(FINDINGS));
+                shown.iter().for_each(|finding| self.warn(&format!("protected: {}", report::found(finding))));
+                if !more.is_empty() {
+                    self.warn(&format!("protected: and {} more, which the report names", more.len()));
+                }
             }
             AgentEvent::Retry { what, tries, wait_ms, error } => {
                 self.warn(&format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms)));
@@ -221,6 +227,9 @@ impl Display {
 
     /// The steps that failed, with what explains them, and the verdict.
     fn verdict(&mut self, success: bool, failed: &[String], feedback: &str, duration_ms: u64) {
+        if self.attempt == 0 {
+            return self.base(); // before any agent
+        }
         let (story, time) = (std::mem::take(&mut self.story), format!(" ({})", seconds(duration_ms)));
         self.clear();
         if success {
@@ -269,6 +278,9 @@ pub(super) fn closing(result: &TaskResult, only_errors: bool) -> Vec<Line> {
         reason => (Tone::Bad, reason.row().word),
     };
     let message = match report::proof_of(result) {
+        Some(proof) if result.exit_code == 0 && result.turns == 0 => {
+            format!(": {}; {}", result.message, report::rests_on(proof))
+        }
         Some(proof) if result.exit_code == 0 => format!(": {}", report::rests_on(proof)),
         _ if result.cancelled || result.reason == Reason::Skipped => String::new(),
         _ => format!(": {}", result.message),

@@ -146,8 +146,10 @@ impl RunOptions {
         let workspace = workspace
             .with_context(|| format!("there is no folder {}", self.workspace.display()))
             .map_err(Failure::input)?;
-        for (flag, path) in [("--report", &self.report), ("--patch", &self.patch)] {
-            path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose()?;
+        let found = |flag, path: &Option<PathBuf>| path.as_ref().map(|path| outlet(flag, path, &workspace)).transpose();
+        let (report, patch) = (found("--report", &self.report)?, found("--patch", &self.patch)?);
+        if report.is_some() && report == patch {
+            return Err(Failure::input(anyhow!("--report and --patch are one file")).hint("name two"));
         }
         Ok(workspace)
     }
@@ -171,6 +173,10 @@ impl RunOptions {
         task.on_tamper = self.on_tamper.unwrap_or(task.on_tamper);
         task.expect = self.expect.or(task.expect);
         task.baseline = self.baseline.or(task.baseline);
+        if self.patch.is_some() && task.gate == GateChoice::Skip {
+            let error = anyhow!("--patch: a patch is of verified work, and without a gate nothing is verified");
+            return Err(Failure::input(error).hint("name a lane, or leave --patch out"));
+        }
         match task.contradiction() {
             None => Ok(task),
             Some(why) => {

@@ -6,6 +6,7 @@ use super::paint::{self, Tone};
 use super::{block_on, no_output, print_json};
 use crate::config::Environment;
 use crate::gate::{digest_of, load};
+use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::report::{rests_on, unproven};
 use crate::run::TaskResult;
@@ -64,7 +65,7 @@ pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> 
     if arguments.json {
         let (holds, tree) = (reasons.is_empty(), &report.tree);
         let answer = json!({
-            "schema_version": SCHEMA_VERSION, "holds": holds, "run": report.run, "tree": tree, "lanes": judged_by(&report),
+            "schema_version": SCHEMA_VERSION, "holds": holds, "run": report.run, "tree": tree, "commit_tree": report.commit_tree, "lanes": judged_by(&report),
             "rests_on": proof(&report).map(rests_on), "unproven": proof(&report).map(unproven), "reasons": reasons,
         });
         print_json(&answer.to_string()).map_err(no_output)?;
@@ -92,6 +93,9 @@ async fn reasons(
 ) -> Result<Vec<String>, Failure> {
     let mut reasons = Vec::new();
     let Some(proof) = proof(report) else {
+        if report.verification == Verification::Skipped {
+            return Ok(vec!["the report names no tree: the run had no gate, so nothing was verified".to_owned()]);
+        }
         if report.verified && report.attempts.is_empty() {
             return Ok(vec![
                 "the report names no tree: the gate passed on what was there, and nothing was done".to_owned(),
@@ -110,8 +114,8 @@ async fn reasons(
     let repository = repository.ok_or_else(|| Failure::input(DeliveryFault::NoRepository))?;
     let head = repository.head(&stop).await.map_err(Failure::input)?;
     match head.tree {
-        Some(tree) if tree == proof.tree => {}
-        Some(tree) => reasons.push(format!("the newest commit has the tree {tree}, and verified is {}", proof.tree)),
+        Some(tree) if tree == proof.tree || Some(&tree) == report.commit_tree.as_ref() => {}
+        Some(tree) => reasons.push(differs(&tree, proof, report)),
         None => reasons.push("there is no commit of this folder".to_owned()),
     }
     let demanded = match (&arguments.lane[..], &arguments.lanes_from) {
@@ -135,6 +139,12 @@ async fn reasons(
         }
     }
     Ok(reasons)
+}
+
+/// That the newest commit is another tree than was verified, or became of that.
+fn differs(tree: &TreeId, proof: &Proof, report: &TaskResult) -> String {
+    let committed = report.commit_tree.as_ref().map(|tree| format!(", committed as {tree}")).unwrap_or_default();
+    format!("the newest commit has the tree {tree}, and verified is {}{committed}", proof.tree)
 }
 
 /// What the report says of its pass, where it does not contradict itself.

@@ -90,6 +90,7 @@ pub fn prepare(
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // once it is kept
         base_passes: None,
+        base_verdict: None,
         base: None, // once it is taken
         head: None,
         sandbox: None, // once it stands

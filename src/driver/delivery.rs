@@ -14,7 +14,7 @@ use crate::run::{Delivery, Event, Run, TaskResult};
 use crate::task::{self, GateChoice};
 use crate::verdict::Reason;
 use crate::workspace::Outlet;
-use crate::workspace::delivery::{Commit, Committed, DeliveryFault, Head, Repository};
+use crate::workspace::delivery::{self, Commit, Committed, DeliveryFault, Head, Repository};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,7 @@ impl Planner {
 impl Hands {
     /// Commits the verified tree. Where an earlier process has done so, that commit is it.
     pub(super) fn deliver(&self, call: CallId, tree: TreeId, base: TreeId, run: &Run, inbox: &mut Inbox) {
-        let delivered = move |result| Event::Delivered { call, result };
+        let delivered = move |result| Event::Delivered { call, result, ways: None };
         let (Some(head), Some(result)) = (run.head().cloned(), run.result()) else {
             let unknown = "where the repository stood was not written down".to_owned();
             return inbox.outbox().send(delivered(Err(unknown)));
@@ -72,9 +72,16 @@ impl Hands {
         let (hands, stop) = (self.clone(), inbox.stop_token().child_token());
         let effect = async move {
             let made = hands.see_out(&stop, hands.commit(&head, &result, &tree, &base, &stop)).await;
-            let unknown = || Err("it was stopped, and nobody knows how far it came".to_owned());
-            let made = made.map_or_else(unknown, |made| made.map_err(|fault| chain(&fault)));
-            delivered(made.map(|made| Delivery { commit: made.commit, branch: head.branch, notes: made.notes }))
+            match made {
+                Some(Ok(Committed { commit, tree, notes })) => {
+                    delivered(Ok(Delivery { commit, branch: head.branch, tree, notes }))
+                }
+                Some(Err(fault)) => {
+                    let ways = Some(fault.ways(result.run.as_str()));
+                    Event::Delivered { call, result: Err(chain(&fault)), ways }
+                }
+                None => delivered(Err("it was stopped, and nobody knows how far it came".to_owned())),
+            }
         };
         inbox.start("deliver", effect, delivered(Err("committing panicked".into())));
     }
@@ -123,6 +130,9 @@ impl Hands {
     pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
         let Some(result) = run.result().filter(|result| result.verified) else { return Ok(()) };
         let (Some(base), Some(tree)) = (&result.base, &result.tree) else { return Ok(()) };
+        if result.turns == 0 && base == tree {
+            return Ok(()); // a fix of what was good as it was: nobody has worked
+        }
         let made = async {
             let settings = &self.settings;
             let search = variable(settings, "PATH");
@@ -167,15 +177,18 @@ async fn patch(
     stop: &CancellationToken,
 ) -> Result<Vec<u8>, DeliveryFault> {
     let repository = Repository::around(trees, env, stop).await?;
-    let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+    let (author, difference) = match &repository {
+        Some(repository) => (repository.author(stop).await?, repository.patch(base, tree, stop).await?),
+        None => (delivery::nobody(), delivery::patch(trees, "", base, tree, stop).await?),
+    };
     let mail = Mail {
-        author: &repository.author(stop).await?,
+        author: &author,
         date: &super::mail_date(),
         subject: &subject_of(&result.summary, &result.title),
         body: &body_of(&result.summary),
         trailers: &commit_trailers(result, tree),
     };
-    Ok(mail.with(&repository.patch(base, tree, stop).await?))
+    Ok(mail.with(&difference))
 }
 
 /// The message of a commit of verified work.

@@ -293,7 +293,7 @@ impl<'a> Drive<'a> {
                 }
                 Action::Deliver { call, .. } if self.broken.is_some() => {
                     let why = "the journal cannot be written".to_owned();
-                    self.inbox.outbox().send(Event::Delivered { call, result: Err(why) });
+                    self.inbox.outbox().send(Event::Delivered { call, result: Err(why), ways: None });
                 }
                 Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
                 action => self.hands.perform(action, &self.run, &mut self.inbox),
@@ -340,7 +340,7 @@ impl<'a> Drive<'a> {
         let message = || Reason::Internal.row().meaning.to_owned();
         for call in self.run.awaited().into_iter().filter(|_| lost) {
             self.decide_and_tell(match is_delivery {
-                true => Event::Delivered { call, result: Err(message()) },
+                true => Event::Delivered { call, result: Err(message()), ways: None },
                 false => Event::ReportFailed { call, message: message() },
             })
             .await;

@@ -158,7 +158,7 @@ impl Folded {
             self.unproven = self.before(*call).filter(|_| verdict.passed());
         } else if let Event::ReportSaved { .. } = event {
             self.unproven = None;
-        } else if let Event::Delivered { call, result } = event {
+        } else if let Event::Delivered { call, result, .. } = event {
             self.undelivered = self.before(*call).filter(|_| result.is_err());
         }
     }

@@ -7,7 +7,7 @@ use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
 use super::{Settings, enclosure, lanes_from, memory, servers};
 use crate::chat::{Block, FileChange};
-use crate::gate::{BaseFault, Gate};
+use crate::gate::{BaseFault, Gate, Site};
 use crate::id::CallId;
 use crate::lane::Lane;
 use crate::process::wall::{Wall, WallKind};
@@ -160,8 +160,10 @@ impl Planner {
             let event = Event::GateProgress { call: self.call, progress };
             if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
         };
-        let (ruling, feedback) =
-            gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?;
+        let (ruling, feedback) = match self.task.is_fix {
+            true => self.judge_as_it_is(gate, ground, &site, &on_step, plan).await?,
+            false => gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?,
+        };
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
         let unmet = |wish: &str| PlanFault {
             reason: Reason::BadInput,
@@ -180,6 +182,41 @@ impl Planner {
                 }
                 Ok(())
             }
+        }
+    }
+}
+
+impl Planner {
+    /// Judges what is there as work is judged. A pass goes into the plan whole: it is what the run comes to.
+    async fn judge_as_it_is(
+        &self,
+        gate: &Gate,
+        ground: &Ground,
+        site: &Site,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+        plan: &mut Plan,
+    ) -> Result<(Ruling, String), PlanFault> {
+        let judged = gate.judge_as_it_is(site, &self.stop, on_step).await;
+        let mut verdict = judged.map_err(|fault| not_judged(&fault))?;
+        let feedback = verdict.feedback.clone();
+        match verdict.ruling {
+            Ruling::Passed => {
+                let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
+                if let Err(fault) = ground.keep_candidate(&self.run_dir.run(), tree, &self.stop).await {
+                    verdict.notes.push(format!("the judged tree cannot be kept: {}", chain(&fault)));
+                }
+                plan.base_verdict = Some(Box::new(verdict));
+                Ok((Ruling::Passed, feedback))
+            }
+            Ruling::Failed => {
+                plan.notes.append(&mut verdict.notes);
+                Ok((Ruling::Failed, feedback))
+            }
+            Ruling::Errored | Ruling::Tampered if self.stop.is_cancelled() => Err(not_judged(&BaseFault::Stopped)),
+            Ruling::Errored | Ruling::Tampered => Err(PlanFault {
+                reason: Reason::GateErrored,
+                message: format!("the gate cannot judge what is there: {feedback}"),
+            }),
         }
     }
 }

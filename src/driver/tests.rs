@@ -272,9 +272,9 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     answer(&|call| Event::ModelCompleted { call, reply: Box::new(reply.clone()) });
     answer(&|call| Event::GateFinished { call, verdict: Box::new(verdict.clone()) });
     assert_eq!(drive.run.label(), "Delivering");
-    let delivery = Delivery { commit: "c".into(), branch: None, notes: Vec::new() };
+    let delivery = Delivery { commit: "c".into(), branch: None, tree: None, notes: Vec::new() };
     let call = drive.run.awaited()[0];
-    drive.inbox.outbox().send(Event::Delivered { call, result: Ok(delivery) });
+    drive.inbox.outbox().send(Event::Delivered { call, result: Ok(delivery), ways: None });
     drive.end_after_panic().await;
     let result = drive.run.result().unwrap();
     assert_eq!((result.reason, result.commit.as_deref()), (Reason::Verified, Some("c")));

@@ -1,20 +1,22 @@
 //! The gate on the base, before any agent: what failed already, which tests ran, and caches that no agent could write. Judged once for
 //! a base tree and a gate, and kept beside the runs of the project.
 
+mod keep;
+
+pub(super) use keep::{kept, remember};
+
 use super::canary::Seen;
-use super::clean::{CleanRoom, RoomFault, Wanted, clear};
+use super::clean::{CleanRoom, RoomFault, Wanted};
 use super::evidence::{Evidence, Printed, Shown};
-use super::forget::{MAKING, USED, forget_old};
 use super::logs::counted;
 use super::planted::{self, CanaryFault};
 use super::sentry::Sentry;
-use super::{Gate, Site, digest_of, feedback};
-use crate::fail_point::reach;
+use super::{Gate, Site, feedback};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::limits::FEEDBACK_LIMIT;
-use crate::store::{self, StoreError};
+use crate::store::StoreError;
 use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -184,16 +186,10 @@ pub(super) async fn judge(
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Base, BaseFault> {
     let tree = gate.base();
-    let bases = site.project.join("bases");
-    let folder = folder_of(gate, site);
     if let Some(base) = kept(gate, site) {
         return Ok(base);
     }
-    let making = bases.join(format!(
-        "{MAKING}{}",
-        store::sha256(site.rooms.as_os_str().as_encoded_bytes()).get(..16).unwrap_or_default()
-    ));
-    clear(&making).map_err(|source| BaseFault::Cache { path: making.clone(), source })?;
+    let making = keep::making(site)?;
     let mut base = Base {
         version: VERSION,
         ruling: Ruling::Passed,
@@ -223,45 +219,7 @@ pub(super) async fn judge(
             Seen::None | Seen::Some => {}
         }
     }
-    let text = serde_json::to_vec(&base).unwrap_or_default();
-    let io = |source| BaseFault::Cache { path: making.clone(), source };
-    store::make_private(&making)?;
-    reach("base", "begun").map_err(io)?;
-    // A crash of the machine may leave less of it than is written here: then it is not known, and made again.
-    fs::write(making.join(USED), []).and_then(|()| fs::write(making.join("base.json"), &text)).map_err(io)?;
-    if known(&folder).is_none() {
-        clear(&folder).map_err(io)?;
-    }
-    if let Err(source) = fs::rename(&making, &folder) {
-        // Another run of the same base may have been faster.
-        let Some(base) = known(&folder) else { return Err(BaseFault::Cache { path: folder, source }) };
-        let _left = clear(&making);
-        return Ok(base);
-    }
-    forget_old(&bases);
-    Ok(Base { folder, ..base })
-}
-
-/// What is kept of what the gate said of this base, if it was asked before.
-pub(super) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
-    let folder = folder_of(gate, site);
-    let base = known(&folder)?;
-    let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
-    Some(base)
-}
-
-/// Where it is kept: by the tree, the lanes and the wall.
-fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
-    let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
-    let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
-    let key = format!("{VERSION} {} {held_out} {} {}", gate.digest, gate.base(), site.wall.kind().name());
-    site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
-}
-
-fn known(folder: &Path) -> Option<Base> {
-    let bytes = fs::read(folder.join("base.json")).ok()?;
-    let base: Base = serde_json::from_slice(&bytes).ok()?;
-    (base.version == VERSION).then(|| Base { folder: folder.to_owned(), ..base })
+    keep::keep(base, gate, site)
 }
 
 async fn judge_lane(

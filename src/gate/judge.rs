@@ -4,6 +4,7 @@
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
 mod settle;
+mod standing;
 
 use super::base::{self, Base, BaseFault, Caches};
 use super::canary::Seen;
@@ -33,6 +34,8 @@ pub(super) struct Sitting<'a> {
     pub(super) gate: &'a Gate,
     pub(super) site: &'a Site,
     pub(super) attempt: u32,
+    /// Whether it is the base that is judged, before any agent.
+    pub(super) is_base: bool,
     pub(super) stop: &'a CancellationToken,
     pub(super) on_step: &'a (dyn Fn(StepProgress) + Send + Sync),
     pub(super) started: Stopwatch,
@@ -96,12 +99,7 @@ impl Sitting<'_> {
             Ok(candidate) => self.sit(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
-        let verdict = match seated {
-            Ok(verdict) => verdict,
-            Err(Early::Said(verdict)) => *verdict,
-            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(&record, "the gate was stopped".into()),
-            Err(Early::Broken(why)) => self.errored(&record, why),
-        };
+        let verdict = self.said(seated, &record);
         let aside = self.puts_back().then(|| self.aside());
         let look = move |seal: &Seal| {
             let (touched, changed) = (seal.touched(&before, &seal.stamps()), seal.inspect());
@@ -113,12 +111,22 @@ impl Sitting<'_> {
         }
     }
 
+    /// What was said, however it came to an end.
+    fn said(&self, seated: Result<Verdict, Early>, record: &Record) -> Verdict {
+        match seated {
+            Ok(verdict) => verdict,
+            Err(Early::Said(verdict)) => *verdict,
+            Err(Early::Broken(_)) if self.stop.is_cancelled() => self.errored(record, "the gate was stopped".into()),
+            Err(Early::Broken(why)) => self.errored(record, why),
+        }
+    }
+
     async fn sit(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
         let Candidate { tree: candidate, notes, added, .. } = candidate;
         record.notes.extend(notes);
         record.added = added;
         let tree = self.settled(&candidate, record).await?;
-        let tests_before = self.evidence(record).await?;
+        let tests_before = self.evidence(&tree, record).await?;
         for lane in &self.gate.lanes {
             self.canary(lane, &tree, record).await?;
         }
@@ -191,11 +199,12 @@ impl Sitting<'_> {
     }
 
     /// Whether as many tests ran as on the base, where that is known or can be: how many that were.
-    async fn evidence(&self, record: &Record) -> Result<Option<u64>, Early> {
+    async fn evidence(&self, tree: &TreeId, record: &Record) -> Result<Option<u64>, Early> {
         let may_be_judged = self.site.may_judge_base && self.gate.is_clean();
         let is_known = || self.site.may_judge_base && base::kept(self.gate, self.site).is_some();
         let base = match self.gate.judged.get() {
             Some(base) => Arc::clone(base),
+            None if self.is_base && tree == self.gate.base() && !is_known() => return Ok(record.evidence.ran()),
             None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
             None => return Ok(None),
         };
@@ -215,6 +224,7 @@ impl Sitting<'_> {
         let what = match seen {
             Seen::All => return Ok(()),
             Seen::Some if !saw_all => return Ok(()),
+            Seen::None if self.is_base => return Err(BaseFault::Unseen(lane.name.clone()).into()),
             Seen::Some => "all of the failing tests that were planted, and on the base it did",
             Seen::None => "a failing test that was planted",
         };
@@ -272,7 +282,7 @@ impl Sitting<'_> {
     async fn failed(&self, record: &Record) -> Early {
         let mut limit = FEEDBACK_LIMIT;
         let mut known = String::new();
-        if self.site.may_judge_base && self.gate.is_clean() {
+        if !self.is_base && self.site.may_judge_base && self.gate.is_clean() {
             match self.base().await {
                 Ok(base) => {
                     let knew = base.knew(&record.steps);

@@ -207,7 +207,26 @@ impl Gate {
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Verdict {
-        Sitting { gate: self, site, attempt, stop, on_step, started: Stopwatch::start() }.judge().await
+        let started = Stopwatch::start();
+        Sitting { gate: self, site, attempt, is_base: false, stop, on_step, started }.judge().await
+    }
+
+    /// Judges what is there before any agent as it judges work: a pass has a proof. Nothing is put back, and nothing of it is taken from
+    /// what is kept of the base but caches.
+    ///
+    /// # Errors
+    /// [`BaseFault`] when what its rooms need cannot be made.
+    pub async fn judge_as_it_is(
+        &self,
+        site: &Site,
+        stop: &CancellationToken,
+        on_step: &(dyn Fn(StepProgress) + Send + Sync),
+    ) -> Result<Verdict, BaseFault> {
+        if self.fills_caches() || (self.rests_on_base() && !self.is_clean()) {
+            self.judge_base(site, stop, &|_| {}).await?;
+        }
+        let started = Stopwatch::start();
+        Ok(Sitting { gate: self, site, attempt: 0, is_base: true, stop, on_step, started }.judge_base().await)
     }
 }
 

@@ -4,6 +4,7 @@ use super::policy::defines_the_gate;
 use crate::store;
 use crate::verdict::Finding;
 use crate::workspace::Protection;
+use crate::workspace::trees::{path_text, text_path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata, Permissions};
@@ -126,7 +127,7 @@ impl Seal {
     }
 
     fn finding(&self, path: &Path, change: &str) -> Finding {
-        let path = path.to_string_lossy().into_owned();
+        let path = path_text(path);
         let rule = self.protection.rule(&path).map_or("", |rule| rule.why.as_str());
         Finding { change: change.into(), rule: rule.into(), path }
     }
@@ -140,7 +141,7 @@ impl Seal {
     /// The same of what lies at and below a path.
     fn walk(&self, from: &Path) -> Vec<(PathBuf, DirEntry)> {
         let relative = |entry: &DirEntry| entry.path().strip_prefix(&self.root).map(Path::to_owned).unwrap_or_default();
-        let is_protected = |path: &Path| self.protection.rule(&path.to_string_lossy()).is_some();
+        let is_protected = |path: &Path| self.protection.rule(&path_text(path)).is_some();
         let enter = |entry: &DirEntry| {
             let is_skipped = NOT_LOOKED_INTO.iter().any(|name| entry.file_name() == *name);
             !(entry.depth() > 0 && entry.file_type().is_dir() && is_skipped && !is_protected(&relative(entry)))
@@ -152,7 +153,7 @@ impl Seal {
             .filter_entry(enter)
             .flatten();
         let entries = walk.filter(|entry| !entry.file_type().is_dir()).map(|entry| (relative(&entry), entry));
-        let is_sealed = |path: &Path| match self.protection.rule(&path.to_string_lossy()) {
+        let is_sealed = |path: &Path| match self.protection.rule(&path_text(path)) {
             Some(rule) => self.scope.as_ref().is_none_or(|scope| scope.contains(path) || defines_the_gate(rule)),
             None => false,
         };
@@ -180,7 +181,8 @@ impl Seal {
     /// copied as links.
     pub(super) fn set_aside(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
         let failed = |finding: &Finding| {
-            let (from, to) = (self.root.join(&finding.path), aside.join(&finding.path));
+            let path = text_path(&finding.path);
+            let (from, to) = (self.root.join(&path), aside.join(&path));
             let error = keep(&from, &to).err()?;
             Some(format!("{} cannot be set aside: {error}", finding.path))
         };
@@ -193,16 +195,16 @@ impl Seal {
         let mut left = Vec::new();
         let changed = findings.iter().filter(|finding| self.protection.rule(&finding.path).is_some());
         let (added, lost): (Vec<_>, Vec<_>) = changed
-            .map(|finding| (Path::new(&finding.path), finding))
+            .map(|finding| (text_path(&finding.path), finding))
             .partition(|(_, finding)| finding.change == "added");
-        for (path, _) in added.iter().rev() {
+        for (path, _) in added.iter().rev().map(|(path, finding)| (path.as_path(), finding)) {
             self.open_folders(path);
             let place = self.root.join(path);
             if let Err(error) = keep(&place, &aside.join(path)).and_then(|()| fs::remove_file(place)) {
                 left.push(format!("{} cannot be removed: {error}", path.display()));
             }
         }
-        for (path, _) in lost {
+        for (path, _) in lost.iter().map(|(path, finding)| (path.as_path(), finding)) {
             let made = match self.files.get(path) {
                 Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, aside, |place| {
                     fs::write(place, bytes)?;

@@ -45,6 +45,17 @@ fn changed_removed_and_added_protected_files_are_found_and_put_back() {
 }
 
 #[test]
+fn a_name_that_is_no_text_is_told_as_everywhere_and_put_back() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (dir, seal) = sealed(&[]);
+    let place = dir.path().join("lanes").join(std::ffi::OsStr::from_bytes(b"a\xff.yaml"));
+    fs::write(&place, "x").unwrap();
+    let told = "lanes/a\u{10ffff}.yaml";
+    assert_eq!(changes(&seal), pairs(&[(told, "added")]));
+    assert!(!place.exists());
+}
+
+#[test]
 fn a_file_is_put_back_with_its_mode() {
     let (dir, seal) = sealed(&[]);
     let script = dir.path().join("lanes/check.sh");

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub fn statement(result: &TaskResult, proof: &Proof, url: Option<&str>) -> Value {
     let mut subject = vec![json!({ "name": "tree", "digest": { "gitTree": proof.tree } })];
     subject.extend(result.commit.iter().map(|commit| json!({ "name": "commit", "digest": { "gitCommit": commit } })));
+    subject
+        .extend(result.commit_tree.iter().map(|tree| json!({ "name": "commit tree", "digest": { "gitTree": tree } })));
     let steps = result.attempts.last().map(|attempt| attempt.verdict.steps.as_slice()).unwrap_or_default();
     let with = |wanted: &[StepStatus]| -> Vec<String> {
         let named = |step: &StepReport| format!("{}/{}", step.lane, step.step);

@@ -253,6 +253,12 @@ impl Story {
             | Event::LimitReached { .. } => return,
         };
         self.tell(what);
+        if let Event::PlanReady { plan, .. } = event
+            && let Some(verdict) = &plan.base_verdict
+        {
+            self.gates += 1;
+            self.tell(What::Gate { attempt: self.gates, verdict: verdict.clone() });
+        }
     }
 
     /// What the machine made of it.

@@ -5,6 +5,7 @@ use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
 use crate::process::wall::WallKind;
 use crate::task::OnTamper;
+use crate::verdict::Verdict;
 use crate::workspace::delivery::Head;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -148,6 +149,9 @@ pub struct Plan {
     /// Whether the gate passes on the base, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_passes: Option<bool>,
+    /// The verdict of the gate on what was there, where that is a pass which ends the run; `None` where an older program planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_verdict: Option<Box<Verdict>>,
     /// The wall around the agent; `None` where an older program planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,

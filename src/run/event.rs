@@ -77,7 +77,13 @@ pub enum Event {
     /// The gate spoke.
     GateFinished { call: CallId, verdict: Box<Verdict> },
     /// The verified tree was brought to where it belongs, or could not be.
-    Delivered { call: CallId, result: Result<Delivery, String> },
+    Delivered {
+        call: CallId,
+        result: Result<Delivery, String>,
+        /// What leads on where it could not be, a clause; `None`: as ever.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ways: Option<String>,
+    },
     /// The report is written; each note is told and is in the report.
     ReportSaved {
         call: CallId,
@@ -104,6 +110,10 @@ pub struct Delivery {
     pub commit: String,
     /// The full name of the branch that it is on (`refs/heads/main`); `None` for a detached head.
     pub branch: Option<String>,
+    /// The tree of the workspace's folder in that commit, where git stores another one than was judged: of submodules, a sparse checkout,
+    /// and files that a filter or a rule on line ends changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
     /// What should be known of it, a sentence each.
     pub notes: Vec<String>,
 }

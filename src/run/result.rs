@@ -69,6 +69,9 @@ pub struct TaskResult {
     /// The full name of the branch that this is on; `None` also for a detached head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// The tree of the workspace's folder in that commit, where git stores another one than `tree`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_tree: Option<TreeId>,
     /// The wall around the agent; `None` when none was needed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,
@@ -114,6 +117,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         tree: cx.proof().map(|proof| proof.tree.clone()),
         commit: cx.delivery.as_ref().map(|delivery| delivery.commit.clone()),
         branch: cx.delivery.as_ref().and_then(|delivery| delivery.branch.clone()),
+        commit_tree: cx.delivery.as_ref().and_then(|delivery| delivery.tree.clone()),
         sandbox: cx.plan.sandbox,
         network: cx.plan.network,
         duration_ms: cx.now.0.saturating_sub(cx.started.0),

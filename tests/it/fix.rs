@@ -20,14 +20,102 @@ fn a_gate_that_passes_is_all_there_is_to_it_without_a_model_or_a_key() {
     for args in [&["fix"][..], &["fix", "--model", "anthropic/claude-sonnet-4-5"], &["fix", "--model", "nobodys"]] {
         let ended = Fledge::new().args(args).lane("verify", LANE).file("sum", "3\n").run();
         let report = ended.must_be(0, "verified");
-        let of_report = (&report["title"], &report["verification"], &report["turns"], &report["attempts"]);
-        assert_eq!(of_report, (&json!("Fix verify"), &json!("passed"), &json!(0), &json!([])));
+        let of_report = (&report["title"], &report["verification"], &report["turns"]);
+        assert_eq!(of_report, (&json!("Fix verify"), &json!("passed"), &json!(0)));
+        let (attempts, proof) = (report["attempts"].as_array().unwrap(), &report["attempts"][0]["verdict"]["proof"]);
+        assert_eq!((attempts.len(), &proof["tree"], &proof["base"]), (1, &report["tree"], &report["base"]));
         assert_eq!(report["message"], "the gate passes as it is: there is nothing to fix");
         for said in ["✓ the gate passes on the base", "✓ verified: the gate passes as it is: there is nothing to fix"]
         {
             assert!(ended.stderr.contains(said), "{}", ended.story());
         }
     }
+}
+
+#[test]
+fn a_green_that_is_known_is_judged_anew_with_the_ignored_files_of_today() {
+    let lane = "include_ignored: [.env]\nsteps: [{ name: env, run: grep -q good .env }]";
+    let place = Fledge::new().args(&["fix"]).lane("verify", lane).file(".gitignore", ".env\n").file(".env", "good\n");
+    let green = place.run();
+    green.must_be(0, "verified");
+    let red = green.again(&["fix"]).file(".env", "bad\n").run();
+    red.must_exit(2);
+    assert!(red.stderr.contains("✗ the gate fails on the base: env"), "{}", red.story());
+    let red_again = red.again(&["fix"]).run();
+    assert!(red_again.stderr.contains("✗ the gate fails on the base: env"), "{}", red_again.story());
+    let green = red_again.again(&["fix"]).file(".env", "good\n").run();
+    green.must_exit(0);
+    assert!(green.stderr.contains("✓ verify/env"), "{}", green.story());
+}
+
+#[test]
+fn what_a_lane_mends_is_brought_into_the_work_and_may_become_the_commit() {
+    let lane = "writes: true\nsteps: [{ name: fmt, run: echo 3 | tee s?m }]";
+    let fix = Fledge::new().args(&["fix", "--commit=on-success"]).lane("verify", lane).file("sum", "4\n").committed();
+    let ended = fix.run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!((ended.file("sum").as_deref(), ended.git(&["show", "HEAD:sum"]).as_str()), (Some("3\n"), "3"));
+    assert_eq!(ended.git(&["rev-parse", "HEAD^{tree}"]), report["tree"]);
+    assert!(ended.stderr.contains("passes with what its lanes have written"), "{}", ended.story());
+    let silent = "steps: [{ name: fmt, run: echo 3 | tee s?m }]";
+    let ended = Fledge::new().args(&["fix"]).lane("verify", silent).file("sum", "4\n").run();
+    ended.must_be(2, "bad_input");
+    assert_eq!(ended.file("sum").as_deref(), Some("4\n"));
+}
+
+#[test]
+fn a_pass_at_the_second_try_is_none_where_the_lane_says_so() {
+    let lane = "flaky: fail\nroom: in-place\nsteps: [{ name: f, retries: 1, run: 'test -e .once || { touch .once; exit 1; }' }]";
+    let ended = Fledge::new().args(&["fix"]).lane("verify", lane).file(".gitignore", ".once\n").run();
+    ended.must_be(2, "bad_input");
+}
+
+#[test]
+fn lanes_that_only_the_gate_knows_judge_what_is_there_too() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hidden.yaml"), "steps: [{ run: grep -q 3 sum }]").unwrap();
+    let holdout = format!("--holdout={}", folder.path().display());
+    let fix = |sum| Fledge::new().args(&["fix", &holdout]).lane("verify", "steps: [run: 'true']").file("sum", sum);
+    fix("3\n").run().must_be(0, "verified");
+    fix("4\n").run().must_be(2, "bad_input");
+    let model = Model::new([write("sum", "3\n"), say("Done.")]);
+    fix("4\n").anthropic(&model).run().must_be(0, "verified");
+    assert!(model.asked()[0].newest().contains("a hold-out check failed"), "{}", model.asked()[0].newest());
+}
+
+#[test]
+fn a_branch_that_is_good_as_it_is_can_be_attested_and_its_report_verified() {
+    let fix = Fledge::new()
+        .args(&["fix", "--report=../r.json", "--patch=../r.patch"])
+        .lane("verify", LANE)
+        .file("sum", "3\n")
+        .committed();
+    let ended = fix.run();
+    ended.must_be(0, "verified");
+    assert!(!ended.path("../r.patch").exists(), "a patch of nothing");
+    let ended = ended.again(&["verify-report", "../r.json", "--lanes-from", "HEAD"]).run();
+    ended.must_exit(0);
+    let tree = ended.git(&["rev-parse", "HEAD^{tree}"]);
+    let attested = ended.again(&["runs", "attest", "last"]).run();
+    attested.must_exit(0);
+    assert!(attested.stdout.contains(&tree), "{}", attested.story());
+}
+
+#[test]
+fn of_several_lanes_that_fail_the_model_is_told_all_and_they_count_as_failed_before() {
+    let model = Model::new([say("Nothing.").always()]);
+    let ended = Fledge::new()
+        .args(&["fix", "--lane=one", "--lane=two", "--max-retries=1"])
+        .anthropic(&model)
+        .lane("one", "steps: [{ name: a, run: 'false' }, { name: b, run: 'false' }]")
+        .lane("two", "steps: [{ name: c, run: 'false' }]")
+        .run();
+    ended.must_exit(1);
+    let (first, second) = (model.asked()[0].newest(), model.asked()[1].newest());
+    for step in ["`a` of lane `one`", "`b` of lane `one`", "`c` of lane `two`"] {
+        assert!(first.contains(step), "{step} is not in {first}");
+    }
+    assert!(!first.contains("failed before any change") && second.contains("failed before any change"), "{second}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod clean_lanes;
 mod configuration;
 mod continuing;
 mod delivery;
+mod delivery_ways;
 mod diff_undo;
 mod doctor;
 mod endpoints;

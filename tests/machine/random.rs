@@ -86,7 +86,7 @@ fn put_to_rest(run: &mut Run, court: &mut Court) -> Result<(), String> {
     court.handle(run, Moment(0), Event::CancelRequested { cause, said: String::new() })?;
     if run.label() == "Delivering" {
         let call = run.awaited().first().copied().unwrap_or(CallId(0));
-        court.handle(run, Moment(0), Event::Delivered { call, result: Err("lost".into()) })?;
+        court.handle(run, Moment(0), Event::Delivered { call, result: Err("lost".into()), ways: None })?;
     }
     if run.state() == StateName::Reporting {
         let call = run.awaited().last().copied().unwrap_or(CallId(0));
@@ -127,7 +127,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
         }
         16 => Event::GateFinished { call, verdict: Box::new(nature::verdict(temper, dice)) },
         17 => Event::ReportSaved { call, notes: Vec::new() },
-        18 => Event::Delivered { call, result: Ok(nature::delivery()) },
+        18 => Event::Delivered { call, result: Ok(nature::delivery()), ways: None },
         19 => Event::LimitReached { reason: nature::any_reason(dice) },
         _ => Event::DeadlinePassed,
     }

@@ -56,6 +56,7 @@ fn places() -> Vec<(String, Walk)> {
         "one turn allowed",
         Walk::calling(Charter { limits: fledge::limits::Limits { turns: 1, ..Default::default() }, ..charter() }),
     );
+    vary("a fix", Walk::planning(Charter { is_fix: true, ..charter() }));
     vary("long conversation", Walk::calling_after_much(Charter { context_window: Some(12), ..charter() }));
     vary("before a tool", Walk::calling(charter()).answer(calls(&[("c1", "files-read")])).answer(ran(flaky())));
     vary("a call still queued", Walk::calling(charter()).answer(calls(&[("c1", "files-edit"), ("c2", "files-edit")])));
@@ -196,6 +197,7 @@ fn model_events() -> Vec<(&'static str, Make)> {
     vec![
         ("TaskSubmitted", Box::new(|_| Event::TaskSubmitted { charter: charter().into() })),
         ("PlanReady", Box::new(planned(nature::plan()))),
+        ("PlanReady: the gate passed on what was there", Box::new(planned(nature::passed_plan()))),
         ("PlanFailed", Box::new(|call| Event::PlanFailed { call, reason: Reason::BadInput, message: "no".into() })),
         ("ModelDelta", Box::new(|call| Event::ModelDelta { call, delta: Delta::Text("a".into()) })),
         ("ModelCompleted: tool use, read", Box::new(calls(&reads))),

@@ -220,7 +220,7 @@ pub(crate) fn proven(proof: Proof) -> impl FnOnce(CallId) -> Event {
 
 pub(crate) fn delivered(result: Result<(), &str>) -> impl FnOnce(CallId) -> Event {
     let result = result.map(|()| nature::delivery()).map_err(str::to_owned);
-    move |call| Event::Delivered { call, result }
+    move |call| Event::Delivered { call, result, ways: None }
 }
 
 pub(crate) fn cancel() -> Event {

@@ -92,8 +92,13 @@ async fn to_workspace(left: &Left, verified: &Verified, check: bool) -> Result<(
     let changes = left.trees.changes(&now, &verified.tree, &left.stop).await.map_err(broken)?;
     let before = if check { now } else { left.put(&verified.tree).await? };
     let all: Vec<Value> = changes.iter().map(change).collect();
-    let verb = if check { "would be" } else { "are" };
-    Ok((json!({ "changes": all, "before": before }), format!("{} files {verb} as in {}", all.len(), verified.tree)))
+    let files = match (all.len(), check) {
+        (1, true) => "1 file would be".to_owned(),
+        (1, false) => "1 file is".to_owned(),
+        (number, true) => format!("{number} files would be"),
+        (number, false) => format!("{number} files are"),
+    };
+    Ok((json!({ "changes": all, "before": before }), format!("{files} as in {}", verified.tree)))
 }
 
 /// Commits the tree onto a branch, from where the work began.

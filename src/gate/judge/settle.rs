@@ -8,8 +8,7 @@ use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling};
 use crate::verdict::{Finding, Ruling, StepProgress, Verdict};
-use crate::workspace::trees::{ChangeKind, Taken, TreeChange, TreesFault};
-use std::path::Path;
+use crate::workspace::trees::{ChangeKind, Taken, TreeChange, TreesFault, text_path};
 
 /// Changed files that are named.
 const NAMED: usize = 10;
@@ -30,14 +29,21 @@ impl Sitting<'_> {
     pub(super) async fn settled(&self, candidate: &TreeId, record: &mut Record) -> Result<TreeId, Early> {
         let (mut tree, mut writer) = (candidate.clone(), String::new());
         for round in ["", "-again"] {
-            let mut is_settled = true;
+            let (mut is_settled, mut failed) = (true, Vec::new());
             for lane in &self.gate.lanes {
                 if lane.room == RoomKind::InPlace {
                     self.bring(candidate, &tree, record).await?;
                 }
-                if let Some(after) = self.lane(lane, round, &tree, record).await? {
-                    (tree, writer, is_settled) = (after, lane.name.clone(), false);
+                match self.lane(lane, round, &tree, record).await {
+                    Ok(None) => {}
+                    Ok(Some(after)) => (tree, writer, is_settled) = (after, lane.name.clone(), false),
+                    // Of the base as much is said as can be.
+                    Err(Early::Said(said)) if self.is_base && said.ruling == Ruling::Failed => failed.push(*said),
+                    Err(early) => return Err(early),
                 }
+            }
+            if !failed.is_empty() {
+                return Err(self.all_of(failed, record).await);
             }
             if is_settled {
                 return Ok(tree);
@@ -117,7 +123,7 @@ impl Sitting<'_> {
         tree: &TreeId,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Result<Ran, Early> {
-        let logs = self.logs(name);
+        let (logs, lane) = (self.logs(name), &self.asked(lane));
         if lane.room == RoomKind::InPlace {
             let outcome = self.site.run(lane, self.site.in_place(lane, logs), self.stop, on_step).await;
             return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
@@ -178,7 +184,7 @@ impl Sitting<'_> {
     async fn left_here(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
         let taken = self.site.trees.take(self.stop).await?;
         let changes = self.site.trees.changes(tree, &taken.tree, self.stop).await?;
-        let is_sealed = |path: &str| self.gate.seal.files.contains_key(Path::new(path));
+        let is_sealed = |path: &str| self.gate.seal.files.contains_key(&text_path(path));
         let counts =
             |change: &TreeChange| lane.writes || (change.kind != ChangeKind::Added && !is_sealed(&change.path));
         Ok(changes.iter().any(counts).then_some(taken))

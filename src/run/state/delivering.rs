@@ -34,7 +34,7 @@ impl Delivering {
 
     pub(super) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::Delivered { result, .. } => Some(self.end(result, cx)),
+            Event::Delivered { result, ways, .. } => Some(self.end(result, ways, cx)),
             Event::TaskSubmitted { .. }
             | Event::PlanReady { .. }
             | Event::PlanFailed { .. }
@@ -63,11 +63,11 @@ impl Delivering {
     }
 
     /// The work stays verified whatever became of the delivery; only the end of the run differs.
-    fn end(&mut self, result: Result<Delivery, String>, cx: &mut Context) -> Next {
+    fn end(&mut self, result: Result<Delivery, String>, ways: Option<String>, cx: &mut Context) -> Next {
         let Ended { mut reason, mut message, stopped_by, said } = self.ended.clone();
         match result {
             Ok(delivery) => {
-                let Delivery { commit, branch, notes } = delivery.clone();
+                let Delivery { commit, branch, tree: _, notes } = delivery.clone();
                 cx.tell(AgentEvent::Committed { commit, branch });
                 notes.into_iter().for_each(|note| cx.warn(note));
                 cx.delivery = Some(delivery);
@@ -75,9 +75,11 @@ impl Delivering {
             Err(why) => {
                 reason = Reason::NotDelivered;
                 let run = &cx.charter.run;
-                let ways = format!(
-                    "`fledge runs resume {run}` tries again, `fledge apply {run} --branch NAME` brings it onto a branch"
-                );
+                let ways = ways.unwrap_or_else(|| {
+                    format!(
+                        "`fledge runs resume {run}` tries again, `fledge apply {run} --branch NAME` brings it onto a branch"
+                    )
+                });
                 message = format!("{}: {why}; {ways}", reason.row().meaning);
             }
         }

@@ -129,6 +129,7 @@ impl State {
                 cx.tell(AgentEvent::StateChanged(StateName::Verifying));
                 Self::enter(verifying::reject(&why, cx), cx)
             }
+            Next::Accept(verdict) => Self::enter(verifying::accept(*verdict, cx), cx),
             Next::End(ending) => {
                 cx.tell(AgentEvent::StateChanged(StateName::Reporting));
                 match Delivering::due(&ending, cx) {

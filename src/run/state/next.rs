@@ -4,7 +4,7 @@ use super::executing::{BackingOff, ToolTurn};
 use super::reporting::Ended;
 use crate::id::CallId;
 use crate::run::query::Query;
-use crate::verdict::{Reason, StopCause};
+use crate::verdict::{Reason, StopCause, Verdict};
 
 /// A door.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(in crate::run) enum Next {
     Verify,
     /// By way of Verifying, with a final answer that the gate need not see: this is wrong with it.
     Reject(String),
+    /// By way of Verifying, with a verdict on what was there before any change: it passed.
+    Accept(Box<Verdict>),
     /// To the end: by way of a delivery where one is due.
     End(Ending),
     /// To the report.

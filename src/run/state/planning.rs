@@ -12,6 +12,9 @@ use crate::run::watch::{AgentEvent, StateName};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
+/// What a run is told to have come to whose gate passed before any change, where no proof says so.
+const NOTHING_TO_FIX: &str = "the gate passes as it is: there is nothing to fix";
+
 /// Waiting for the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Planning {
@@ -52,7 +55,10 @@ impl Planning {
                     cx.tell(AgentEvent::Recalled { ids });
                 }
                 if cx.charter.is_fix && cx.plan.base_passes == Some(true) {
-                    return Some(Next::end(Reason::Verified, "the gate passes as it is: there is nothing to fix"));
+                    return Some(match cx.plan.base_verdict.take() {
+                        Some(verdict) => Next::Accept(verdict),
+                        None => Next::end(Reason::Verified, NOTHING_TO_FIX), // an older program planned
+                    });
                 }
                 Some(Next::Begin)
             }

@@ -106,6 +106,24 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
     next
 }
 
+/// Takes the verdict on what was there before any change: the first attempt, which needed nobody. It passed, or it would be none.
+pub(super) fn accept(verdict: Verdict, cx: &mut Context) -> Next {
+    tell(&verdict, cx.attempt, cx);
+    let is_as_it_was = verdict.proof.as_ref().is_some_and(|proof| proof.tree == proof.base);
+    let next = match (verdict.ruling, is_as_it_was) {
+        (Ruling::Passed, true) => Next::end(Reason::Verified, "the gate passes as it is: there is nothing to fix"),
+        (Ruling::Passed, false) => Next::end(
+            Reason::Verified,
+            "the gate passes with what its lanes have written: there is nothing more to fix",
+        ),
+        (Ruling::Errored | Ruling::Failed | Ruling::Tampered, _) => {
+            Next::end(Reason::GateErrored, verdict.feedback.clone())
+        }
+    };
+    close(cx.attempt, verdict, &next, cx);
+    next
+}
+
 /// Keeps the verdict of an attempt; where another one follows, that begins anew.
 fn close(number: u32, verdict: Verdict, next: &Next, cx: &mut Context) {
     cx.ledger.attempts.push(Attempt { number, verdict });

@@ -2,6 +2,7 @@
 
 use super::{Commit, Committed, DeliveryFault, Head, NOBODY, Repository};
 use crate::id::TreeId;
+use crate::workspace::trees::Trees;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -9,8 +10,9 @@ impl Repository<'_> {
     /// Whether a commit of `base` would be another one than the head, which is so where something was not committed when it was taken.
     ///
     /// # Errors
-    /// [`DeliveryFault::Foreign`] when what is not committed cannot be, and the others.
+    /// [`DeliveryFault::Foreign`] when what is not committed cannot be, [`DeliveryFault::Unfinished`], and the others.
     pub async fn check(&self, head: &Head, base: &TreeId, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+        self.must_be_finished(stop).await?;
         if head.tree.as_ref() == Some(base) {
             return Ok(false);
         }
@@ -36,7 +38,7 @@ impl Repository<'_> {
             true => self.bring_index(tree.as_str(), stop).await.into_iter().collect(),
             false => Vec::new(),
         };
-        Ok(Some(Committed { commit: commit.to_owned(), notes }))
+        Ok(Some(Committed { commit: commit.to_owned(), tree: self.stored(&tree, what.tree, stop).await, notes }))
     }
 
     /// Whether this commit is the one; gives its tree.
@@ -84,11 +86,14 @@ impl Repository<'_> {
     /// # Errors
     /// [`DeliveryFault`].
     pub async fn patch(&self, from: &TreeId, to: &TreeId, stop: &CancellationToken) -> Result<Vec<u8>, DeliveryFault> {
-        let prefixes = ["a", "b"].map(|side| format!("{side}/{}", self.prefix));
-        let (source, target) = (format!("--src-prefix={}", prefixes[0]), format!("--dst-prefix={}", prefixes[1]));
-        let fixed = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"];
-        let given = ["--no-ext-diff", "--no-textconv", &source, &target, from.as_str(), to.as_str()];
-        Ok(self.trees.own_git().ask(&[fixed.as_slice(), &given].concat(), stop).await?)
+        patch(self.trees, &self.prefix, from, to, stop).await
+    }
+
+    /// The tree of the workspace's folder in a tree of the whole repository, where it is another one than was judged.
+    pub(super) async fn stored(&self, whole: &TreeId, judged: &TreeId, stop: &CancellationToken) -> Option<TreeId> {
+        let folder = format!("{whole}:{}", self.prefix.trim_end_matches('/'));
+        let tree = self.line(&["rev-parse", "--quiet", "--verify", &folder], stop).await.ok()??;
+        TreeId::parse(&tree).ok().filter(|tree| tree != judged)
     }
 
     /// Writes the workspace's folder as it is in another commit into a fresh folder, by our own git: nothing that is configured runs.
@@ -111,7 +116,25 @@ impl Repository<'_> {
     }
 }
 
+/// What differs between two trees of a workspace, with all bytes, for `git apply`: `prefix` stands before each path. Our own git says it, so
+/// that no repository is needed.
+///
+/// # Errors
+/// [`DeliveryFault`].
+pub async fn patch(
+    trees: &Trees,
+    prefix: &str,
+    from: &TreeId,
+    to: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Vec<u8>, DeliveryFault> {
+    let (source, target) = (format!("--src-prefix=a/{prefix}"), format!("--dst-prefix=b/{prefix}"));
+    let fixed = ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"];
+    let given = ["--no-ext-diff", "--no-textconv", &source, &target, from.as_str(), to.as_str()];
+    Ok(trees.own_git().ask(&[fixed.as_slice(), &given].concat(), stop).await?)
+}
+
 /// Who commits where nobody else is known.
-pub(super) fn nobody() -> String {
+pub fn nobody() -> String {
     format!("{} <{}>", NOBODY.0, NOBODY.1)
 }

@@ -24,7 +24,9 @@ impl Repository<'_> {
         let tip = self.line(&["rev-parse", "--quiet", "--verify", &full], stop).await?;
         if let Some(tip) = tip.as_ref().filter(|tip| Some(*tip) != what.head.commit.as_ref()) {
             return match self.is_made(tip, what, stop).await? {
-                Some(_) => Ok(Committed { commit: tip.clone(), notes: vec![format!("{branch} is at it already")] }),
+                Some(_) => {
+                    Ok(Committed { commit: tip.clone(), tree: None, notes: vec![format!("{branch} is at it already")] })
+                }
                 None => Err(DeliveryFault::OtherWork { name: name() }),
             };
         }
@@ -36,14 +38,14 @@ impl Repository<'_> {
         if only_look {
             let (_, is_new) = self.compose(what.head, what.tree, what.base, stop).await?;
             return if is_new {
-                Ok(Committed { commit: String::new(), notes: Vec::new() })
+                Ok(Committed { commit: String::new(), tree: None, notes: Vec::new() })
             } else {
                 Err(DeliveryFault::Nothing)
             };
         }
-        let Written { commit, notes, .. } = self.write(what, stop).await?;
+        let Written { commit, tree, notes } = self.write(what, stop).await?;
         let old = tip.unwrap_or_else(|| "0".repeat(commit.len()));
         self.move_ref(&full, &commit, &old, stop).await?;
-        Ok(Committed { commit, notes })
+        Ok(Committed { commit, tree: self.stored(&tree, what.tree, stop).await, notes })
     }
 }

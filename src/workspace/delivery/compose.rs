@@ -61,9 +61,10 @@ impl Repository<'_> {
             git.ask(&["read-tree", &format!("--prefix={}", self.prefix), tree.as_str()], stop).await?;
         }
         self.set(&git, kept.iter().map(|(path, entry)| (path, entry.as_ref())), stop).await?;
-        let made = tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")?;
+        // Of a partial clone, files that nobody has looked at are not here.
+        let made = tree_of(&git.ask(&["write-tree", "--missing-ok"], stop).await?, "write-tree")?;
         let before = match &head.commit {
-            Some(_) => self.line(&["rev-parse", "HEAD^{tree}"], stop).await?,
+            Some(commit) => self.line(&["rev-parse", &format!("{commit}^{{tree}}")], stop).await?,
             None => None,
         };
         let is_new = before.as_deref() != Some(made.as_str());

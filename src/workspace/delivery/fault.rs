@@ -24,6 +24,14 @@ pub enum DeliveryFault {
         /// Its git directory.
         path: String,
     },
+    /// The user is in the middle of something that git ends with a commit of its own kind.
+    #[error(
+        "a {what} is under way in the repository, which only git can end: end it, or take it back by `git {what} --abort`"
+    )]
+    Unfinished {
+        /// What it is, as git's command is called.
+        what: &'static str,
+    },
     /// There is none of this name, or not with the workspace's folder.
     #[error("there is no commit `{rev}` with this folder in it")]
     NoCommit {
@@ -49,7 +57,7 @@ pub enum DeliveryFault {
         name: String,
     },
     /// The tree is that of the last commit.
-    #[error("there is nothing to commit")]
+    #[error("there is nothing to commit: git would store what the last commit has")]
     Nothing,
     /// Paths that the user's git stores as something else than what was judged.
     #[error(
@@ -66,6 +74,26 @@ pub enum DeliveryFault {
     /// Git could not be asked, or said no.
     #[error(transparent)]
     Trees(#[from] TreesFault),
+}
+
+impl DeliveryFault {
+    /// What leads on from here for the work of a run, a clause.
+    pub fn ways(&self, run: &str) -> String {
+        let again = format!("`fledge runs resume {run}` tries again");
+        match self {
+            Self::Foreign { .. } | Self::Hash | Self::Nothing => {
+                "the work is in the workspace: commit it with git itself".to_owned()
+            }
+            Self::Another { .. } | Self::NoRepository | Self::Trees(_) | Self::Unfinished { .. } => again,
+            Self::Moved { .. }
+            | Self::NoCommit { .. }
+            | Self::NoBranch { .. }
+            | Self::OtherWork { .. }
+            | Self::CheckedOut { .. } => {
+                format!("{again}, `fledge apply {run} --branch NAME` brings it onto a branch")
+            }
+        }
+    }
 }
 
 /// The first few of them.

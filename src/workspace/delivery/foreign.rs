@@ -84,7 +84,6 @@ impl Repository<'_> {
         while let (Some(path), Some(name), Some(value)) = (fields.next(), fields.next(), fields.next()) {
             attributes.entry(path).or_default().insert(name, value);
         }
-        let programs = self.filters(stop).await?;
         let autocrlf = self.line_ends(stop).await?;
         let (mut found, mut doubtful) = (BTreeSet::new(), Vec::new());
         for file in files {
@@ -94,8 +93,9 @@ impl Repository<'_> {
                 if value == "unset" { None } else { Some(value) }
             };
             let is_given = |name: &str| value(name).is_some_and(|value| value != "unspecified");
-            let by_program = value("filter").is_some_and(|name| programs.contains(name));
-            if by_program || is_given("ident") || is_given("working-tree-encoding") {
+            // Also where the user's git has no program for it: whoever looks at the commit may have one.
+            let is_filtered = is_given("filter") && value("filter") != Some("set");
+            if is_filtered || is_given("ident") || is_given("working-tree-encoding") {
                 found.insert(file.path.clone());
             } else if is_given("text") || is_given("eol") && value("text").is_some() {
                 doubtful.push((*file, value("text") != Some("auto")));
@@ -111,14 +111,6 @@ impl Repository<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// The filters that the user's git has a program for.
-    async fn filters(&self, stop: &CancellationToken) -> Result<BTreeSet<String>, TreesFault> {
-        let args = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-        let answer = self.git.run(&args, b"", usize::MAX, stop).await?;
-        let keys = each(&answer.output).map(spelled);
-        Ok(keys.filter_map(|key| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned())).collect())
     }
 
     /// Whether line ends are changed in files of which no attribute says anything.

@@ -6,7 +6,9 @@ mod compose;
 mod fault;
 mod foreign;
 mod turns;
+mod unfinished;
 
+pub use again::{nobody, patch};
 pub use fault::DeliveryFault;
 
 use super::trees::Trees;
@@ -63,6 +65,9 @@ pub struct Commit<'c> {
 pub struct Committed {
     /// Its id.
     pub commit: String,
+    /// The tree of the workspace's folder in it, where that is another one than was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
     /// What the user should know of it, a sentence each.
     pub notes: Vec<String>,
 }
@@ -122,6 +127,7 @@ impl<'t> Repository<'t> {
     /// [`DeliveryFault`], with which nothing but a few loose objects was added to the repository: once the branch is moved, nothing is an
     /// error any more.
     pub async fn commit(&self, what: &Commit<'_>, stop: &CancellationToken) -> Result<Committed, DeliveryFault> {
+        self.must_be_finished(stop).await?;
         let now = self.head(stop).await?;
         if what.head.git_dir.is_some() && now.git_dir != what.head.git_dir {
             return Err(DeliveryFault::Another { path: now.git_dir.unwrap_or_default() });
@@ -133,7 +139,7 @@ impl<'t> Repository<'t> {
         let old = what.head.commit.clone().unwrap_or_else(|| "0".repeat(commit.len()));
         self.move_ref("HEAD", &commit, &old, stop).await?;
         notes.extend(self.bring_index(tree.as_str(), stop).await);
-        Ok(Committed { commit, notes })
+        Ok(Committed { commit, tree: self.stored(&tree, what.tree, stop).await, notes })
     }
 
     /// Has a name be at a commit. A git that was stopped on the way may have come so far all the same.

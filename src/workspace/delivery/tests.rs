@@ -240,6 +240,6 @@ async fn a_commit_of_an_earlier_process_is_known_below_one_of_the_user() {
     project.write("a", "4");
     project.git(&["add", "-A"]).await;
     let made = repository.made(&what, &project.stop).await.unwrap();
-    assert_eq!(made, Some(Committed { commit, notes: Vec::new() }));
+    assert_eq!(made, Some(Committed { commit, tree: None, notes: Vec::new() }));
     assert_eq!(project.status().await, "M  a", "the index is the user's");
 }

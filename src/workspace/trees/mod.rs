@@ -16,6 +16,7 @@ mod take;
 
 pub use fault::TreesFault;
 pub(in crate::workspace) use listing::entries_of;
+pub use names::{path_text, text_path};
 pub use oddity::{Oddity, Oddness};
 pub(in crate::workspace) use take::tree_of;
 

@@ -1,5 +1,9 @@
 //! Names of files are bytes, and patterns, journals and reports are text: one spelling for each name, from which its bytes come back.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
 /// What a byte that is no UTF-8 is written as: this plus the byte. The last 128 characters of all are for private use; where a name
 /// has them, their bytes are written so too.
 const STAND_IN: u32 = 0x0010_FF00;
@@ -30,6 +34,16 @@ pub(in crate::workspace) fn bytes(text: &str) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// A path as text, from which its bytes come back.
+pub fn path_text(path: &Path) -> String {
+    spelled(path.as_os_str().as_bytes())
+}
+
+/// The path of what [`path_text`] gave.
+pub fn text_path(text: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes(text)))
 }
 
 /// Paths as git reads them from a file: each with a NUL behind it.

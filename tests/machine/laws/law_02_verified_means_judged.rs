@@ -1,12 +1,14 @@
 //! 2. `verified` only if the last verdict passed, whether or not it could be delivered, or verification was skipped on purpose. A cancelled run is never verified.
 
 use super::{AgentEvent, Checked, Event, Law, Step, law};
+use fledge::run::Charter;
 use fledge::verdict::{Reason, Ruling};
 
 #[derive(Default)]
 pub(crate) struct Watch {
     verify: bool,
     commits: bool,
+    is_fix: bool,
     last: Option<Ruling>,
     cancelled: bool,
 }
@@ -15,7 +17,12 @@ impl Law for Watch {
     fn see(&mut self, step: &Step<'_>) -> Checked {
         match step.event {
             Event::TaskSubmitted { charter } if step.label == "Idle" => {
-                *self = Self { verify: charter.verify, commits: charter.commits, ..Self::default() };
+                let Charter { verify, commits, is_fix, .. } = **charter;
+                *self = Self { verify, commits, is_fix, ..Self::default() };
+            }
+            // What was there was judged while the run was planned.
+            Event::PlanReady { plan, .. } if step.label == "Planning" && step.is_answer() => {
+                self.last = plan.base_verdict.as_ref().filter(|_| self.is_fix).map(|verdict| verdict.ruling);
             }
             Event::GateFinished { verdict, .. } if step.label == "Verifying" && step.is_answer() => {
                 self.last = Some(verdict.ruling);

@@ -16,6 +16,11 @@ impl Law for Watch {
                 *self = Self { max_retries: charter.max_retries, ..Self::default() };
             }
             Event::GateFinished { .. } if step.label == "Verifying" && step.is_answer() => self.judged += 1,
+            // What was there was judged while the run was planned, and nothing comes after its pass.
+            Event::PlanReady { .. } if step.told().any(|told| matches!(told, AgentEvent::VerifyResult { .. })) => {
+                self.begun += 1;
+                self.judged += 1;
+            }
             // An answer of the wrong form never comes to the gate.
             Event::ModelCompleted { .. } => {
                 let is_rejected = step.told().any(|told| matches!(told, AgentEvent::VerifyResult { .. }));

@@ -40,7 +40,12 @@ impl Law for Watch {
             return law(8, !cancels, || "a cancel did not lead to the report".into());
         }
         let in_flight = cancels && !step.awaited.is_empty();
-        if let ([Action::Deliver { call, .. }], Event::GateFinished { verdict, .. }) = (&asked[..], step.event) {
+        let verdict = match step.event {
+            Event::GateFinished { verdict, .. } => Some(verdict),
+            Event::PlanReady { plan, .. } => plan.base_verdict.as_ref(),
+            _ => None,
+        };
+        if let ([Action::Deliver { call, .. }], Some(verdict)) = (&asked[..], verdict) {
             self.delivery = Some(*call);
             return law(8, verdict.passed() && verdict.proof.is_some(), || "delivered what did not pass".into());
         }

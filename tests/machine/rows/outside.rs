@@ -50,6 +50,47 @@ pub(super) fn a_plan_leads_to_the_first_model_call() {
 }
 
 #[test]
+pub(super) fn a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that() {
+    let fix = || Charter { is_fix: true, ..charter() };
+    let as_it_is = |proof: Option<Proof>| {
+        let mut plan = nature::passed_plan();
+        plan.base_verdict.as_mut().expect("a verdict").proof = proof.map(Box::new);
+        planned(plan)
+    };
+    let same = || Some(Proof { tree: nature::proof().base, ..nature::proof() });
+    let walk = Walk::planning(fix()).answer(as_it_is(same())).gives("Reporting", &[save(2)]);
+    let result = walk.answer(|call| Event::ReportSaved { call, notes: Vec::new() }).run.result().expect("a result");
+    assert_eq!((result.reason, result.verification, result.turns), (Reason::Verified, Verification::Passed, 0));
+    assert_eq!((result.tree, result.attempts.len()), (Some(nature::proof().base), 1));
+    assert_eq!(result.message, "the gate passes as it is: there is nothing to fix");
+    assert_eq!(result.warnings, ["a lane has written"]);
+    let commits = Charter { commits: true, ..fix() };
+    let proof = nature::proof();
+    let deliver = Action::Deliver { call: CallId(2), tree: proof.tree.clone(), base: proof.base.clone() };
+    Walk::planning(commits.clone()).answer(as_it_is(Some(proof))).gives("Delivering", &[deliver]);
+    Walk::planning(commits).answer(as_it_is(same())).gives("Reporting", &[save(2)]);
+    Walk::planning(charter()).answer(as_it_is(same())).gives("CallingModel", &[call_model(2)]);
+}
+
+#[test]
+fn a_fix_that_an_older_program_planned_ends_as_it_did() {
+    let plan = fledge::run::Plan { base_passes: Some(true), ..nature::plan() };
+    let walk = Walk::planning(Charter { is_fix: true, ..charter() }).answer(planned(plan));
+    let result = walk.answer(|call| Event::ReportSaved { call, notes: Vec::new() }).run.result().expect("a result");
+    assert_eq!((result.reason, result.tree, result.attempts.len()), (Reason::Verified, None, 0));
+    assert_eq!(result.message, "the gate passes as it is: there is nothing to fix");
+}
+
+#[test]
+fn a_delivery_that_failed_says_the_ways_out_that_fit_its_fault() {
+    let ways = "remove `x`".to_owned();
+    let failed = |call| Event::Delivered { call, result: Err("it moved".into()), ways: Some(ways) };
+    let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(failed);
+    let result = walk.answer(|call| Event::ReportSaved { call, notes: Vec::new() }).run.result().expect("a result");
+    assert!(result.message.ends_with(": it moved; remove `x`"), "{}", result.message);
+}
+
+#[test]
 pub(super) fn without_a_plan_there_is_only_a_report() {
     for reason in [Reason::BadInput, Reason::PlanFailed, Reason::GateErrored, Reason::NoSandbox] {
         let failed = |call| Event::PlanFailed { call, reason, message: "no lane `verify`".into() };
@@ -89,7 +130,7 @@ pub(super) fn what_passed_is_delivered_before_the_report() {
 #[test]
 pub(super) fn a_delivery_is_told_and_reported() {
     let walk = Walk::verifying(committing()).answer(proven(nature::proof())).answer(delivered(Ok(())));
-    let Delivery { commit, branch, notes } = nature::delivery();
+    let Delivery { commit, branch, notes, .. } = nature::delivery();
     let committed = AgentEvent::Committed { commit: commit.clone(), branch: branch.clone() };
     let noted = AgentEvent::Warning(notes[0].clone());
     let walk = walk.gives_all("Reporting", &[told(committed), told(noted), save(5)]);

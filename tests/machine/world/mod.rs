@@ -101,7 +101,7 @@ impl World {
                 Action::Deliver { call, .. } => {
                     let fails = self.dice.chance(200);
                     let result = if fails { Err("it moved".into()) } else { Ok(nature::delivery()) };
-                    self.soon(Event::Delivered { call: *call, result });
+                    self.soon(Event::Delivered { call: *call, result, ways: None });
                 }
                 Action::SaveReport { call } => {
                     let event = if self.dice.chance(50) {

@@ -56,7 +56,7 @@ pub(crate) fn charter(dice: &mut Dice) -> Charter {
     let models = ["first", "second", "third"].iter().take(1 + dice.below(3) as usize);
     let usd_micros = dice.pick(&[None, None, None, Some(900), Some(20_000)]);
     let has_prices = usd_micros.is_some() && !dice.chance(100);
-    Charter {
+    let mut charter = Charter {
         terms: models.clone().map(|_| terms(has_prices, dice)).collect(),
         edition: dice.pick(&[0, EDITION, EDITION, EDITION]),
         depth: dice.pick(&[0, 0, 0, 1, 2]),
@@ -81,7 +81,9 @@ pub(crate) fn charter(dice: &mut Dice) -> Charter {
         },
         seed: dice.throw(),
         ..Charter::new(RunId::new("run"), "title", "prompt")
-    }
+    };
+    charter.is_fix = charter.verify && charter.seed.is_multiple_of(20);
+    charter
 }
 
 fn terms(has_price: bool, dice: &mut Dice) -> ModelTerms {
@@ -104,9 +106,29 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
+/// One whose gate passed on what was there, and what its lanes wrote.
+pub(crate) fn passed_plan() -> Plan {
+    let verdict = Verdict {
+        ruling: Ruling::Passed,
+        steps: vec![step("a", StepStatus::Passed)],
+        findings: Vec::new(),
+        duration_ms: 5,
+        feedback: String::new(),
+        signature: String::new(),
+        notes: vec!["a lane has written".into()],
+        proof: Some(Box::new(proof())),
+    };
+    Plan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
+}
+
 /// Now and then one that asks for an answer of a certain form.
 pub(crate) fn some_plan(dice: &mut Dice) -> Plan {
-    Plan { output_schema: dice.chance(100).then(|| json!({"type": "object"})), ..plan() }
+    // The gate has passed on what was there: of importance to a fix alone.
+    let may_be_done = passed_plan();
+    match dice.chance(100) {
+        true => Plan { output_schema: Some(json!({"type": "object"})), ..plan() },
+        false => may_be_done,
+    }
 }
 
 pub(crate) fn reply(temper: Temper, dice: &mut Dice) -> Reply {
@@ -279,7 +301,7 @@ pub(crate) fn proof() -> Proof {
 
 pub(crate) fn delivery() -> Delivery {
     let (commit, branch) = ("d".repeat(40), Some("refs/heads/main".to_owned()));
-    Delivery { commit, branch, notes: vec!["git does not know who you are".into()] }
+    Delivery { commit, branch, tree: None, notes: vec!["git does not know who you are".into()] }
 }
 
 pub(crate) fn step(name: &str, status: StepStatus) -> StepReport {

@@ -1,0 +1,81 @@
+//! One gate run on what was there before any agent: as strict as one on work, so that its pass is worth the same. As much is said of
+//! failures as can be, and nothing is put back: nobody has changed anything yet.
+
+use super::{Early, Record, Sitting, written_meanwhile};
+use crate::gate::base;
+use crate::gate::candidate::{self, Candidate};
+use crate::gate::feedback;
+use crate::gate::seal::Seal;
+use crate::lane::Lane;
+use crate::verdict::{Ruling, StepStatus, Verdict};
+use std::sync::Arc;
+
+impl Sitting<'_> {
+    /// Judges the base, which the workspace must be at.
+    pub(in crate::gate) async fn judge_base(&self) -> Verdict {
+        let mut record = Record::default();
+        let before = match self.look(Seal::stamps).await {
+            Ok(before) => before,
+            Err(why) => return self.errored(&record, why),
+        };
+        let seated = match candidate::take(self.gate, self.site, self.stop).await {
+            Ok(Candidate { tree, .. }) if tree != *self.gate.base() => {
+                Err(Early::Broken("the workspace was changed while it was judged: let it be, and ask again".into()))
+            }
+            Ok(candidate) => self.sit(candidate, &mut record).await,
+            Err(fault) => Err(fault.into()),
+        };
+        let verdict = self.said(seated, &record);
+        let touched = self.look(move |seal: &Seal| seal.touched(&before, &seal.stamps())).await;
+        let mut verdict = match touched {
+            Ok(touched) => written_meanwhile(verdict, touched, Vec::new()),
+            Err(why) => self.errored(&record, why),
+        };
+        if verdict.ruling == Ruling::Tampered {
+            // There is no agent that could have done it: the steps of the gate write there.
+            (verdict.ruling, verdict.feedback) = (Ruling::Errored, verdict.notes.join("; "));
+        }
+        if verdict.ruling == Ruling::Failed {
+            self.remember(&verdict, record);
+        }
+        verdict
+    }
+
+    /// Keeps what failed, for whoever asks later what failed before any change. It is only a label then, so nothing is lost without it.
+    fn remember(&self, verdict: &Verdict, record: Record) {
+        let has_canary = self.gate.lanes.iter().any(|lane| lane.canary.is_some());
+        let is_whole = record.writers.is_empty() && !has_canary;
+        if !is_whole || self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some() {
+            return;
+        }
+        if let Ok(base) = base::remember(self.gate, self.site, &record.steps, &verdict.feedback, record.evidence) {
+            let _nobody_was_faster = self.gate.judged.set(Arc::new(base));
+        }
+    }
+
+    /// The lane as its steps are asked: all of them, of the base.
+    pub(super) fn asked(&self, lane: &Lane) -> Lane {
+        Lane { fail_fast: lane.fail_fast && !self.is_base, ..lane.clone() }
+    }
+
+    /// What several lanes said no to, as one verdict.
+    pub(super) async fn all_of(&self, failed: Vec<Verdict>, record: &Record) -> Early {
+        let is_failure = |status| matches!(status, StepStatus::Failed | StepStatus::TimedOut);
+        let has_failed = record.steps.iter().any(|step| is_failure(step.status));
+        let mut verdict = self.verdict(Ruling::Failed, record);
+        if has_failed {
+            let Early::Said(said) = self.failed(record).await else {
+                return Early::Broken("the gate was stopped".into());
+            };
+            (verdict.feedback, verdict.signature) = (said.feedback, feedback::signature(&record.steps));
+        }
+        // Those of which every step passed.
+        for short in failed.into_iter().filter(|said| !said.steps.iter().any(|step| is_failure(step.status))) {
+            verdict.feedback.push_str(&short.feedback);
+            if verdict.signature.is_empty() {
+                verdict.signature = short.signature;
+            }
+        }
+        Early::Said(Box::new(verdict))
+    }
+}
