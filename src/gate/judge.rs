@@ -3,6 +3,7 @@
 //! First what defines the gate is looked at, then the tree is taken and compared with the base, then the lanes run in rooms made of that
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
+mod early;
 mod settle;
 mod standing;
 
@@ -22,9 +23,9 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
+use early::{Early, told};
 use settle::Ran;
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -53,31 +54,6 @@ struct Record {
     kept: Vec<String>,
     /// Lanes that have changed the tree.
     writers: BTreeSet<String>,
-}
-
-/// What ends a gate run early.
-enum Early {
-    /// The lanes have spoken.
-    Said(Box<Verdict>),
-    /// It cannot be judged, for this reason.
-    Broken(String),
-}
-
-impl<E: Error> From<E> for Early {
-    fn from(error: E) -> Self {
-        Self::Broken(told(&error))
-    }
-}
-
-/// An error with its causes.
-fn told(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 impl Sitting<'_> {

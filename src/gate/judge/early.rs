@@ -1,0 +1,29 @@
+//! What ends a gate run before its last word: the lanes have spoken, or it cannot be judged.
+
+use crate::verdict::Verdict;
+use std::error::Error;
+
+/// What ends a gate run early.
+pub(super) enum Early {
+    /// The lanes have spoken.
+    Said(Box<Verdict>),
+    /// It cannot be judged, for this reason.
+    Broken(String),
+}
+
+impl<E: Error> From<E> for Early {
+    fn from(error: E) -> Self {
+        Self::Broken(told(&error))
+    }
+}
+
+/// An error with its causes.
+pub(super) fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
