@@ -59,7 +59,9 @@ pub(super) fn note(settings: &Settings, wall: &Wall, plan: &mut Plan) {
     match wall.kind() {
         WallKind::Bubblewrap | WallKind::Off => {}
         WallKind::Landlock => plan.notes.push(
-            "the sandbox is landlock, which is weaker: `.git` can be written; bubblewrap would be better".to_owned(),
+            "the sandbox is landlock, which is weaker: `.git` can be written, and modes and times of your files elsewhere can be \
+             changed; bubblewrap would be better"
+                .to_owned(),
         ),
     }
 }
