@@ -164,11 +164,15 @@ impl Behind {
             log_limit: 0,
         };
         let _placeholders = self.wall.placeholders(&self.holes);
-        let dialogue = Dialogue::start(&self.wall.around(&self.holes, invocation))?;
+        let walled = self.wall.around(&self.holes, invocation);
+        // Home and temporary folder are others behind it, for the host and for what it starts.
+        let env = walled.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let settings = HostSettings { env, ..self.settings.clone() };
+        let dialogue = Dialogue::start(&walled)?;
         let session = Session { dialogue, calls: Mutex::default(), lost: Mutex::default(), _placeholders };
         let opening = {
             let past = self.past();
-            Opening { settings: self.settings.clone(), ledger: past.ledger.clone(), changes: past.changes.clone() }
+            Opening { settings, ledger: past.ledger.clone(), changes: past.changes.clone() }
         };
         let said = session.say(&Order::Open(Box::new(opening))).await;
         match session.hear(LONGEST).await {
