@@ -175,6 +175,7 @@ pub(super) fn not_delivered(fault: DeliveryFault) -> Failure {
         | DeliveryFault::CheckedOut { .. }
         | DeliveryFault::Nothing
         | DeliveryFault::Foreign { .. }
+        | DeliveryFault::Forged { .. }
         | DeliveryFault::Hash => refused(fault.into()),
     }
 }

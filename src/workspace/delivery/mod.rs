@@ -140,6 +140,7 @@ impl<'t> Repository<'t> {
         if !is_new {
             return Err(DeliveryFault::Nothing);
         }
+        self.must_be_genuine(&tree, stop).await?;
         let mut notes = Vec::new();
         let known = ["-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"];
         let mut git = self.git.clone();
