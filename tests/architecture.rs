@@ -59,6 +59,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "driver/report.rs",
             "gate/base.rs",
             "gate/clean.rs",
+            "gate/gits.rs",
             "gate/judge.rs",
             "gate/planted.rs",
             "gate/sentry.rs",

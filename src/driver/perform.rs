@@ -7,7 +7,7 @@ use super::stop::Stop;
 use super::{Settings, environment, interrupted, memory, report, servers, summary};
 use crate::chat::{ModelError, ModelFault, ToolOutcome, Usage};
 use crate::fail_point::reach;
-use crate::gate::Gate;
+use crate::gate::{Gate, Seal};
 use crate::id::CallId;
 use crate::mcp::Servers;
 use crate::moment::Moment;
@@ -36,6 +36,8 @@ pub(super) struct Hands {
 pub(super) struct Ready {
     pub(super) ground: Ground,
     pub(super) gate: Option<Arc<Gate>>,
+    /// Also of a run without a gate: what git does is looked at whenever a run ends.
+    pub(super) seal: Arc<Seal>,
     pub(super) host: Arc<ToolHost>,
     pub(super) servers: Arc<Servers>,
 }

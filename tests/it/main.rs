@@ -19,6 +19,7 @@ mod fix;
 mod gate;
 mod gate_flags;
 mod gate_rooms;
+mod git_inside;
 mod guard;
 mod init;
 mod input;
