@@ -60,6 +60,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "driver/report.rs",
             "gate/base.rs",
             "gate/clean.rs",
+            "gate/gits.rs",
             "gate/judge.rs",
             "gate/masked.rs",
             "gate/planted.rs",

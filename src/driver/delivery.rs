@@ -144,6 +144,16 @@ impl Hands {
         report::write_out(vec![Outlet::found(path, &self.settings.workspace)], patch, stop).await
     }
 
+    /// Says what of git a run has changed that no gate has seen, and puts that back as the gate would.
+    pub(super) async fn close_git(&self) {
+        let Some(ready) = self.ready.get() else { return };
+        let aside = self.run_dir.path().join("set-aside/git");
+        let aside = (self.task.on_tamper == task::OnTamper::Restore).then_some(aside);
+        for told in ready.seal.clone().close_git(ready.ground.wall.kind(), aside).await {
+            tracing::warn!("{told}");
+        }
+    }
+
     /// Keeps what the agent has left of a run that ended unverified, if that can be had in time.
     pub(super) async fn keep_state(&self) {
         let Some(ready) = self.ready.get() else { return };

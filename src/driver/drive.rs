@@ -366,6 +366,7 @@ impl<'a> Drive<'a> {
         if self.run.result().is_some_and(|result| !result.verified) {
             self.hands.keep_state().await;
         }
+        self.hands.close_git().await;
     }
 
     fn moment(&self) -> Moment {

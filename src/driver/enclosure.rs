@@ -65,6 +65,20 @@ pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
     }
 }
 
+/// Insists that tools can write in the workspace.
+///
+/// # Errors
+/// When they could not.
+pub(super) fn must_be_writable(settings: &Settings, wall: &Wall) -> Result<(), PlanFault> {
+    let is_asked = wall.kind() != WallKind::Off;
+    match process::unwritable(&settings.workspace).filter(|_| is_asked) {
+        None => Ok(()),
+        Some(process::Unwritable { why, mend }) => {
+            Err(PlanFault { reason: Reason::NoSandbox, message: format!("{why}: {mend}") })
+        }
+    }
+}
+
 /// Writes down which wall stands.
 pub(super) fn note(settings: &Settings, wall: &Wall, plan: &mut Plan) {
     plan.sandbox = Some(wall.kind());
@@ -72,7 +86,9 @@ pub(super) fn note(settings: &Settings, wall: &Wall, plan: &mut Plan) {
     match wall.kind() {
         WallKind::Bubblewrap | WallKind::Off => {}
         WallKind::Landlock => plan.notes.push(
-            "the sandbox is landlock, which is weaker: `.git` can be written; bubblewrap would be better".to_owned(),
+            "the sandbox is landlock, which is weaker: `.git` can be written, and modes and times of your files elsewhere can be \
+             changed; bubblewrap would be better"
+                .to_owned(),
         ),
     }
 }

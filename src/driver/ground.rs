@@ -92,6 +92,7 @@ impl Ground {
     pub(super) async fn make(settings: &Settings, stop: &CancellationToken) -> Result<Self, PlanFault> {
         enclosure::must_be_hideable(settings)?;
         let wall = enclosure::raise(settings).await?;
+        enclosure::must_be_writable(settings, &wall)?;
         let path = enclosure::variable(settings, "PATH");
         let trees = trees(&settings.state_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
         Ok(Self { wall, trees })

@@ -9,7 +9,7 @@ use super::stop::Stop;
 use super::{Settings, alike, environment, interrupted, memory, report, servers, summary};
 use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
 use crate::fail_point::reach;
-use crate::gate::{Gate, mask_logs};
+use crate::gate::{Gate, Seal, mask_logs};
 use crate::id::CallId;
 use crate::mcp::Servers;
 use crate::moment::Moment;
@@ -40,6 +40,8 @@ pub(super) struct Hands {
 pub(super) struct Ready {
     pub(super) ground: Ground,
     pub(super) gate: Option<Arc<Gate>>,
+    /// Also of a run without a gate: what git does is looked at whenever a run ends.
+    pub(super) seal: Arc<Seal>,
     pub(super) host: Arc<ToolHost>,
     pub(super) servers: Arc<Servers>,
 }

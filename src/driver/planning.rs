@@ -85,10 +85,11 @@ impl Hands {
         let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
         host.recall(changes);
         host.ready(stop).await.map_err(|error| Unready::NotNow(chain(&error)))?;
+        let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let servers = servers::of(&self.task, &self.settings, &self.run_dir, ground.wall.clone());
         let servers = Arc::new(servers.map_err(|fault| Unready::NotNow(fault.message))?);
-        let _first = self.ready.set(Arc::new(Ready { ground, gate, host: Arc::new(host), servers }));
+        let _first = self.ready.set(Arc::new(Ready { ground, gate, seal, host: Arc::new(host), servers }));
         Ok(())
     }
 }
@@ -136,8 +137,9 @@ impl Planner {
         if let Some(why) = self.settings.no_models.as_ref().filter(|_| needs_model) {
             return Err(PlanFault { reason: Reason::BadInput, message: why.clone() });
         }
+        let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
-        let ready = Arc::new(Ready { ground, gate, host: Arc::new(host), servers: Arc::new(servers) });
+        let ready = Arc::new(Ready { ground, gate, seal, host: Arc::new(host), servers: Arc::new(servers) });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         super::asking::ask_for(&self.task.approve, &self.settings.asker, &mut plan)?;

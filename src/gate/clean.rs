@@ -8,7 +8,7 @@ use super::planted::word;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Mount, WallKind};
+use crate::process::wall::{Holes, Mount, WallKind, at_home_in};
 use crate::process::{self, End, Invocation, Variables};
 use crate::workspace::trees::TreesFault;
 use std::fs::{self, Permissions};
@@ -109,6 +109,9 @@ impl CleanRoom {
             }
         }
         room.open(site, wanted)?;
+        if site.wall.kind() == WallKind::Off {
+            room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
+        }
         Ok(room)
     }
 

@@ -26,7 +26,7 @@ use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatu
 use early::{Early, told};
 use settle::Ran;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,8 @@ impl Sitting<'_> {
     pub(super) async fn judge(&self) -> Verdict {
         let mut record = Record::default();
         let taken = candidate::take(self.gate, self.site, self.stop).await;
-        let (mut findings, before) = match self.look(|seal| (seal.inspect(), seal.stamps())).await {
+        let wall = self.site.wall.kind();
+        let (mut findings, before) = match self.look(move |seal| (seal.found(wall), seal.stamps())).await {
             Ok(looked) => looked,
             Err(why) => return self.errored(&record, why),
         };
@@ -78,8 +79,8 @@ impl Sitting<'_> {
         let verdict = self.said(seated, &record);
         let aside = self.puts_back().then(|| self.aside());
         let look = move |seal: &Seal| {
-            let (touched, changed) = (seal.touched(&before, &seal.stamps()), seal.inspect());
-            (touched, aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
+            let (touched, changed) = (seal.touched(&before, &seal.stamps()), seal.found(wall));
+            (seal.heeded(wall, touched), aside.map_or(Vec::new(), |aside| seal.restore(&changed, &aside)))
         };
         match self.look(look).await {
             Ok((touched, left)) => written_meanwhile(verdict, touched, left),
@@ -326,18 +327,21 @@ impl Sitting<'_> {
         };
         let mut notes = self.look(work).await.unwrap_or_else(|why| vec![why]);
         let paths: Vec<String> = findings.iter().map(|finding| finding.path.clone()).collect();
-        for path in paths.chunks(paths.len().max(1)).chain(paths.chunks(1)) {
+        let is_in_trees = |path: &&String| !self.gate.seal.is_git(Path::new(path));
+        let own: Vec<String> = paths.iter().filter(is_in_trees).cloned().collect();
+        for path in own.chunks(own.len().max(1)).chain(own.chunks(1)) {
             // Together, and where one of them is in the way, one by one.
             match self.site.trees.put_back(self.gate.base(), Some(path), self.stop).await {
-                Ok(_) if path.len() == paths.len() => break,
+                Ok(_) if path.len() == own.len() => break,
                 Ok(_) => {}
-                Err(fault) if path.len() > 1 || paths.len() == 1 => {
+                Err(fault) if path.len() > 1 || own.len() == 1 => {
                     notes.push(format!("cannot put back what was changed: {}", told(&fault)))
                 }
                 Err(_) => {}
             }
         }
-        let mut still = self.look(Seal::inspect).await.unwrap_or_default();
+        let wall = self.site.wall.kind();
+        let mut still = self.look(move |seal| seal.found(wall)).await.unwrap_or_default();
         match candidate::take(self.gate, self.site, self.stop).await {
             Ok(candidate) => add(&mut still, &candidate.findings),
             Err(fault) => notes.push(format!("what was put back cannot be looked at: {}", told(&fault))),

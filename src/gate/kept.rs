@@ -48,6 +48,9 @@ struct Head {
     notes: Vec<String>,
     policy: Frozen,
     files: Vec<File>,
+    /// Git directories; none where an older program has kept it, which looked at none.
+    #[serde(default)]
+    gits: Vec<OsString>,
 }
 
 /// A sealed path. Names need not be text.
@@ -95,6 +98,7 @@ impl Gate {
             notes: self.notes.clone(),
             policy: self.policy.frozen().clone(),
             files,
+            gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
         kept.push(b'\n');
@@ -131,12 +135,14 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, .. } = head;
+        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, gits, .. } = head;
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
         let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
         let scope = is_clean.then(|| files.keys().cloned().collect());
-        let seal = Arc::new(Seal { root: root.to_owned(), protection: policy.protection().clone(), scope, files });
+        let (root, protection) = (root.to_owned(), policy.protection().clone());
+        let gits = gits.into_iter().map(Into::into).collect();
+        let seal = Arc::new(Seal { root, protection, scope, files, gits });
         Ok(Self { lanes, held_out, digest, notes, policy, seal, base, judged: OnceCell::new() })
     }
 }

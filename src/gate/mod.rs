@@ -12,6 +12,7 @@ mod evidence;
 mod feedback;
 mod forget;
 mod freeze;
+mod gits;
 mod holdout;
 mod judge;
 mod kept;
@@ -45,7 +46,7 @@ use crate::id::TreeId;
 use crate::lane::{Facts, Lane, RoomKind, Selection};
 use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
-use crate::process::wall::{Holes, Wall};
+use crate::process::wall::{Holes, Wall, WallKind, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, Verdict};
@@ -118,6 +119,13 @@ impl Site {
         holes.home = home.filter(|home| home.is_absolute());
         holes.network = lane.network;
         let mut room = Room::new(self.root.clone(), self.env.clone(), logs, self.jobs);
+        if self.wall.kind() == WallKind::Off {
+            let own = self.rooms.join("in-place");
+            match clean::clear(&own).and_then(|()| at_home_in(&own, &room.env)) {
+                Ok(env) => room.env = env,
+                Err(error) => tracing::warn!(%error, "lane `{}` has no home of its own", lane.name),
+            }
+        }
         room.behind = Some(Behind { wall: self.wall.clone(), holes, at: self.root.clone() });
         room
     }

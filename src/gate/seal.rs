@@ -1,5 +1,6 @@
 //! Protected files as they were when the gate was frozen: finds what has changed, and puts it back where it can.
 
+use super::gits;
 use super::policy::defines_the_gate;
 use crate::store;
 use crate::verdict::Finding;
@@ -19,6 +20,10 @@ pub(super) const NOT_LOOKED_INTO: [&str; 7] = [".git", "target", "node_modules",
 /// Bytes of one file, and of all together, that are kept; what is larger is compared by digest and cannot be put back.
 const KEPT: u64 = 4 * 1024 * 1024;
 const KEPT_IN_ALL: u64 = 64 * 1024 * 1024;
+/// Bytes of a file up to which it is read: of one that is larger, any writing is a change.
+const READ: u64 = 256 * 1024 * 1024;
+/// Bytes of a file that stands in the way up to which it is copied aside.
+const ASIDE: u64 = 64 * 1024 * 1024;
 
 /// The seal on a workspace's protected files.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub struct Seal {
     /// The paths of the base, where the lanes see nothing else: what git ignores is sealed only where it defines the gate.
     pub(super) scope: Option<BTreeSet<PathBuf>>,
     pub(super) files: BTreeMap<PathBuf, Sealed>,
+    /// Git directories, of which what says what git does is sealed too.
+    pub(super) gits: Vec<PathBuf>,
 }
 
 /// When and where each protected file stands: any writing changes it, also one that puts the old content back.
@@ -48,15 +55,19 @@ pub(super) enum Sealed {
 }
 
 impl Seal {
-    /// Reads every protected file of the workspace: with a `scope` those of these paths, and what defines the gate.
+    /// Reads every protected file of the workspace: with a `scope` those of these paths, and what defines the gate. And what says what git
+    /// does in each of its repositories.
     ///
     /// # Errors
     /// When a protected one cannot be read.
     pub fn take(root: &Path, protection: Protection, scope: Option<BTreeSet<PathBuf>>) -> io::Result<Self> {
-        let mut seal = Self { scope, ..Self::of_nothing(root, protection) };
+        let mut seal = Self { scope, gits: gits::places(root), ..Self::of_nothing(root, protection) };
         let mut room = KEPT_IN_ALL;
         for (path, entry) in seal.survey() {
-            let sealed = seal.read(&path, &entry, &mut room)?;
+            let sealed = match seal.read(&path, &entry, &mut room) {
+                Err(_) if seal.is_git(&path) => Sealed::Other, // it is no part of the gate
+                sealed => sealed?,
+            };
             seal.files.insert(path, sealed);
         }
         Ok(seal)
@@ -64,7 +75,7 @@ impl Seal {
 
     /// One that knows no file, for who only asks what is written.
     pub(super) fn of_nothing(root: &Path, protection: Protection) -> Self {
-        Self { root: root.to_owned(), protection, scope: None, files: BTreeMap::new() }
+        Self { root: root.to_owned(), protection, scope: None, files: BTreeMap::new(), gits: Vec::new() }
     }
 
     /// The rules.
@@ -127,8 +138,9 @@ impl Seal {
     }
 
     fn finding(&self, path: &Path, change: &str) -> Finding {
+        let why = if self.is_git(path) { gits::WHY } else { "" };
         let path = path_text(path);
-        let rule = self.protection.rule(&path).map_or("", |rule| rule.why.as_str());
+        let rule = self.protection.rule(&path).map_or(why, |rule| rule.why.as_str());
         Finding { change: change.into(), rule: rule.into(), path }
     }
 
@@ -157,7 +169,8 @@ impl Seal {
             Some(rule) => self.scope.as_ref().is_none_or(|scope| scope.contains(path) || defines_the_gate(rule)),
             None => false,
         };
-        entries.filter(|(path, _)| is_sealed(path)).collect()
+        let of_git = self.gits.iter().flat_map(|place| gits::entries(&self.root, place));
+        entries.filter(|(path, _)| is_sealed(path)).chain(of_git).collect()
     }
 
     /// What stands at a path; `room` is what may still be kept of bytes.
@@ -169,8 +182,13 @@ impl Seal {
             return Ok(Sealed::Other);
         }
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let meta = entry.path().symlink_metadata().map_err(named)?;
+        let mode = meta.permissions().mode() & 0o7777;
+        if meta.len() > READ {
+            let digest = format!("{} bytes {} {} {}", meta.len(), meta.ino(), meta.ctime(), meta.ctime_nsec());
+            return Ok(Sealed::File { digest, mode, bytes: None });
+        }
         let bytes = fs::read(entry.path()).map_err(named)?;
-        let mode = entry.metadata()?.permissions().mode() & 0o7777;
         let (digest, length) = (store::sha256(&bytes), bytes.len() as u64);
         let is_kept = length <= KEPT && length <= *room;
         *room -= if is_kept { length } else { 0 };
@@ -183,8 +201,11 @@ impl Seal {
         let failed = |finding: &Finding| {
             let path = text_path(&finding.path);
             let (from, to) = (self.root.join(&path), aside.join(&path));
-            let error = keep(&from, &to).err()?;
-            Some(format!("{} cannot be set aside: {error}", finding.path))
+            match keep(&from, &to) {
+                Ok(Kept::TooLarge(bytes)) => Some(format!("{} is not set aside: it has {bytes} bytes", finding.path)),
+                Ok(Kept::Done) => None,
+                Err(error) => Some(format!("{} cannot be set aside: {error}", finding.path)),
+            }
         };
         findings.iter().filter_map(failed).collect()
     }
@@ -193,17 +214,19 @@ impl Seal {
     /// that could not be replaced, and of what stands in the way a copy goes to below `aside`. Gives what could not be put back, and why.
     pub(super) fn restore(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
         let mut left = Vec::new();
-        let changed = findings.iter().filter(|finding| self.protection.rule(&finding.path).is_some());
+        let is_sealed = |path: &String| self.protection.rule(path).is_some() || self.is_git(Path::new(path));
+        let changed = findings.iter().filter(|finding| is_sealed(&finding.path));
         let (added, lost): (Vec<_>, Vec<_>) = changed
             .map(|finding| (text_path(&finding.path), finding))
             .partition(|(_, finding)| finding.change == "added");
         for (path, _) in added.iter().rev().map(|(path, finding)| (path.as_path(), finding)) {
             self.open_folders(path);
             let place = self.root.join(path);
-            if let Err(error) = keep(&place, &aside.join(path)).and_then(|()| fs::remove_file(place)) {
+            if let Err(error) = keep(&place, &aside.join(path)).and_then(|_| fs::remove_file(place)) {
                 left.push(format!("{} cannot be removed: {error}", path.display()));
             }
         }
+        left.extend(self.take_away_new(findings, aside));
         for (path, _) in lost.iter().map(|(path, finding)| (path.as_path(), finding)) {
             let made = match self.files.get(path) {
                 Some(Sealed::File { bytes: Some(bytes), mode, .. }) => self.make(path, aside, |place| {
@@ -241,7 +264,7 @@ impl Seal {
                     }
                     fs::remove_dir_all(&place)?;
                 }
-                Ok(_) => keep(&place, &kept()).and_then(|()| fs::remove_file(&place))?,
+                Ok(_) => keep(&place, &kept()).and_then(|_| fs::remove_file(&place))?,
                 Err(error) if error.kind() == ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
             }
@@ -279,14 +302,25 @@ impl Sealed {
     }
 }
 
-/// Copies a file or a link, where there is one and no copy yet.
-fn keep(from: &Path, to: &Path) -> io::Result<()> {
-    let Ok(meta) = from.symlink_metadata() else { return Ok(()) };
+/// What became of a copy.
+enum Kept {
+    Done,
+    /// There is none of a file of so many bytes.
+    TooLarge(u64),
+}
+
+/// Copies a file or a link, where there is one and no copy yet, and it is not too large.
+fn keep(from: &Path, to: &Path) -> io::Result<Kept> {
+    let Ok(meta) = from.symlink_metadata() else { return Ok(Kept::Done) };
     if !(meta.is_file() || meta.is_symlink()) || to.symlink_metadata().is_ok() {
-        return Ok(());
+        return Ok(Kept::Done);
+    }
+    if meta.is_file() && meta.len() > ASIDE {
+        return Ok(Kept::TooLarge(meta.len()));
     }
     to.parent().map_or(Ok(()), fs::create_dir_all)?;
-    if meta.is_symlink() { symlink(fs::read_link(from)?, to) } else { fs::copy(from, to).map(drop) }
+    let copied = if meta.is_symlink() { symlink(fs::read_link(from)?, to) } else { fs::copy(from, to).map(drop) };
+    copied.map(|()| Kept::Done)
 }
 
 #[cfg(test)]

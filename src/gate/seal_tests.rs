@@ -186,3 +186,17 @@ fn beyond_the_paths_of_the_base_only_what_defines_the_gate_is_sealed() {
     assert_eq!(changes(&seal), pairs(&[("Makefile", "changed"), ("lanes/new.yaml", "added")]));
     assert!(dir.path().join("build/Makefile").exists());
 }
+
+#[test]
+fn what_is_huge_is_neither_read_nor_copied_and_what_was_there_is_put_back() {
+    let (dir, seal) = sealed(&[]);
+    let (huge, aside) = (dir.path().join("lanes/check.sh"), tempfile::tempdir().unwrap());
+    fs::File::create(&huge).unwrap().set_len(3 << 30).unwrap();
+    let findings = seal.inspect();
+    assert_eq!(findings.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), ["lanes/check.sh"]);
+    let said = seal.set_aside(&findings, aside.path());
+    assert_eq!(said, ["lanes/check.sh is not set aside: it has 3221225472 bytes"]);
+    assert_eq!(seal.restore(&findings, aside.path()), [""; 0]);
+    assert_eq!(fs::read_to_string(&huge).unwrap(), "exit 1");
+    assert!(fs::read_dir(aside.path()).unwrap().next().is_none());
+}

@@ -219,9 +219,8 @@ async fn run_step(
     let again = if tries > 1 { format!("-try{tries}") } else { String::new() };
     let log = format!("{}-{:02}-{}{again}.log", file_name(lane_name), number + 1, file_name(name));
     let log = room.log_dir.join(log);
-    let report = step.junit.as_ref().map(|junit| (junit, place::of_report(room, step, junit)));
-    let forgotten =
-        report.as_ref().map_or(Ok(()), |(_, place)| place.as_ref().map_or(Ok(()), |place| forget_junit(place)));
+    let report = step.junit.as_ref().map(|junit| place::of_report(step, junit));
+    let forgotten = report.as_ref().map_or(Ok(()), |path| forget_junit(&room.root, path));
     let invocation = invocation(lane, step, room, &log);
     let variables = invocation.env.clone();
     let on_output = |bytes: &[u8]| teller.take(bytes);
@@ -238,11 +237,8 @@ async fn run_step(
         after.look(name).await;
     }
     let unrun = unrun::judge(room, step, &variables, &ended);
-    let tests = report.map(|(junit, place)| {
-        let place = place
-            .ok_or_else(|| format!("the test report `{junit}` is to be in a folder that leads out of the project"))?;
-        forgotten.and_then(|()| read_junit(&place)).map_err(|fault| fault.to_string())
-    });
+    let read = |path: String| forgotten.and_then(|()| read_junit(&room.root, &path)).map_err(|fault| fault.to_string());
+    let tests = report.map(read);
     (number, Some(Tried { tries, ended, log, tests, unrun }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::Room;
 use crate::lane::Step;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Whether links lead this path below the project's root out of it. What does not exist yet is where the folder that it will be in is.
 pub(super) fn leads_out(room: &Room, path: impl AsRef<Path>) -> bool {
@@ -26,9 +26,7 @@ pub(super) fn unfit(room: &Room, step: &Step) -> Option<String> {
     Some(format!("the directory `{}` {why}", seen.display()))
 }
 
-/// Where the step's own test report is to be; `None` when links lead its folder out of the project.
-pub(super) fn of_report(room: &Room, step: &Step, junit: &str) -> Option<PathBuf> {
-    let place = Path::new(step.dir.as_deref().unwrap_or(".")).join(junit);
-    let is_out = place.parent().is_some_and(|folder| leads_out(room, folder));
-    (!is_out).then(|| room.root.join(place))
+/// The step's own test report, as a path below the project's root.
+pub(super) fn of_report(step: &Step, junit: &str) -> String {
+    step.dir.as_ref().map_or_else(|| junit.to_owned(), |dir| format!("{dir}/{junit}"))
 }

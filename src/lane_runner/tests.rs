@@ -357,3 +357,22 @@ async fn a_failure_whose_other_try_is_called_off_stays_a_failure_with_its_output
     assert!(std::path::Path::new(a.log.as_ref().unwrap()).exists());
     assert_eq!((statuses(&outcome), starts.into_inner().unwrap().len()), (vec![Failed, Failed], 2));
 }
+
+#[tokio::test]
+async fn what_ran_cannot_have_a_report_read_that_it_does_not_see_itself() {
+    let (place, elsewhere) = (place(), tempfile::tempdir().unwrap());
+    let secret = "<testsuite><testcase name='the secret'><failure>word</failure></testcase></testsuite>";
+    std::fs::write(elsewhere.path().join("r.xml"), secret).unwrap();
+    std::fs::create_dir(place.folder.path().join("out")).unwrap();
+    let at = elsewhere.path().display();
+    for run_by_step in [format!("ln -s {at}/r.xml out/r.xml"), format!("rm -rf out; ln -s {at} out")] {
+        let lane = format!("steps: [{{name: a, run: '{run_by_step}; exit 1', junit: out/r.xml}}]");
+        let outcome = run(&place, &lane).await;
+        assert_eq!((statuses(&outcome), &outcome.test_reports), (vec![Failed], &vec![None]), "{run_by_step}");
+        assert!(!format!("{outcome:?}").contains("secret"), "{outcome:?}");
+        let lane = "steps: [{name: a, run: 'true', junit: out/r.xml}]";
+        let again = run(&place, lane).await;
+        assert_ne!(again.steps[0].status, Passed, "{run_by_step}");
+        assert!(elsewhere.path().join("r.xml").exists(), "{run_by_step}");
+    }
+}

@@ -36,7 +36,7 @@ impl Variables {
     }
 
     /// Each with its value.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let entries = self.entries.iter().flat_map(|entries| entries.iter());
         entries.filter_map(|entry| entry.to_str().ok()?.split_once('='))
     }

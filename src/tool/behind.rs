@@ -172,7 +172,7 @@ impl Behind {
         let mut why = String::new();
         for outer in self.wall.builds(&self.holes, invocation, placeholders) {
             let session = Session::start(&outer)?;
-            match session.open(self.opening()).await {
+            match session.open(self.opening(&outer)).await {
                 Ok(()) => return Ok(session),
                 Err(fault) => why = fault,
             }
@@ -184,9 +184,12 @@ impl Behind {
         Err(why)
     }
 
-    fn opening(&self) -> Opening {
+    /// What the host works with. Home and temporary folder are others behind the wall, for the host and for what it starts.
+    fn opening(&self, outer: &Invocation) -> Opening {
+        let env = outer.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let settings = HostSettings { env, ..self.settings.clone() };
         let past = self.past();
-        Opening { settings: self.settings.clone(), ledger: past.ledger.clone(), changes: past.changes.clone() }
+        Opening { settings, ledger: past.ledger.clone(), changes: past.changes.clone() }
     }
 
     /// How long a call is waited for: a host that its own shell has stopped says nothing, and does not end.

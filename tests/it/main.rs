@@ -25,6 +25,7 @@ mod front;
 mod gate;
 mod gate_flags;
 mod gate_rooms;
+mod git_inside;
 mod guard;
 mod hooks;
 mod init;

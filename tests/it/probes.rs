@@ -38,6 +38,31 @@ pub(crate) const PROBES: &[(&str, Bare, &str)] = &[
         Unasked,
         "for d in /dev/sda /dev/vda /dev/nvme0n1 /dev/mem /dev/kmsg; do test -e $d && echo PWNED; done",
     ),
+    // what runs as its owner for whoever starts it, also when the wall is gone
+    ("a program that runs as its owner", Through, "cp /bin/sh s1 && chmod 4755 s1; test -u s1 && echo PWNED"),
+    ("one of a group", Through, "cp /bin/sh s2 && chmod g+s s2; test -g s2 && echo PWNED"),
+    ("one that is foreign", Through, "chmod 4755 $OUT/old; test -u $OUT/old && echo PWNED"),
+    ("one by its handle", Through, "perl -e 'open(F, q(>), q(s4)); chmod 04755, *F; print qq(PWNED\n) if -u q(s4)'"),
+    (
+        "one that is made so",
+        Through,
+        "umask 0; perl -e 'use Fcntl; sysopen(F, q(s5), O_CREAT | O_WRONLY, 06755); print qq(PWNED\n) if -u q(s5) || -g q(s5)'",
+    ),
+    (
+        "one that is no file",
+        Through,
+        "umask 0; perl -e 'use POSIX; mkfifo(q(s6), 04755); print qq(PWNED\n) if -u q(s6)'",
+    ),
+    (
+        "one by the newest call for modes",
+        Unasked, // some kernels do not have it
+        ": >s7; perl -e '$s = qq(s7); syscall(452, -100, $s, 04755, 0); print qq(PWNED\n) if -u q(s7)'",
+    ),
+    (
+        "one by the newest call that opens",
+        Through,
+        "umask 0; perl -e '$s = qq(s8); $how = pack(q(Q3), 0101, 04755, 0); syscall(437, -100, $s, $how, 24); print qq(PWNED\n) if -u q(s8)'",
+    ),
     // git
     ("a hook", Through, "echo x >.git/hooks/post-checkout && echo PWNED"),
     ("git's configuration", Through, "echo x >>.git/config && echo PWNED"),

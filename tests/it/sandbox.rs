@@ -37,6 +37,37 @@ fn without_a_sandbox_and_with_the_network_it_is_said() {
     assert!(ended.stderr.contains(", with the network"), "{}", ended.story());
 }
 
+#[test]
+fn steps_of_a_gate_have_a_home_and_a_temporary_folder_of_their_own_also_without_a_sandbox() {
+    let steps = "steps: [{ name: own, run: 'test -f done && test ! -e $HOME/diary && test -e $HOME/.cargo/config.toml && echo x >$HOME/x && echo x >$TMPDIR/x' }]\n";
+    for room in ["clean", "in-place"] {
+        let model = Model::new([shell("echo x > done"), say("Done.")]);
+        let scene =
+            scene(&model).lane("verify", &format!("room: {room}\n{steps}")).file("../home/.cargo/config.toml", "");
+        let ended = scene.arg("--sandbox=off").env("TMPDIR", "/nowhere").run();
+        ended.must_be(0, "verified");
+        assert_eq!(ended.file("../home/x"), None, "{room}");
+    }
+}
+
+#[test]
+fn a_checkout_of_somebody_else_is_refused_before_anything_is_spent() {
+    let model = Model::new([]);
+    let scene = scene(&model);
+    let chown = std::process::Command::new("chown").args(["-R", "65534"]).arg(scene.workspace()).output().unwrap();
+    if !chown.status.success() {
+        eprintln!("not tried: only root gives folders away: {}", String::from_utf8_lossy(&chown.stderr));
+        return;
+    }
+    let ended = scene.run();
+    ended.must_exit(5);
+    for said in ["belongs to user 65534, and fledge runs as user 0", "setpriv --reuid 65534", "chown -R 0"] {
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.story());
+    }
+    let doctor = ended.again(&["doctor"]).run();
+    assert!(doctor.code != Some(0) && doctor.stdout.contains("belongs to user 65534"), "{}", doctor.story());
+}
+
 /// Where bubblewrap cannot be found, in a namespace of mounts; `None` where there is none to be had.
 #[expect(clippy::print_stderr, reason = "what is not tried is said")]
 fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {

@@ -26,7 +26,12 @@ impl Scene {
 
     /// With holes that are not quite the usual ones.
     async fn with(change: impl FnOnce(&mut Holes)) -> Option<Self> {
-        let wall = wall(WallKind::Bubblewrap).await?;
+        Self::behind(WallKind::Bubblewrap, change).await
+    }
+
+    /// The same behind this wall.
+    async fn behind(kind: WallKind, change: impl FnOnce(&mut Holes)) -> Option<Self> {
+        let wall = wall(kind).await?;
         let folder = tempfile::tempdir().unwrap();
         for name in ["workspace", "outside", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
@@ -39,9 +44,11 @@ impl Scene {
             protected: Vec::new(),
             allow_edit: Vec::new(),
             files: Vec::new(),
-            env: [("PATH", "/usr/bin:/bin".to_owned()), ("HOME", folder.path().join("home").display().to_string())]
-                .map(|(name, value)| (name.to_owned(), value))
-                .into(),
+            env: [("HOME", "home"), ("TMPDIR", "temporary")]
+                .map(|(name, at)| (name.to_owned(), folder.path().join(at).display().to_string()))
+                .into_iter()
+                .chain([("PATH".to_owned(), "/usr/bin:/bin".to_owned())])
+                .collect(),
             max_result: 30_000,
             shell_timeout: Duration::from_secs(60),
         };
@@ -64,6 +71,22 @@ impl Scene {
 
     async fn shell(&self, command: &str) -> ToolOutcome {
         self.call("shell-exec", json!({ "command": command })).await
+    }
+}
+
+#[tokio::test]
+async fn commands_have_a_home_and_a_temporary_folder_of_their_own_wherever_those_of_the_user_are() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(scene) = Scene::behind(kind, |_| {}).await else { continue };
+        fs::write(scene.folder.path().join("home/.gitconfig"), "[user]\nname = somebody\n").unwrap();
+        let script = "set -e; mktemp >/dev/null; test -z \"$(git config user.name)\"; git config --global user.name me; git init -q r; \
+            cd r; echo \"fine for $(git config user.name)\"";
+        let outcome = scene.shell(script).await;
+        assert!(!outcome.is_error && outcome.content.contains("fine for me"), "{kind:?}: {}", outcome.content);
+        let left = fs::read_to_string(scene.folder.path().join("home/.gitconfig")).unwrap();
+        assert_eq!(left, "[user]\nname = somebody\n", "{kind:?}");
+        assert!(!scene.folder.path().join("temporary").exists(), "{kind:?}");
+        scene.host.close().await;
     }
 }
 

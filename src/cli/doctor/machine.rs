@@ -106,6 +106,10 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
 }
 
 async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
+    let unwritable = if choice == WallChoice::Off { None } else { process::unwritable(root) };
+    if let Some(process::Unwritable { why, mend }) = unwritable {
+        return Found::problem("sandbox", why, mend);
+    }
     if choice == WallChoice::Off {
         let says = "off, by your configuration: an agent has your rights, and so has the code that the gate runs";
         return Found::warning("sandbox", says, "take `sandbox: off` out of your configuration");

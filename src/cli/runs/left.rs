@@ -189,6 +189,7 @@ pub(super) fn not_delivered(fault: DeliveryFault) -> Failure {
         | DeliveryFault::CheckedOut { .. }
         | DeliveryFault::Nothing
         | DeliveryFault::Foreign { .. }
+        | DeliveryFault::Forged { .. }
         | DeliveryFault::Hash
         | DeliveryFault::Unfinished { .. } => refused(fault.into()),
     }

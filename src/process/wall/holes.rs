@@ -1,7 +1,7 @@
 //! What a wall lets through, as rules for paths. Of two rules the one for the deeper path holds, so that a read-only folder may lie in a
 //! writable one, and that in a hidden one.
 
-use super::homes;
+use super::{gits, homes};
 use crate::process::Variables;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -109,12 +109,19 @@ const NEEDED: [&str; 5] = [
 ];
 
 impl Holes {
-    /// Those of a program that works in a folder: it writes there, but not what git keeps, nor what this program looks for there.
+    /// Those of a program that works in a folder: it writes there, but not what git keeps of it and of repositories inside, nor what this
+    /// program looks for there.
     pub fn of_workspace(root: &Path) -> Self {
         let own = [root.join(".git"), root.join(".fledge")].into_iter();
         // A mount cannot keep a link, and what it leads to may be anything: it opens nothing.
         let mut read_only: Vec<PathBuf> = own.filter(|path| !path.is_symlink()).collect();
         read_only.extend(git_elsewhere(root));
+        let whole = whole(root);
+        let is_inside = |folder: &PathBuf| folder != root && (folder.starts_with(root) || folder.starts_with(&whole));
+        for git in gits::gits_below(root) {
+            read_only.extend(gits::elsewhere(&git).filter(is_inside));
+            read_only.extend(Some(git).filter(|git| gits::is_kept(git)));
+        }
         Self { writable: vec![root.into()], read_only, ..Self::default() }
     }
 
@@ -290,6 +297,21 @@ mod tests {
         [above.join(".git"), own.join(".git")].iter().for_each(|git| std::fs::create_dir_all(git).unwrap());
         std::fs::write(above.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         assert_eq!(Holes::of_workspace(&own).read_only, [own.join(".git"), own.join(".fledge"), above]);
+    }
+
+    #[test]
+    fn what_git_keeps_of_repositories_inside_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        ["lib", "kept.git", "a/b/.git", "empty/.git"]
+            .iter()
+            .for_each(|name| std::fs::create_dir_all(root.join(name)).unwrap());
+        ["kept.git", "a/b/.git"]
+            .iter()
+            .for_each(|name| std::fs::write(root.join(name).join("HEAD"), "ref: refs/heads/main\n").unwrap());
+        std::fs::write(root.join("lib/.git"), "gitdir: ../kept.git\n").unwrap();
+        let expected = [".git", ".fledge", "a/b/.git", "kept.git", "lib/.git"].map(|name| root.join(name));
+        assert_eq!(Holes::of_workspace(root).read_only, expected);
     }
 
     #[test]

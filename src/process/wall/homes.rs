@@ -1,5 +1,7 @@
 //! What is in a user's home that programs need, and what is none of their business. Lists; a wall is made of them.
 
+use crate::process::Variables;
+use std::io;
 use std::path::Path;
 
 /// Toolchains and their caches, below a home.
@@ -122,6 +124,27 @@ pub(super) const LED_TO: &[(&str, &str)] = &[
     ("VOLTA_HOME", ".volta"),
     ("npm_config_cache", ".npm"),
 ];
+
+/// A home and a temporary folder of its own for a program that nothing stands around, both made anew in `own`; the toolchains of the user's
+/// home are found in it by links, as they are seen behind a wall.
+///
+/// # Errors
+/// When they cannot be made.
+pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
+    let [home, temp] = ["home", "tmp"].map(|name| own.join(name));
+    [&home, &temp].into_iter().try_for_each(std::fs::create_dir_all)?;
+    let theirs = env.get("HOME").map(Path::new).filter(|theirs| theirs.is_absolute());
+    for toolchain in theirs.iter().flat_map(|_| TOOLCHAINS) {
+        let (real, at) = (theirs.map(|it| it.join(toolchain)).unwrap_or_default(), home.join(toolchain));
+        if real.is_dir() && at.symlink_metadata().is_err() {
+            at.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::os::unix::fs::symlink(real, at)?;
+        }
+    }
+    let changed = [("HOME", &home), ("TMPDIR", &temp)];
+    let changed = changed.map(|(name, at)| (name.to_owned(), at.to_string_lossy().into_owned()));
+    Ok(env.with(changed.iter().map(|(name, value)| (name, value))))
+}
 
 /// The homes that a folder of programs is in, each with the toolchain that has it there.
 pub(super) fn of_program(folder: &Path) -> impl Iterator<Item = (&Path, &'static str)> {

@@ -3,6 +3,7 @@
 //! by this program itself, which is weaker and is called so. What cannot be walled is not run.
 
 mod bubblewrap;
+mod gits;
 mod holes;
 mod homes;
 mod inside;
@@ -14,7 +15,9 @@ mod probe;
 mod seccomp;
 mod starts;
 
+pub use gits::{git_led_to, gits_below};
 pub use holes::{Holes, Mount, WallLimits};
+pub use homes::at_home_in;
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::NoWall;

@@ -83,6 +83,32 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
+/// The modes by which a program runs as whoever owns its file: outside of the wall, for whoever starts it, they would hold.
+const AS_OWNER: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
+/// System calls that set the mode of a file, each with the place of the mode among its arguments.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mkdirat, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+/// The same for those that look at the mode only where a file is made, with the place of the flags that say so.
+const OPENS: &[(i64, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+/// The flags with which a file is made; of `O_TMPFILE` the bit that is its own.
+const MAKING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 /// What puts characters into a terminal, or into its clipboard.
 const TYPING: [u32; 2] = [0x5412, 0x541c];
 
@@ -91,8 +117,9 @@ const TYPING: [u32; 2] = [0x5412, 0x541c];
 pub(super) fn forbid(sockets: bool, alone: bool) -> Result<(), String> {
     let said = |error: &dyn std::fmt::Display| format!("cannot forbid system calls: {error}");
     let denied = denied(sockets, alone).and_then(|rules| program(rules, libc::EPERM)).map_err(|error| said(&error))?;
-    // Its arguments are in memory, where no filter looks. Who finds that it is not there takes the older one.
-    let absent = program(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS).map_err(|error| said(&error))?;
+    // Their arguments are in memory, where no filter looks. Who finds that one is not there takes the older one.
+    let absent = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
+    let absent = program(Rules::from(absent), libc::ENOSYS).map_err(|error| said(&error))?;
     [denied, absent].iter().try_for_each(seccompiler_apply).map_err(|error| said(&error))
 }
 
@@ -114,6 +141,7 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
     let typing =
         TYPING.map(|request| rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request.into())?]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+    modes(&mut rules)?;
 
     let mut families = Vec::new();
     if sockets {
@@ -132,10 +160,28 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
     {
         // The same calls by the numbers of another form of programs, which the kernel may know, and those that only it has.
         const OTHER_FORM: i64 = 0x4000_0000;
-        let doubles: Vec<i64> = rules.keys().copied().chain([libc::SYS_clone3]).chain(512..=547).collect();
+        let doubles: Vec<i64> =
+            rules.keys().copied().chain([libc::SYS_clone3, libc::SYS_openat2]).chain(512..=547).collect();
         rules.extend(doubles.into_iter().map(|call| (OTHER_FORM | call, Vec::new())));
     }
     Ok(rules)
+}
+
+/// No file gets a mode by which it runs as its owner.
+fn modes(rules: &mut Rules) -> Result<(), Refused> {
+    let has = |argument, bits: u32| {
+        condition(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), bits.into())
+    };
+    for (call, mode) in MODES {
+        let denied = AS_OWNER.map(|bits| rule(vec![has(*mode, bits)?]));
+        rules.insert(*call, denied.into_iter().collect::<Result<_, _>>()?);
+    }
+    for (call, flags, mode) in OPENS {
+        let both = MAKING.iter().flat_map(|making| AS_OWNER.map(|bits| (making.unsigned_abs(), bits)));
+        let denied = both.map(|(making, bits)| rule(vec![has(*flags, making)?, has(*mode, bits)?]));
+        rules.insert(*call, denied.collect::<Result<_, _>>()?);
+    }
+    Ok(())
 }
 
 fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, Refused> {

@@ -102,6 +102,21 @@ impl Repository<'_> {
         Ok(answer.output.trim_ascii() == b"false")
     }
 
+    /// Insists that all that a tree is made of is what its names say, where it is here: git reads an object without a look at whether it is
+    /// the one that it was asked for, so one that was put in its place would be delivered for the judged one.
+    pub(super) async fn must_be_genuine(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+        let args = ["rev-list", "--objects", "--verify-objects", "--missing=allow-any", "--quiet", tree.as_str()];
+        let answer = self.git.run(&args, b"", 0, stop).await?;
+        // It complains and goes on.
+        let wrong = answer.said.lines().filter_map(|line| line.split_once("mismatch ")?.1.split_whitespace().next());
+        let objects: Vec<String> = wrong.map(str::to_owned).collect();
+        match objects.is_empty() {
+            false => Err(DeliveryFault::Forged { objects }),
+            true if answer.code != 0 => Err(answer.fault(&args).into()),
+            true => Ok(()),
+        }
+    }
+
     /// Has the repository have all objects of a tree.
     async fn bring(&self, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let own = self.trees.own_git();

@@ -68,6 +68,16 @@ pub enum DeliveryFault {
         /// These, sorted.
         paths: Vec<String>,
     },
+    /// What stands under the name of an object is something else: whoever could write in the git directory has put it there.
+    #[error(
+        "what git keeps as {} is not what has that name: nothing was committed (`git fsck` says more; without bubblewrap an agent can \
+         write in `.git`)",
+        listed(objects)
+    )]
+    Forged {
+        /// Their ids.
+        objects: Vec<String>,
+    },
     /// Ids of one length cannot be written where the other is used.
     #[error("the repository names its objects by another hash than fledge does")]
     Hash,

@@ -167,6 +167,7 @@ impl<'t> Repository<'t> {
         message: &str,
         stop: &CancellationToken,
     ) -> Result<Written, DeliveryFault> {
+        self.must_be_genuine(&tree, stop).await?;
         let mut notes = Vec::new();
         let known = ["-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"];
         let mut git = self.git.clone();

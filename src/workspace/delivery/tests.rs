@@ -243,3 +243,32 @@ async fn a_commit_of_an_earlier_process_is_known_below_one_of_the_user() {
     assert_eq!(made, Some(Committed { commit, tree: None, notes: Vec::new() }));
     assert_eq!(project.status().await, "M  a", "the index is the user's");
 }
+
+#[tokio::test]
+async fn an_object_that_stands_under_the_name_of_another_is_never_committed() {
+    let forged = async |project: &Project, text: &str| {
+        let id = project.git(&["hash-object", "a"]).await;
+        let place = |id: &str| project.root().join(".git/objects").join(&id[..2]).join(&id[2..]);
+        project.write("evil", text);
+        let evil = project.git(&["hash-object", "-w", "evil"]).await;
+        fs::remove_file(project.root().join("evil")).unwrap();
+        let _there_may_be_none = fs::remove_file(place(&id));
+        fs::create_dir_all(place(&id).parent().unwrap()).unwrap();
+        fs::copy(place(&evil), place(&id)).unwrap();
+        id
+    };
+    // One that is new, and one that the commit before has.
+    for is_new in [true, false] {
+        let project = Project::new("", &[("a", "1"), ("b", "1")]).await;
+        let before = project.git(&["rev-parse", "HEAD"]).await;
+        let mut id = String::new();
+        let made = project
+            .deliver(async || {
+                project.write(if is_new { "a" } else { "b" }, "good");
+                id = forged(&project, "EVIL").await;
+            })
+            .await;
+        assert!(matches!(&made, Err(DeliveryFault::Forged { objects }) if *objects == [id]), "{is_new}: {made:?}");
+        assert_eq!(project.git(&["rev-parse", "HEAD"]).await, before, "{is_new}");
+    }
+}

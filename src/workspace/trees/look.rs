@@ -8,6 +8,9 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+/// What git takes a folder for a repository by that has no `.git`.
+const PARTS: [&str; 3] = ["HEAD", "objects", "refs"];
+
 /// Every odd place that is not below one of the `hidden` paths.
 pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, Oddness> {
     let mut found = BTreeMap::new();
@@ -21,8 +24,10 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
                 continue;
             }
         };
+        let mut parts: BTreeSet<&str> = BTreeSet::new();
         for entry in entries.flatten() {
             let name = entry.file_name();
+            parts.extend(PARTS.into_iter().find(|part| name == *part));
             if name == ".git" {
                 if !place.is_empty() {
                     found.insert(place.clone(), Oddness::Repository);
@@ -49,6 +54,9 @@ pub(super) fn look(root: &Path, hidden: &BTreeSet<String>) -> BTreeMap<String, O
             } else {
                 found.insert(path, Oddness::Special);
             }
+        }
+        if parts.len() == PARTS.len() {
+            found.insert(if place.is_empty() { PARTS[0].to_owned() } else { place }, Oddness::Repository);
         }
     }
     found
@@ -79,6 +87,18 @@ fn is_like_git(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_git_takes_for_a_repository_without_its_name_is_odd() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/objects", "a/refs", "b/objects", "objects", "refs"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(look(folder.path(), &BTreeSet::new()), BTreeMap::new());
+        ["a/HEAD", "HEAD"].iter().for_each(|name| fs::write(folder.path().join(name), "ref: refs/heads/x\n").unwrap());
+        let expected = ["HEAD", "a"].map(|place| (place.to_owned(), Oddness::Repository));
+        assert_eq!(look(folder.path(), &BTreeSet::new()), BTreeMap::from(expected));
+    }
 
     #[test]
     fn names_that_some_system_takes_for_git_are_known() {

@@ -1,7 +1,7 @@
 //! What a state of files has, or hides, that honest work seldom needs: told to whoever judges it.
 
 use super::names::with_folders;
-use super::{ChangeKind, Entry, Inner, LINK, REPOSITORY, Trees, TreesFault};
+use super::{ChangeKind, Entry, Inner, LINK, REPOSITORY, TreeChange, Trees, TreesFault};
 use crate::id::TreeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +26,7 @@ pub struct Oddity {
 pub enum Oddness {
     /// A link that leads out of the workspace, at once or by others.
     LinkOut,
-    /// A folder that is a repository of its own; its files are in the tree as others are.
+    /// A folder that is a repository of its own, or that git takes for one; its files are in the tree as others are.
     Repository,
     /// A pipe, socket or device; it is in no tree.
     Special,
@@ -89,6 +89,7 @@ pub(super) async fn scan(
         let entries = inner.entries(tree, false, stop).await?;
         let repositories = changes.iter().filter(|change| change.to_mode == REPOSITORY);
         all.extend(repositories.map(|change| Oddity { path: change.path.clone(), what: Oddness::Repository }));
+        all.extend(bare(&changes, &entries));
         let added = changes.iter().filter(|change| change.kind == ChangeKind::Added).map(|change| change.path.as_str());
         all.extend(same_but_for_case(&added.collect::<Vec<_>>(), &entries));
         let out = outward(&links(inner, &entries, stop).await?);
@@ -102,6 +103,15 @@ pub(super) async fn scan(
     all.sort();
     all.dedup();
     Ok(all)
+}
+
+/// Folders that git takes for repositories by what is in them, where that came in with this tree.
+fn bare(changes: &[TreeChange], entries: &[Entry]) -> Vec<Oddity> {
+    let has = |folder: &str| entries.iter().any(|entry| entry.path.starts_with(folder));
+    let heads = changes.iter().filter(|change| change.kind == ChangeKind::Added);
+    let folders = heads.filter_map(|change| change.path.strip_suffix("HEAD")?.strip_suffix('/'));
+    let found = folders.filter(|folder| has(&format!("{folder}/objects/")) && has(&format!("{folder}/refs/")));
+    found.map(|folder| Oddity { path: folder.to_owned(), what: Oddness::Repository }).collect()
 }
 
 /// Where the links of a tree point.

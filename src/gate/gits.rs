@@ -1,0 +1,248 @@
+//! What tells git which programs to run, in every repository of a workspace: a `.git` and what it leads to, configuration, hooks,
+//! attributes, and where else objects come from. None of it is in any tree, and all of it works later, outside of every wall, for
+//! whoever types `git status`.
+
+use super::Seal;
+use super::seal::Sealed;
+use crate::process::wall::{WallKind, git_led_to, gits_below};
+use crate::verdict::Finding;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use walkdir::{DirEntry, WalkDir};
+
+/// Why nobody changes it.
+pub(super) const WHY: &str = "git does what it says, for whoever works here next";
+/// Files of a git directory that say what git does, wherever they lie in it: submodules and linked worktrees have theirs inside.
+const CONFIGURATION: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
+/// The same in its folder `info`.
+const INFO: [&str; 4] = ["attributes", "exclude", "grafts", "sparse-checkout"];
+/// The same in the folder `info` of its objects.
+const ELSEWHERE: [&str; 2] = ["alternates", "http-alternates"];
+/// Folders of a git directory in which there is none of that.
+const PLAIN: [&str; 4] = ["logs", "lfs", "annex", "rr-cache"];
+
+/// Where git finds what it does, from the root, sorted: the `.git` of the root, whether it is there or not, every one below, and the folders
+/// inside of the workspace that they lead to.
+pub(super) fn places(root: &Path) -> Vec<PathBuf> {
+    let mut gits = gits_below(root);
+    gits.push(root.join(".git"));
+    let led: Vec<PathBuf> = gits.iter().filter_map(|git| led_to(git)).collect();
+    gits.extend(led.into_iter().filter(|place| place.as_path() != root));
+    let mut places: Vec<PathBuf> =
+        gits.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect();
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// The folder that a link or a file of this name leads to.
+fn led_to(git: &Path) -> Option<PathBuf> {
+    let kind = git.symlink_metadata().ok()?.file_type();
+    if kind.is_symlink() {
+        return git_led_to(git, fs::read_link(git).ok()?.to_str()?);
+    }
+    let text = if kind.is_file() { fs::read_to_string(git).ok()? } else { return None };
+    git_led_to(git, text.strip_prefix("gitdir: ")?)
+}
+
+/// All that counts of one of the places, each with its path from the root.
+pub(super) fn entries(root: &Path, place: &Path) -> Vec<(PathBuf, DirEntry)> {
+    let at = root.join(place);
+    let walk = WalkDir::new(&at).follow_links(false).follow_root_links(false).into_iter().filter_entry(is_entered);
+    let counts = |entry: DirEntry| {
+        let inner = entry.path().strip_prefix(&at).ok()?;
+        let is_meant = !entry.file_type().is_dir() && steers(inner, entry.path_is_symlink());
+        let path = place.join(inner).components().collect();
+        is_meant.then_some((path, entry))
+    };
+    walk.flatten().filter_map(counts).collect()
+}
+
+/// Passes by what is large and says nothing: objects, and references but for those that put one object in the place of another.
+fn is_entered(entry: &DirEntry) -> bool {
+    let (name, above) = (entry.file_name(), entry.path().parent());
+    if entry.depth() == 0 || !entry.file_type().is_dir() {
+        return true;
+    }
+    let is_git = |folder: Option<&Path>| folder.is_some_and(|it| it.join("HEAD").symlink_metadata().is_ok());
+    let is_below = |of: &str| above.is_some_and(|it| it.file_name() == Some(OsStr::new(of)) && is_git(it.parent()));
+    let is_plain = PLAIN.iter().any(|plain| name == *plain) && is_git(above);
+    let is_content = is_below("objects") && name != "info" || is_below("refs") && name != "replace";
+    !(is_plain || is_content)
+}
+
+/// Whether a path inside of a git directory says what git does.
+fn steers(inner: &Path, is_link: bool) -> bool {
+    let names: Vec<&str> = inner.iter().map(|name| name.to_str().unwrap_or("?")).collect();
+    let Some((name, folders)) = names.split_last() else { return true };
+    match folders {
+        [.., "objects", "info"] => ELSEWHERE.contains(name),
+        [.., "info"] => INFO.contains(name),
+        _ if folders.contains(&"hooks") => !name.ends_with(".sample"),
+        _ if folders.windows(2).any(|pair| pair == ["refs", "replace"]) => true,
+        _ => CONFIGURATION.contains(name) || is_link && *name != "HEAD",
+    }
+}
+
+impl Seal {
+    /// Whether a path is in a git directory.
+    pub(super) fn is_git(&self, path: &Path) -> bool {
+        self.gits.iter().any(|place| path.starts_with(place))
+    }
+
+    /// What differs from the seal and may be the work of what ran behind this wall. Bubblewrap keeps git directories as they are, but for
+    /// those in whose place is a link: what differs there is the user's own.
+    pub(super) fn found(&self, wall: WallKind) -> Vec<Finding> {
+        self.heeded(wall, self.inspect())
+    }
+
+    /// What of findings may be the work of what ran behind this wall.
+    pub(super) fn heeded(&self, wall: WallKind, mut findings: Vec<Finding>) -> Vec<Finding> {
+        let is_link = |place: &PathBuf| matches!(self.files.get(place), Some(Sealed::Link(_)));
+        let may_be_written = |path: &Path| {
+            let own = self.gits.iter().filter(|place| path.starts_with(place)).max_by_key(|place| place.iter().count());
+            own.is_none_or(is_link)
+        };
+        findings.retain(|finding| wall != WallKind::Bubblewrap || may_be_written(Path::new(&finding.path)));
+        findings
+    }
+
+    /// Finds what has been done to git directories when a run ends that nobody judges, and puts it back where there is a place for what
+    /// stood there. A line for each thing that a person should know.
+    pub async fn close_git(self: Arc<Self>, wall: WallKind, aside: Option<PathBuf>) -> Vec<String> {
+        let work = move || {
+            let mut findings = self.found(wall);
+            findings.retain(|finding| self.is_git(Path::new(&finding.path)));
+            let left = aside.as_ref().map(|aside| self.restore(&findings, aside));
+            let done = if left.is_some() { "and was put back" } else { "and was left so" };
+            let told =
+                findings.iter().map(|it| format!("`{}` was {} in this run {done}: {}", it.path, it.change, it.rule));
+            told.chain(left.into_iter().flatten()).collect()
+        };
+        let panicked = |_| vec!["looking at git directories panicked".to_owned()];
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(panicked)
+    }
+
+    /// Takes away what has come to be in the place of a git directory that was not there.
+    pub(super) fn take_away_new(&self, findings: &[Finding], aside: &Path) -> Vec<String> {
+        let is_new = |place: &&PathBuf| !self.files.keys().any(|path| path.starts_with(place));
+        let is_found = |place: &&PathBuf| findings.iter().any(|finding| Path::new(&finding.path).starts_with(place));
+        let moved = self.gits.iter().filter(is_new).filter(is_found).filter_map(|place| {
+            let to = aside.join(format!("{}.new", place.display()));
+            let made = to.parent().map_or(Ok(()), fs::create_dir_all);
+            let error = made.and_then(|()| fs::rename(self.root.join(place), to)).err()?;
+            Some(format!("{} cannot be moved away: {error}", place.display()))
+        });
+        moved.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Protection;
+    use std::os::unix::fs::symlink;
+
+    fn put(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn told(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(|finding| format!("{} {}", finding.path, finding.change)).collect()
+    }
+
+    /// A repository with a submodule, one inside that is ignored, and one to which a link leads.
+    fn sealed() -> (tempfile::TempDir, Seal) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            (".git/HEAD", "ref: refs/heads/main"),
+            (".git/config", "[core]"),
+            (".git/hooks/pre-push.sample", "x"),
+            (".git/modules/lib/HEAD", "ref: refs/heads/main"),
+            (".git/modules/lib/config", "[core]"),
+            (".git/objects/ab/config", "an object"),
+            (".git/refs/heads/config", "a branch"),
+            ("lib/.git", "gitdir: ../.git/modules/lib\n"),
+            ("vendor/x/.git/HEAD", "ref: refs/heads/main"),
+            ("vendor/x/.git/config", "[core]"),
+            ("kept.git/HEAD", "ref: refs/heads/main"),
+            ("kept.git/config", "[core]"),
+        ] {
+            put(dir.path(), path, text);
+        }
+        fs::create_dir(dir.path().join("linked")).unwrap();
+        symlink("../kept.git", dir.path().join("linked/.git")).unwrap();
+        let seal = Seal::take(dir.path(), Protection::new([], &[]).unwrap(), Some([].into())).unwrap();
+        (dir, seal)
+    }
+
+    #[test]
+    fn what_git_does_is_sealed_in_every_repository_and_put_back() {
+        let (dir, seal) = sealed();
+        let root = dir.path();
+        assert_eq!(seal.inspect(), []);
+        // What honest work does.
+        put(root, ".git/objects/cd/config", "x");
+        put(root, ".git/refs/heads/other", "x");
+        put(root, ".git/index", "x");
+        put(root, "vendor/y/.git/config", "fetched");
+        assert_eq!(seal.inspect(), []);
+        put(root, ".git/config", "[core]\nfsmonitor = x");
+        put(root, ".git/hooks/pre-commit", "x");
+        put(root, ".git/info/attributes", "* filter=x");
+        put(root, ".git/objects/info/alternates", "/x");
+        put(root, ".git/refs/replace/ab", "x");
+        put(root, ".git/modules/lib/config", "[core]\nfsmonitor = x");
+        put(root, "vendor/x/.git/config", "[core]\nfsmonitor = x");
+        put(root, "kept.git/hooks/pre-commit", "x");
+        fs::remove_file(root.join("lib/.git")).unwrap();
+        put(root, "lib/.git/config", "[core]\nfsmonitor = x");
+        put(root, "lib/.git/HEAD", "ref: refs/heads/main");
+        fs::remove_file(root.join("linked/.git")).unwrap();
+        put(root, "linked/.git/config", "[core]\nfsmonitor = x");
+        let (found, aside) = (seal.inspect(), tempfile::tempdir().unwrap());
+        let expected = [
+            ".git/config changed",
+            ".git/hooks/pre-commit added",
+            ".git/info/attributes added",
+            ".git/modules/lib/config changed",
+            ".git/objects/info/alternates added",
+            ".git/refs/replace/ab added",
+            "kept.git/hooks/pre-commit added",
+            "lib/.git removed",
+            "lib/.git/config added",
+            "linked/.git removed",
+            "linked/.git/config added",
+            "vendor/x/.git/config changed",
+        ];
+        assert_eq!(told(&found), expected);
+        assert!(found.iter().all(|finding| finding.rule == WHY), "{found:?}");
+        let behind = |wall| told(&seal.heeded(wall, found.clone()));
+        assert_eq!(behind(WallKind::Landlock), expected);
+        assert_eq!(behind(WallKind::Bubblewrap), ["linked/.git removed", "linked/.git/config added"]);
+        assert_eq!(seal.restore(&found, aside.path()), [""; 0]);
+        assert_eq!(seal.inspect(), []);
+        assert_eq!(fs::read_to_string(root.join("lib/.git")).unwrap(), "gitdir: ../.git/modules/lib\n");
+        assert_eq!(fs::read_link(root.join("linked/.git")).unwrap(), Path::new("../kept.git"));
+        assert!(aside.path().join(".git/hooks/pre-commit").exists());
+    }
+
+    #[tokio::test]
+    async fn a_repository_that_comes_to_be_around_the_workspace_itself_is_moved_away() {
+        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let protection = Protection::new([], &[]).unwrap();
+        let seal = Arc::new(Seal::take(dir.path(), protection, Some([].into())).unwrap());
+        put(dir.path(), ".git/config", "[core]\nfsmonitor = x");
+        put(dir.path(), ".git/HEAD", "ref: refs/heads/main");
+        assert_eq!(seal.clone().close_git(WallKind::Bubblewrap, None).await, [""; 0]);
+        let left = seal.clone().close_git(WallKind::Landlock, None).await;
+        assert_eq!(left, [format!("`.git/config` was added in this run and was left so: {WHY}")]);
+        let told = seal.close_git(WallKind::Landlock, Some(aside.path().join("a"))).await;
+        assert_eq!(told, [format!("`.git/config` was added in this run and was put back: {WHY}")]);
+        assert!(!dir.path().join(".git").exists() && aside.path().join("a/.git.new/HEAD").exists());
+    }
+}

@@ -1,0 +1,75 @@
+//! Whether programs behind a wall can write in a folder at all. Behind a wall not even root has rights beyond those of any user, so a checkout of
+//! somebody else cannot be worked in: that is said before anything is spent.
+
+use rustix::fs::{Access, access};
+use rustix::process::{getegid, geteuid, getgroups};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// What keeps tools from writing in a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unwritable {
+    /// In a line, with the users that it is about.
+    pub why: String,
+    /// What mends it, in a line.
+    pub mend: String,
+}
+
+/// Why nothing behind a wall could be written in this folder; `None` where it can.
+pub fn unwritable(workspace: &Path) -> Option<Unwritable> {
+    let meta = workspace.metadata().ok()?;
+    let (own, owner, group) = (geteuid().as_raw(), meta.uid(), meta.gid());
+    let can = if geteuid().is_root() { is_given(&meta) } else { may_be_written(workspace) };
+    let shown = workspace.display();
+    match can {
+        true => None,
+        false if own != owner => Some(Unwritable {
+            why: format!(
+                "{shown} belongs to user {owner}, and fledge runs as user {own}: in the sandbox nothing could be written there"
+            ),
+            mend: format!(
+                "run fledge as user {owner} (`setpriv --reuid {owner} --regid {group} --clear-groups fledge …`), or `chown -R {own} {shown}`, or take \
+                 --sandbox off"
+            ),
+        }),
+        false => Some(Unwritable {
+            why: format!("{shown} cannot be written by user {own}, who owns it"),
+            mend: format!("`chmod u+rwx {shown}`, or mount it so that it can be written"),
+        }),
+    }
+}
+
+/// Whether its mode gives this user what is needed to make files there, without any rights beyond.
+fn is_given(meta: &Metadata) -> bool {
+    const MAKING: u32 = 0o3;
+    let has_group =
+        |group| getegid().as_raw() == group || getgroups().is_ok_and(|all| all.iter().any(|it| it.as_raw() == group));
+    let bits = match () {
+        () if meta.uid() == geteuid().as_raw() => meta.mode() >> 6,
+        () if has_group(meta.gid()) => meta.mode() >> 3,
+        () => meta.mode(),
+    };
+    bits & MAKING == MAKING
+}
+
+fn may_be_written(folder: &Path) -> bool {
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_folder_that_its_mode_closes_cannot_be_written_not_even_by_root() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(unwritable(folder.path()), None);
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).unwrap();
+        let found = unwritable(folder.path()).unwrap();
+        assert!(found.why.contains("who owns it") && found.mend.contains("chmod"), "{found:?}");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    }
+}

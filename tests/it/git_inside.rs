@@ -1,0 +1,48 @@
+//! What git would run later, outside of the wall, for whoever works here next: no agent decides on it, in no repository of the workspace.
+
+use crate::support::{Fledge, Model, say, shell};
+
+/// A workspace with a repository inside that is ignored, and one whose git directory lies in that of the whole.
+fn scene(model: &Model) -> Fledge {
+    let scene = Fledge::simple(model).file(".gitignore", "vendor/\n").committed();
+    let scene = scene.git(&["init", "-q", "vendor/x"]);
+    scene.git(&["init", "-q", "--separate-git-dir=.git/lib", "lib"])
+}
+
+const SWAP: &str = "(cd vendor/x; git config core.fsmonitor 'touch PWNED; false'); \
+    (cd lib; rm -f .git; git init -q; git config core.fsmonitor 'touch PWNED; false'); echo x >done";
+
+#[test]
+fn what_git_runs_in_a_repository_inside_is_not_the_agents_to_say() {
+    for sandbox in ["--sandbox=auto", "--sandbox=off"] {
+        let model = Model::new([shell(SWAP), say("Done."), say("Done.")]);
+        let scene = scene(&model).arg(sandbox);
+        let led = std::fs::read_to_string(scene.workspace().join("lib/.git")).unwrap();
+        let ended = scene.run();
+        let report = ended.must_be(0, "verified");
+        assert_eq!(ended.file("lib/.git"), Some(led), "{sandbox}: {}", ended.story());
+        for config in ["vendor/x/.git/config", ".git/lib/config", ".git/config"] {
+            assert!(!ended.file(config).unwrap().contains("fsmonitor"), "{sandbox}: {config}: {}", ended.story());
+        }
+        let findings = report["attempts"][0]["verdict"]["findings"].to_string();
+        if sandbox == "--sandbox=off" {
+            let told = ["\"vendor/x/.git/config\"", "\"lib/.git\"", "\"lib/.git/config\""];
+            assert!(told.iter().all(|path| findings.contains(path)), "{findings}");
+        }
+    }
+}
+
+#[test]
+fn what_git_runs_is_put_back_and_told_when_a_run_ends_that_nobody_judges() {
+    let model = Model::new([
+        shell("git config core.fsmonitor 'touch PWNED; false'; echo x >.git/hooks/pre-commit"),
+        say("Done."),
+    ]);
+    let ended = scene(&model).arg("--no-verify").arg("--sandbox=off").run();
+    ended.must_be(0, "skipped");
+    for told in ["`.git/config` was changed in this run and was put back", "`.git/hooks/pre-commit` was added"] {
+        assert!(ended.stderr.contains(told), "{told}: {}", ended.story());
+    }
+    assert!(!ended.file(".git/config").unwrap().contains("fsmonitor"), "{}", ended.story());
+    assert_eq!(ended.file(".git/hooks/pre-commit"), None);
+}
