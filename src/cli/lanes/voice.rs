@@ -88,6 +88,8 @@ pub(super) struct Voice {
     retried: Mutex<Vec<StepReport>>,
     /// Whether GitHub's runner listens.
     in_folds: bool,
+    /// Where the project stands in what that runner has checked out.
+    below: PathBuf,
     silence: Duration,
 }
 
@@ -114,7 +116,8 @@ impl Voice {
         let screen = Watcher::new(|_| size_of::<News>(), move |news, _| screen.show(news));
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
-        Ok(Self { lane, live, running, screen, data, files, retried, in_folds, silence: wanted.silence })
+        let below = below_checkout(environment);
+        Ok(Self { lane, live, running, screen, data, files, retried, in_folds, below, silence: wanted.silence })
     }
 
     /// Which lines it has a use for: programs that read events get all, live lines show the newest.
@@ -184,7 +187,7 @@ impl Voice {
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
         self.data.ended(&outcome.steps, object);
-        let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
+        let commands = if self.in_folds { github::annotations(&result, &self.below) } else { Vec::new() };
         let was_stopped = outcome.ruling == LaneRuling::Cancelled;
         self.screen.tell(News::Over(Ending { word, passed, was_stopped, ms: duration_ms, commands }), false);
         for (place, text) in self.files.texts(&result) {
@@ -208,6 +211,15 @@ impl Voice {
             None => Ok(code),
         }
     }
+}
+
+/// Where the current folder, which is the project's root, stands below the one that GitHub's runner has checked out.
+pub(super) fn below_checkout(environment: &Environment) -> PathBuf {
+    let below = || {
+        let checkout = PathBuf::from(environment.get("GITHUB_WORKSPACE")?).canonicalize().ok()?;
+        Some(Path::new(".").canonicalize().ok()?.strip_prefix(checkout).ok()?.to_owned())
+    };
+    below().unwrap_or_default()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
