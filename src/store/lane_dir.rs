@@ -37,7 +37,11 @@ impl LaneDir {
     }
 }
 
-/// Removes what is there beyond the newest folders, as far as it can be removed and no run has it locked.
+/// What a run has in its folder only while it is there; one that was killed leaves it behind.
+const FLEETING: [&str; 2] = ["rooms", "caches"];
+
+/// Removes what is there beyond the newest folders, as far as it can be removed and no run has it locked; and of the others the rooms
+/// that killed runs left behind, which are as large as the project.
 fn prune(lanes: &Path) {
     let entries = fs::read_dir(lanes).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -48,6 +52,17 @@ fn prune(lanes: &Path) {
             && let Err(error) = fs::remove_dir_all(folder)
         {
             tracing::debug!(%error, "cannot remove old logs");
+        }
+    }
+    let left = |folder: &PathBuf| FLEETING.map(|name| folder.join(name)).into_iter().filter(|left| left.exists());
+    for folder in &folders[surplus..] {
+        let left: Vec<PathBuf> = left(folder).collect();
+        if !left.is_empty()
+            && let Ok(_lock) = lock(folder)
+        {
+            for error in left.iter().filter_map(|left| fs::remove_dir_all(left).err()) {
+                tracing::debug!(%error, "cannot remove a room that was left behind");
+            }
         }
     }
 }
@@ -61,6 +76,23 @@ fn lock(folder: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_room_that_a_killed_run_left_behind_goes_and_its_logs_stay() {
+        let project = tempfile::tempdir().unwrap();
+        let filled = |name: &str| {
+            let run = LaneDir::create(project.path(), name).unwrap();
+            FLEETING.iter().for_each(|left| fs::create_dir_all(run.path().join(left).join("a/b")).unwrap());
+            fs::write(run.path().join("log"), "text").unwrap();
+            run
+        };
+        let (killed, alive) = (filled("001"), filled("002"));
+        let path = killed.path().to_owned();
+        drop(killed);
+        let next = filled("003");
+        let has = |path: &Path| ["rooms", "caches", "log"].map(|name| path.join(name).exists());
+        assert_eq!([has(&path), has(alive.path()), has(next.path())], [[false, false, true], [true; 3], [true; 3]]);
+    }
 
     #[test]
     fn the_newest_folders_are_kept_and_those_that_are_in_use() {
