@@ -134,14 +134,8 @@ pub async fn run_lane(
                     let tries = reports[number].tries + 1;
                     running.push(run_step(lane, number, tries, room, &stops[number], on_event));
                 }
-                Order::Rest(number, pause) => resting.push(async move {
-                    tokio::time::sleep(pause).await;
-                    number
-                }),
-                Order::GiveUp(number) => {
-                    report::given_up(&mut reports[number]);
-                    on_event(StepProgress::Ended(reports[number].clone()));
-                }
+                Order::Rest(number, pause) => resting.push(rest(number, pause)),
+                Order::GiveUp(number) => on_event(StepProgress::Ended(report::given_up(&mut reports[number]))),
                 Order::Stop(number) => stops[number].cancel(),
                 Order::Leave(number, status, why) => {
                     (reports[number].status, reports[number].note) = (status, why);
@@ -189,6 +183,12 @@ pub async fn run_lane(
         };
     };
     LaneOutcome { ruling, steps: reports, spans, test_reports, duration }
+}
+
+/// Waits before another try of a step; gives its number.
+async fn rest(number: usize, pause: Duration) -> usize {
+    tokio::time::sleep(pause).await;
+    number
 }
 
 /// One try of a step, over.

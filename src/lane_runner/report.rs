@@ -27,9 +27,10 @@ pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     }
 }
 
-/// Says of a step that it was to be tried again and was not.
-pub(super) fn given_up(report: &mut StepReport) {
+/// Says of a step that it was to be tried again and was not; gives its report.
+pub(super) fn given_up(report: &mut StepReport) -> StepReport {
     report.note = also(&report.note, "not tried again, since it was stopped before");
+    report.clone()
 }
 
 /// The report of a step of which a try is over. `before` is its report so far, `stopped` what one is that was ended by an order to
