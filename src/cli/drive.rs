@@ -13,6 +13,7 @@ use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl Voice {
         let VoiceArguments { json, quiet, ni } = arguments;
         let (may_ask, can_move) = (!(ni || set.non_interactive), paint::can_draw(environment));
         let asks = (may_ask && asking::is_somebody_there()).then_some(can_move);
-        Self { json, quiet, is_live: may_ask && can_move, asks, results: Results::of_job(environment) }
+        Self { json, quiet, is_live: may_ask && can_move, asks, results: Results::of_job(Path::new("."), environment) }
     }
 
     /// The same, with files for its end.

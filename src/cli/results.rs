@@ -2,6 +2,7 @@
 //! and for a job of GitHub's annotations, its summary and its outputs.
 
 use super::failure::Failure;
+use super::lanes::below_checkout;
 use super::outlet::outlet;
 use super::paint;
 use crate::config::Environment;
@@ -42,6 +43,8 @@ pub(super) struct Results {
 
 #[derive(Debug, Clone, Default)]
 struct Job {
+    /// Where the workspace stands below the checkout.
+    below: PathBuf,
     summary: Option<PathBuf>,
     outputs: Option<PathBuf>,
 }
@@ -75,16 +78,19 @@ impl ResultArguments {
             }
             files.push((form, place));
         }
-        Ok(Results { files, ..Results::of_job(environment) })
+        Ok(Results { files, ..Results::of_job(workspace, environment) })
     }
 }
 
 impl Results {
     /// What a job of GitHub's is told, where this is one, and no files.
-    pub(super) fn of_job(environment: &Environment) -> Self {
+    pub(super) fn of_job(workspace: &Path, environment: &Environment) -> Self {
         let variable = |name| environment.get(name).map(PathBuf::from);
-        let job = paint::is_runner(environment)
-            .then(|| Job { summary: variable("GITHUB_STEP_SUMMARY"), outputs: variable("GITHUB_OUTPUT") });
+        let job = paint::is_runner(environment).then(|| Job {
+            below: below_checkout(environment, workspace),
+            summary: variable("GITHUB_STEP_SUMMARY"),
+            outputs: variable("GITHUB_OUTPUT"),
+        });
         Self { files: Vec::new(), job }
     }
 
@@ -111,7 +117,7 @@ impl Results {
             keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
         }
         if let Some(job) = &self.job {
-            github::annotations(&lane).iter().for_each(|line| paint::command(line));
+            github::annotations(&lane, &job.below).iter().for_each(|line| paint::command(line));
             keep(append(job.summary.as_deref(), &job::page(result, &lane)));
             keep(append(job.outputs.as_deref(), &job::outputs(result)));
         }

@@ -50,6 +50,11 @@ impl Story {
         self.ended.push(report);
     }
 
+    /// A step has ended, and nothing was told of it.
+    pub(super) fn counted(&mut self, report: StepReport) {
+        self.ended.push(report);
+    }
+
     /// Something else was printed.
     pub(super) fn interrupted(&mut self) {
         self.standing.clear();
@@ -147,7 +152,8 @@ pub(super) fn explanation(report: &StepReport, with_excerpt: bool) -> Vec<Line> 
         lines.push(vec![(Tone::Bad, "    ✗ ".into()), (Tone::Strong, name), (Tone::Plain, message)]);
     }
     if more > 0 {
-        lines.push(vec![(Tone::Faint, format!("    and {more} more failing tests"))]);
+        lines
+            .push(vec![(Tone::Faint, format!("    and {more} more failing test{}", if more == 1 { "" } else { "s" }))]);
     }
     if with_excerpt {
         let within = |bytes: &usize| excerpt(&report.excerpt, *bytes);

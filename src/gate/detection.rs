@@ -6,8 +6,8 @@ use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Entries of one folder that are looked at; a project that has more at a place where it says what it is says enough in these.
@@ -115,16 +115,43 @@ fn facts(root: &Path, path: &str) -> Facts {
     let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
     let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
     let programs: BTreeSet<String> = PROGRAMS.into_iter().filter(is_there).map(str::to_owned).collect();
-    let mut facts = facts_of(root, &programs);
+    let pytest_by = pytest_by(&folders, &programs);
+    let mut facts = facts_of(root, &programs, &pytest_by);
     for folder in below(root) {
-        let own = facts_of(&root.join(&folder), &programs);
+        let own = facts_of(&root.join(&folder), &programs, &pytest_by);
         facts.below.insert(folder, own);
     }
     facts
 }
 
-fn facts_of(root: &Path, programs: &BTreeSet<String>) -> Facts {
-    let mut facts = Facts { programs: programs.clone(), ..Facts::default() };
+/// Those of the programs that are what the first line of the `pytest` of the search path names.
+fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTreeSet<String> {
+    let found = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| may_start(path));
+    let line = found("pytest").and_then(|pytest| first_line(&pytest)).unwrap_or_default();
+    let words: Vec<&str> = line.strip_prefix("#!").unwrap_or_default().split_whitespace().collect();
+    let interpreter = match words.as_slice() {
+        ["/usr/bin/env" | "/bin/env", name] => found(name),
+        [path] => Some(PathBuf::from(path)),
+        _ => None,
+    };
+    // Not what links lead to: an interpreter of a virtual environment is a link to one that knows nothing of its packages.
+    let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, fs::metadata(path).ok()?.ino()));
+    let Some(wanted) = interpreter.as_deref().and_then(place) else { return BTreeSet::new() };
+    let is_it =
+        |name: &&&str| programs.contains(**name) && found(name).as_deref().and_then(place).as_ref() == Some(&wanted);
+    ["python3", "python"].iter().filter(is_it).map(|name| (*name).to_owned()).collect()
+}
+
+/// The first line of a file, if it is short.
+fn first_line(path: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    fs::File::open(path).ok()?.take(512).read_to_end(&mut start).ok()?;
+    let line = start.split(|byte| *byte == b'\n').next()?;
+    String::from_utf8(line.to_vec()).ok()
+}
+
+fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<String>) -> Facts {
+    let mut facts = Facts { programs: programs.clone(), pytest_by: pytest_by.clone(), ..Facts::default() };
     for folder in FOLDERS {
         let names = names_in(&root.join(folder)).into_iter();
         facts.paths.extend(names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
@@ -201,9 +228,29 @@ mod tests {
             texts: BTreeMap::from([("Makefile".into(), "test:".into())]),
             unreadable: BTreeMap::from([("package.json".into(), "it is a folder, not a regular file".into())]),
             programs: set(&["make", "./gradlew"]),
+            pytest_by: BTreeSet::new(),
             below: BTreeMap::new(),
         };
         assert_eq!(facts, expected);
+    }
+
+    #[test]
+    fn an_interpreter_has_pytest_where_the_first_line_of_pytest_names_it() {
+        let bin = folder(&[("python3", "", 0o755), ("pytest", "", 0o755)]);
+        symlink("python3", bin.path().join("python")).unwrap();
+        let other = folder(&[("python3", "", 0o755)]);
+        symlink(bin.path().join("python3"), other.path().join("python")).unwrap();
+        let by = |line: &str| {
+            fs::write(bin.path().join("pytest"), format!("{line}\nimport pytest\n")).unwrap();
+            facts(other.path(), &bin.path().display().to_string()).pytest_by
+        };
+        let at = |dir: &tempfile::TempDir, name: &str| format!("#!{}", dir.path().join(name).display());
+        assert_eq!(by(&at(&bin, "python3")), set(&["python3", "python"]));
+        assert_eq!(by("#!/usr/bin/env python3"), set(&["python3", "python"]));
+        assert_eq!(by(&at(&other, "python3")), set(&[]));
+        assert_eq!(by(&at(&other, "python")), set(&[]), "a virtual environment's link");
+        assert_eq!(by("#!/bin/sh -e"), set(&[]));
+        assert_eq!(by("no script"), set(&[]));
     }
 
     #[test]

@@ -308,7 +308,11 @@ fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(u
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let is_first = number == 0 && lane.setup.is_empty();
         let made_before = if is_first { made_by_nobody(root, step) } else { None };
-        made_before.or_else(|| not_in_path(step, path)).map(|why| (number, step, why))
+        // What is installed into the project may be there by then.
+        let may_come = !lane.setup.is_empty()
+            && std::env::split_paths(path).any(|folder| folder.is_relative() || folder.starts_with(root));
+        let lacking = || if may_come { None } else { not_in_path(root, step, path) };
+        made_before.or_else(lacking).map(|why| (number, step, why))
     };
     let run = lane.steps.iter().enumerate().zip(runs).filter(|(_, runs)| **runs);
     run.filter_map(|(step, _)| lacks(step)).collect()
@@ -324,10 +328,12 @@ fn made_by_nobody(root: &Path, step: &Step) -> Option<String> {
     Some(format!("there is no program `{program}`"))
 }
 
-fn not_in_path(step: &Step, path: &str) -> Option<String> {
+/// The program that no folder of the search path has. Relative ones are below the step's own folder.
+fn not_in_path(root: &Path, step: &Step, path: &str) -> Option<String> {
     let shell = if step.has_plain_shell() { None } else { step.shell.first().map(String::as_str) };
     let own = || step.program().filter(|_| step.is_one_program()); // after `||` or in a pipe, its absence may not count
     let program = shell.or_else(own).filter(|program| !program.contains('/'))?;
-    let is_there = std::env::split_paths(path).any(|folder| folder.join(program).is_file());
+    let dir = root.join(step.dir.as_deref().unwrap_or("."));
+    let is_there = std::env::split_paths(path).any(|folder| dir.join(folder).join(program).is_file());
     (!is_there).then(|| format!("there is no program `{program}` in PATH ({path})"))
 }

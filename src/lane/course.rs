@@ -10,10 +10,12 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Start this step.
+    /// Start this step, or start it again; its end is to be told.
     Start(usize),
-    /// Start it again after this pause; its end is to be told like any other.
-    Again(usize, Duration),
+    /// Tell when this pause is over: then the step may be started again, and until then it takes no place.
+    Rest(usize, Duration),
+    /// This one is not tried again after all: what its last try came to is its last word.
+    GiveUp(usize),
     /// Stop this one; its end is to be told like any other.
     Stop(usize),
     /// This one will not be started: what that makes it, and why.
@@ -22,7 +24,7 @@ pub enum Order {
     Done(LaneRuling),
 }
 
-/// Whether a step that has ended is tried again; then an [`Order::Again`] says so, too.
+/// Whether a step that has ended is tried again: at once by an [`Order::Start`], or after an [`Order::Rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// It is.
@@ -76,11 +78,20 @@ struct Plan {
     tries: u32,
     allow_failure: bool,
     expected: Duration,
-    /// Why it is left out.
+    /// Why it is left out, whatever becomes of others.
     left_out: Option<String>,
-    /// Whether that is because of a step that it needs.
-    falls: bool,
+    /// The step that it needs and that did not pass.
+    falls_with: Option<String>,
     at: At,
+}
+
+impl Plan {
+    /// What it is when it does not run, and why: what was said of itself counts before what became of others.
+    fn is_left(&self) -> Option<(StepStatus, String)> {
+        let own = self.left_out.clone().map(|reason| (StepStatus::Skipped, reason));
+        let fallen = |name: &String| (StepStatus::NotRun, format!("it needs `{name}`, which did not pass"));
+        own.or_else(|| self.falls_with.as_ref().map(fallen))
+    }
 }
 
 /// A joint: how many of its parts must still end, and who waits for all of them.
@@ -95,6 +106,8 @@ struct Knot {
 enum At {
     Waiting,
     Running,
+    /// Its last try came to this, and the next one has not begun.
+    BetweenTries(StepStatus),
     Stopping,
     Ended(StepStatus),
 }
@@ -122,7 +135,7 @@ impl Course {
             allow_failure: step.allow_failure,
             expected: expected.get(number).copied().unwrap_or_default(),
             left_out: left_out.get(number).cloned().flatten(),
-            falls: false,
+            falls_with: None,
             at: At::Waiting,
         };
         let mut steps: Vec<Plan> = lane.steps.iter().enumerate().map(plan).collect();
@@ -158,9 +171,15 @@ impl Course {
         let says_no = matches!(status, StepStatus::Failed | StepStatus::TimedOut);
         if self.halt.is_none() && plan.retries_left > 0 && (says_no || status == StepStatus::Errored) {
             plan.retries_left -= 1;
-            self.busy += 1;
             let pause = plan.retry_delay;
-            return (status, Next::Again, vec![Order::Again(step, pause)]);
+            let order = if pause.is_zero() {
+                self.busy += 1;
+                Order::Start(step)
+            } else {
+                plan.at = At::BetweenTries(status);
+                Order::Rest(step, pause)
+            };
+            return (status, Next::Again, self.go_on(vec![order]));
         }
         let status = match status {
             StepStatus::Passed if plan.tries > 1 => StepStatus::Flaky,
@@ -175,6 +194,15 @@ impl Course {
         let mut orders = Vec::new();
         self.settle(step, status, &mut orders);
         (status, Next::Over, self.go_on(orders))
+    }
+
+    /// Takes in that the pause before another try of a step is over.
+    pub fn rested(&mut self, step: usize) -> Vec<Order> {
+        let Some(plan) = self.steps.get(step).filter(|plan| matches!(plan.at, At::BetweenTries(_))) else {
+            return Vec::new();
+        };
+        self.ready.insert((std::cmp::Reverse(plan.expected), step));
+        self.go_on(Vec::new())
     }
 
     /// Takes in that somebody wants it to stop.
@@ -236,18 +264,17 @@ impl Course {
             for (follower, needs) in direct.into_iter().chain(through_joints) {
                 let plan = &mut self.steps[follower];
                 plan.missing -= 1;
-                if falls && needs && !plan.falls {
-                    plan.falls = true;
-                    plan.left_out = Some(format!("it needs `{name}`, which did not pass"));
+                if falls && needs {
+                    plan.falls_with.get_or_insert_with(|| name.clone());
                 }
                 if plan.missing > 0 {
                     continue;
                 }
-                match plan.left_out.clone() {
-                    Some(reason) => {
-                        let status = if plan.falls { StepStatus::NotRun } else { StepStatus::Skipped };
+                match plan.is_left() {
+                    Some((status, reason)) => {
+                        let falls = plan.falls_with.is_some();
                         orders.push(Order::Leave(follower, status, reason));
-                        settled.push((follower, status, plan.falls));
+                        settled.push((follower, status, falls));
                     }
                     None => drop(self.ready.insert((std::cmp::Reverse(plan.expected), follower))),
                 }
@@ -279,11 +306,15 @@ impl Course {
         for (number, plan) in self.steps.iter_mut().enumerate() {
             match plan.at {
                 At::Waiting => {
-                    let is_left_out = plan.left_out.is_some() && !plan.falls;
-                    let status = if is_left_out { StepStatus::Skipped } else { StepStatus::NotRun };
+                    let (status, why) = plan.is_left().unwrap_or_else(|| (StepStatus::NotRun, why.into()));
                     plan.at = At::Ended(status);
                     self.open -= 1;
-                    orders.push(Order::Leave(number, status, plan.left_out.clone().unwrap_or_else(|| why.into())));
+                    orders.push(Order::Leave(number, status, why));
+                }
+                At::BetweenTries(status) => {
+                    plan.at = At::Ended(status);
+                    self.open -= 1;
+                    orders.push(Order::GiveUp(number));
                 }
                 At::Running => {
                     plan.at = At::Stopping;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::parse;
-use Order::{Again, Done, Leave, Start, Stop};
+use Order::{Done, GiveUp, Leave, Rest, Start, Stop};
 use StepStatus::{AllowedFailure, Cancelled, Errored, Failed, Flaky, NotRun, Passed, Skipped, TimedOut};
 use proptest::prelude::*;
 
@@ -135,15 +135,59 @@ fn what_needs_a_step_that_failed_falls_with_it_and_the_rest_goes_on() {
 #[test]
 fn a_failed_step_is_tried_again_after_its_pause_and_a_late_pass_is_flaky() {
     let text = "steps: [{name: a, run: x, retries: 2, retry_delay: 3s}]";
-    let again = || (Failed, Next::Again, vec![Again(0, Duration::from_secs(3))]);
+    let again = || (Failed, Next::Again, vec![Rest(0, Duration::from_secs(3))]);
     let mut course = course_of(text, 1);
     course.start();
-    assert_eq!(course.ended(0, Failed), again());
+    assert_eq!((course.ended(0, Failed), course.rested(0), course.rested(0)), (again(), vec![Start(0)], vec![]));
     assert_eq!(course.ended(0, Passed), (Flaky, Next::Over, vec![Done(LaneRuling::Passed)]));
     let mut course = course_of(text, 1);
     course.start();
-    assert_eq!((course.ended(0, Failed), course.ended(0, Failed)), (again(), again()));
+    assert_eq!((course.ended(0, Failed), course.rested(0)), (again(), vec![Start(0)]));
+    assert_eq!((course.ended(0, Failed), course.rested(0)), (again(), vec![Start(0)]));
     assert_eq!(course.ended(0, Failed), (Failed, Next::Over, vec![Done(LaneRuling::Failed)]));
+    let mut course = course_of("steps: [{name: a, run: x, retries: 1}]", 1);
+    course.start();
+    assert_eq!(course.ended(0, Errored), (Errored, Next::Again, vec![Start(0)]));
+}
+
+#[test]
+fn a_step_that_waits_for_another_try_takes_no_place_and_has_to_wait_for_one_again() {
+    let text = "steps: [{parallel: [{name: a, run: x, retries: 1, retry_delay: 3s}, {run: b}, {run: c}]}]";
+    let mut course = course_of(text, 1);
+    assert_eq!(course.start(), [Start(0)]);
+    assert_eq!(course.ended(0, Failed).2, [Rest(0, Duration::from_secs(3)), Start(1)]);
+    assert_eq!(course.rested(0), []);
+    assert_eq!(course.ended(1, Passed).2, [Start(0)]);
+    assert_eq!(course.ended(0, Passed), (Flaky, Next::Over, vec![Start(2)]));
+    assert_eq!(course.ended(2, Passed).2, [Done(LaneRuling::Passed)]);
+}
+
+#[test]
+fn what_waits_for_another_try_when_the_lane_ends_is_given_up_as_it_is() {
+    let text = "steps: [{parallel: [{name: a, run: x, retries: 1, retry_delay: 3s}, {run: b}]}]";
+    for is_rested in [false, true] {
+        let mut course = course_of(text, 1);
+        course.start();
+        course.ended(0, TimedOut);
+        if is_rested {
+            course.rested(0);
+        }
+        assert_eq!(course.ended(1, Failed), (Failed, Next::Over, vec![GiveUp(0), Done(LaneRuling::Failed)]));
+        assert_eq!((course.rested(0), course.steps[0].at), (vec![], At::Ended(TimedOut)));
+    }
+}
+
+#[test]
+fn what_is_left_out_for_a_reason_of_its_own_says_that_one_and_still_does_not_bear_what_needs_it() {
+    let text =
+        "fail_fast: false\nsteps: [{name: a, run: x}, {name: b, run: x, needs: [a]}, {name: c, run: x, needs: [b]}]";
+    let lane = parse("verify", "v.yaml", text).unwrap();
+    let mut course = Course::new(&lane, 8, &[None, Some("`when: $CI` does not hold".into())], &[]);
+    course.start();
+    let orders = course.ended(0, Failed).2;
+    let skipped = Leave(1, Skipped, "`when: $CI` does not hold".into());
+    let fallen = Leave(2, NotRun, "it needs `b`, which did not pass".into());
+    assert_eq!(orders, [skipped, fallen, Done(LaneRuling::Failed)]);
 }
 
 #[test]
@@ -211,7 +255,8 @@ fn generated(fail_fast: bool, items: &[Item]) -> (Lane, Vec<Option<String>>) {
     let (mut text, mut left_out) = (format!("fail_fast: {fail_fast}\nsteps:\n"), Vec::new());
     for item in items {
         let step = |number: usize| {
-            format!("name: s{number}, run: x, retries: {}, allow_failure: {}", item.retries, item.allow_failure)
+            let delay = if item.retries == 1 { ", retry_delay: 1s" } else { "" };
+            format!("name: s{number}, run: x, retries: {}, allow_failure: {}{delay}", item.retries, item.allow_failure)
         };
         let begin = left_out.len();
         let steps: Vec<String> =
@@ -238,7 +283,8 @@ proptest! {
     fn every_course_comes_to_its_end(fail_fast: bool, items in items(), jobs in 0usize..4, choices in proptest::collection::vec((0usize..5, 0usize..40), 0..40)) {
         let (lane, left_out) = generated(fail_fast, &items);
         let mut course = Course::new(&lane, jobs, &left_out, &[]);
-        let (mut running, mut given, mut is_done) = (Vec::new(), vec![0; lane.steps.len()], false);
+        let (mut running, mut resting, mut is_done) = (Vec::new(), Vec::new(), false);
+        let (mut given, mut tries) = (vec![0; lane.steps.len()], vec![0; lane.steps.len()]);
         let mut ended: Vec<Option<StepStatus>> = vec![None; lane.steps.len()];
         let mut choices = choices.into_iter().chain(std::iter::repeat((0, 0)));
         let mut orders = course.start();
@@ -250,7 +296,8 @@ proptest! {
                         prop_assert!(lane.before(step).into_iter().all(|earlier| ended[earlier].is_some()));
                         let failed = |needed: &usize| ended[*needed].is_none_or(|status| status.is_failure() || status == NotRun);
                         prop_assert!(!lane.steps[step].needs.iter().any(failed));
-                        given[step] += 1;
+                        given[step] += u32::from(tries[step] == 0);
+                        tries[step] += 1;
                         running.push(step);
                     }
                     Leave(step, status, _) => {
@@ -258,19 +305,28 @@ proptest! {
                         ended[step] = Some(status);
                     }
                     Stop(step) => prop_assert!(running.contains(&step)),
-                    Again(step, _) => running.push(step),
+                    Rest(step, _) => resting.push(step),
+                    GiveUp(step) => {
+                        prop_assert!(tries[step] > 0 && !running.contains(&step) && ended[step].is_none());
+                        resting.retain(|other| *other != step);
+                        ended[step] = Some(Failed);
+                    }
                     Done(_) => is_done = true,
                 }
             }
-            prop_assert!(running.len() <= jobs.max(1) && is_done == running.is_empty());
+            prop_assert!(running.len() <= jobs.max(1) && is_done == (running.is_empty() && resting.is_empty()));
             orders = match choices.next() {
                 Some((_, 38)) => course.expire(),
                 Some((_, 39)) => course.cancel(),
+                Some((pick, event)) if !is_done && (running.is_empty() || event >= 30 && !resting.is_empty()) => {
+                    let step = resting.remove(pick % resting.len());
+                    course.rested(step)
+                }
                 Some((pick, event)) if !is_done => {
                     let step = running.remove(pick % running.len());
                     let status = [Passed, Passed, Passed, Failed, TimedOut, Errored, Cancelled][event % 7];
                     let (status, next, orders) = course.ended(step, status);
-                    prop_assert_eq!(next == Next::Again, orders.iter().any(|order| matches!(order, Again(again, _) if *again == step)));
+                    prop_assert_eq!(next == Next::Again, orders.iter().any(|order| matches!(order, Rest(again, _) | Start(again) if *again == step)));
                     ended[step] = (next == Next::Over).then_some(status);
                     orders
                 }

@@ -26,7 +26,7 @@ pub use course::{Course, LaneRuling, Next, Order};
 pub use detect::{Detected, detect};
 pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
-pub use selection::{Facts, Selection};
+pub use selection::{Facts, NOT_SELECTED, Selection};
 pub use terms::{Canary, Flaky, RoomKind};
 
 use serde::{Deserialize, Serialize};

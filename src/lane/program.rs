@@ -43,13 +43,15 @@ impl Step {
 const OPENING: [&str; 4] = ["do", "then", "else", "in"];
 const CLOSING: [&str; 10] = ["&&", "||", "|", "}", ")", "do", "done", "then", "else", "fi"];
 
-/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14), and two that every one of
-/// them has brought along.
-const SHELL_WORDS: [&str; 51] = [
+/// Words that a POSIX shell understands without a program (POSIX.1-2017, XCU 1.6, 2.4 and 2.14), two that every one of them has
+/// brought along, and those of the shells that are `sh` somewhere.
+const SHELL_WORDS: [&str; 67] = [
     ".", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif", "else", "esac",
     "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "kill",
     "local", "newgrp", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "then", "times", "trap",
-    "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+    "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "builtin", "declare", "dirs",
+    "disown", "enable", "function", "let", "mapfile", "popd", "pushd", "select", "shopt", "source", "suspend", "time",
+    "typeset",
 ];
 
 #[cfg(test)]
@@ -90,6 +92,9 @@ mod tests {
             ("$CARGO test", "", None, false),
             ("import sys", ", shell: python3", None, false),
             ("source x", ", shell: bash", None, false),
+            ("source x", "", None, false),
+            ("pushd web && npm test", "", None, false),
+            ("time make", "", None, false),
         ] {
             let lane = parse("v", "v.yaml", &format!("steps: [{{ run: '{run}'{shell} }}]")).unwrap();
             let step = &lane.steps[0];

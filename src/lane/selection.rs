@@ -6,6 +6,9 @@ use crate::yaml::{excerpt, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+/// Why a step does not run that is not among those that were asked for.
+pub const NOT_SELECTED: &str = "not selected";
+
 /// Which steps of a lane are wanted. What is named is the name of a step or an entry, or else the number of an entry, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
@@ -40,7 +43,7 @@ impl Lane {
             } else if choice.steps.contains(&number) {
                 refusal(&step.when, &step.changed, [&step.env, &self.env], facts)
             } else {
-                Some("not selected".to_owned())
+                Some(NOT_SELECTED.to_owned())
             }
         };
         let mut reasons: Vec<Option<String>> = self.steps.iter().enumerate().map(reason).collect();

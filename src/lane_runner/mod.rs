@@ -120,7 +120,8 @@ pub async fn run_lane(
     let mut test_reports = vec![None::<JunitReport>; lane.steps.len()];
     let jobs = process::room_for(lane.jobs.map_or(room.jobs, NonZeroUsize::get).min(lane.steps.len()));
     let mut course = Course::new(lane, jobs, &room.left_out, &room.expected);
-    let (mut running, mut explaining) = (FuturesUnordered::new(), FuturesUnordered::new());
+    let (mut running, mut resting) = (FuturesUnordered::new(), FuturesUnordered::new());
+    let mut explaining = FuturesUnordered::new();
     let mut deadline = std::pin::pin!(tokio::time::sleep(lane.timeout));
 
     let (mut is_stopped, mut is_late, mut done) = (stop.is_cancelled(), false, None);
@@ -129,13 +130,12 @@ pub async fn run_lane(
         for order in orders {
             match order {
                 Order::Start(number) => {
-                    spans[number] = Some(Span { begin: watch.read(), end: watch.read() });
-                    running.push(run_step(lane, number, 1, Duration::ZERO, room, &stops[number], on_event));
-                }
-                Order::Again(number, pause) => {
+                    spans[number].get_or_insert(Span { begin: watch.read(), end: watch.read() });
                     let tries = reports[number].tries + 1;
-                    running.push(run_step(lane, number, tries, pause, room, &stops[number], on_event));
+                    running.push(run_step(lane, number, tries, room, &stops[number], on_event));
                 }
+                Order::Rest(number, pause) => resting.push(rest(number, pause)),
+                Order::GiveUp(number) => on_event(StepProgress::Ended(report::given_up(&mut reports[number]))),
                 Order::Stop(number) => stops[number].cancel(),
                 Order::Leave(number, status, why) => {
                     (reports[number].status, reports[number].note) = (status, why);
@@ -161,11 +161,11 @@ pub async fn run_lane(
                 if let Some(span) = &mut spans[number] {
                     span.end = watch.read();
                 }
-                let report = report::ended(lane, number, tried.as_ref(), &reports[number], course.status_of_stopped());
+                let report = report::ended(lane, number, &tried, &reports[number], course.status_of_stopped());
                 let (status, next, orders) = course.ended(number, report.status);
                 reports[number] = StepReport { status, ..report };
-                test_reports[number] = tried.as_ref().and_then(|tried| tried.tests.clone()?.ok());
-                let log = tried.filter(|tried| explain::is_worth_its_log(status, &tried.ended)).map(|tried| tried.log);
+                test_reports[number] = tried.tests.and_then(Result::ok);
+                let log = explain::is_worth_its_log(status, &tried.ended).then_some(tried.log);
                 match (next, log) {
                     (Next::Again, _) => on_event(StepProgress::Retried(reports[number].clone())),
                     // Only now, and while others go on: what is to be stopped because of it does not wait for a long log.
@@ -174,6 +174,7 @@ pub async fn run_lane(
                 }
                 orders
             }
+            Some(number) = resting.next() => course.rested(number),
             Some((number, excerpt)) = explaining.next() => {
                 excerpt.into_iter().for_each(|excerpt| reports[number].excerpt = excerpt);
                 on_event(StepProgress::Ended(reports[number].clone()));
@@ -182,6 +183,12 @@ pub async fn run_lane(
         };
     };
     LaneOutcome { ruling, steps: reports, spans, test_reports, duration }
+}
+
+/// Waits before another try of a step; gives its number.
+async fn rest(number: usize, pause: Duration) -> usize {
+    tokio::time::sleep(pause).await;
+    number
 }
 
 /// One try of a step, over.
@@ -195,23 +202,16 @@ struct Tried {
     unrun: Option<(StepStatus, String)>,
 }
 
-/// Tries a step, after a pause; gives its number, and `None` when it was stopped before it began again.
+/// Tries a step; gives its number.
 async fn run_step(
     lane: &Lane,
     number: usize,
     tries: u32,
-    pause: Duration,
     room: &Room,
     stop: &CancellationToken,
     on_event: &(dyn Fn(StepProgress) + Send + Sync),
-) -> (usize, Option<Tried>) {
+) -> (usize, Tried) {
     let step = &lane.steps[number];
-    if !pause.is_zero() {
-        let _either = tokio::time::timeout(pause, stop.cancelled()).await;
-    }
-    if tries > 1 && stop.is_cancelled() {
-        return (number, None);
-    }
     let (lane_name, name) = (&lane.name, &step.name);
     on_event(StepProgress::Started { lane: lane_name.clone(), step: name.clone(), command: step.run.clone() });
     let tell = |line| on_event(StepProgress::Output { lane: lane_name.clone(), step: name.clone(), line });
@@ -237,9 +237,12 @@ async fn run_step(
         after.look(name).await;
     }
     let unrun = unrun::judge(room, step, &variables, &ended);
-    let read = |path: String| forgotten.and_then(|()| read_junit(&room.root, &path)).map_err(|fault| fault.to_string());
+    let read = |path: String| {
+        let read = forgotten.and_then(|()| read_junit(&room.root, &path)).map_err(|fault| fault.to_string());
+        read.map(|report| place::in_root(step, report))
+    };
     let tests = report.map(read);
-    (number, Some(Tried { tries, ended, log, tests, unrun }))
+    (number, Tried { tries, ended, log, tests, unrun })
 }
 
 /// Runs a program behind the room's wall, where there is one.

@@ -27,22 +27,17 @@ pub(super) fn not_run(lane: &Lane, step: &Step) -> StepReport {
     }
 }
 
-/// The report of a step that is over, or that was stopped before another try and was not `tried` again. `before` is its report so far,
-/// `stopped` what one is that was ended by an order to stop.
-pub(super) fn ended(
-    lane: &Lane,
-    number: usize,
-    tried: Option<&Tried>,
-    before: &StepReport,
-    stopped: StepStatus,
-) -> StepReport {
+/// Says of a step that it was to be tried again and was not; gives its report.
+pub(super) fn given_up(report: &mut StepReport) -> StepReport {
+    report.note = also(&report.note, "not tried again, since it was stopped before");
+    report.clone()
+}
+
+/// The report of a step of which a try is over. `before` is its report so far, `stopped` what one is that was ended by an order to
+/// stop.
+pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepReport, stopped: StepStatus) -> StepReport {
     let step = &lane.steps[number];
-    let Some(Tried { tries, ended, log, tests, unrun }) = tried else {
-        return StepReport {
-            note: also(&before.note, "not tried again, since it was stopped before"),
-            ..before.clone()
-        };
-    };
+    let Tried { tries, ended, log, tests, unrun } = tried;
     let unrun = unrun.clone();
     let (status, mut note) = match &ended.end {
         End::Exited(0) => (StepStatus::Passed, String::new()),

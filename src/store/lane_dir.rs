@@ -39,7 +39,11 @@ impl LaneDir {
     }
 }
 
-/// Removes what is there beyond the newest folders, as far as it can be removed and no run has it locked.
+/// What a run has in its folder only while it is there; one that was killed leaves it behind.
+const FLEETING: [&str; 2] = ["rooms", "caches"];
+
+/// Removes what is there beyond the newest folders, as far as it can be removed and no run has it locked; and of the others the rooms
+/// that killed runs left behind, which are as large as the project.
 fn prune(lanes: &Path) {
     let entries = fs::read_dir(lanes).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -50,6 +54,17 @@ fn prune(lanes: &Path) {
             && let Err(error) = fs::remove_dir_all(folder)
         {
             tracing::debug!(%error, "cannot remove old logs");
+        }
+    }
+    let left = |folder: &PathBuf| FLEETING.map(|name| folder.join(name)).into_iter().filter(|left| left.exists());
+    for folder in &folders[surplus..] {
+        let left: Vec<PathBuf> = left(folder).collect();
+        if !left.is_empty()
+            && let Ok(_lock) = lock(folder)
+        {
+            for error in left.iter().filter_map(|left| fs::remove_dir_all(left).err()) {
+                tracing::debug!(%error, "cannot remove a room that was left behind");
+            }
         }
     }
 }
@@ -96,6 +111,23 @@ mod tests {
         ["1", "2"].iter().for_each(|name| File::open(at(name)).unwrap().set_modified(long_ago).unwrap());
         let bytes = forget_lane_logs(project.path(), Duration::from_secs(3600));
         assert!(bytes >= 4 && kept.path().exists() && !at("2").exists() && at("3").exists());
+    }
+
+    #[test]
+    fn the_room_that_a_killed_run_left_behind_goes_and_its_logs_stay() {
+        let project = tempfile::tempdir().unwrap();
+        let filled = |name: &str| {
+            let run = LaneDir::create(project.path(), name).unwrap();
+            FLEETING.iter().for_each(|left| fs::create_dir_all(run.path().join(left).join("a/b")).unwrap());
+            fs::write(run.path().join("log"), "text").unwrap();
+            run
+        };
+        let (killed, alive) = (filled("001"), filled("002"));
+        let path = killed.path().to_owned();
+        drop(killed);
+        let next = filled("003");
+        let has = |path: &Path| ["rooms", "caches", "log"].map(|name| path.join(name).exists());
+        assert_eq!([has(&path), has(alive.path()), has(next.path())], [[false, false, true], [true; 3], [true; 3]]);
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod lanes_events;
 mod lanes_files;
 mod lanes_from;
 mod lanes_output;
+mod lanes_places;
 mod lanes_toml;
 mod lanes_unknown;
 mod lanes_unread;

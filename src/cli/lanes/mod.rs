@@ -13,6 +13,8 @@ mod validate;
 mod voice;
 mod watch;
 
+pub(super) use voice::below_checkout;
+
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use crate::config::Environment;

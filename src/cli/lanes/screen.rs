@@ -8,6 +8,7 @@ use super::super::signals::STOPPING;
 use super::super::steps::{self, Story, Told};
 use super::log;
 use crate::duration::milliseconds;
+use crate::lane::NOT_SELECTED;
 use crate::process::Stopwatch;
 use crate::report::lane::github;
 use crate::report::seconds;
@@ -102,6 +103,9 @@ impl Screen {
                 self.over(&report.step);
                 self.story.interrupted();
                 self.block(&report, steps::retried(&report), true);
+            }
+            News::Ended(report) if report.status == StepStatus::Skipped && report.note == NOT_SELECTED => {
+                self.story.counted(report); // who left it out knows that
             }
             News::Ended(report) => {
                 self.over(&report.step);

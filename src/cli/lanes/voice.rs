@@ -101,6 +101,8 @@ pub(super) struct Voice {
     retried: Mutex<Vec<StepReport>>,
     /// Whether GitHub's runner listens.
     in_folds: bool,
+    /// Where the project stands in what that runner has checked out.
+    below: PathBuf,
     silence: Duration,
 }
 
@@ -127,7 +129,8 @@ impl Voice {
         let screen = Watcher::new(|_| size_of::<News>(), move |news, _| screen.show(news));
         data.started(&lane.name, &lane.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>());
         let (lane, retried) = (lane.name.clone(), Mutex::default());
-        Ok(Self { lane, live, running, screen, data, files, retried, in_folds, silence: wanted.silence })
+        let below = below_checkout(environment, Path::new("."));
+        Ok(Self { lane, live, running, screen, data, files, retried, in_folds, below, silence: wanted.silence })
     }
 
     /// Which lines it has a use for: programs that read events get all, live lines show the newest.
@@ -197,7 +200,7 @@ impl Voice {
         let result =
             LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
         self.data.ended(&outcome.steps, object);
-        let commands = if self.in_folds { github::annotations(&result) } else { Vec::new() };
+        let commands = if self.in_folds { github::annotations(&result, &self.below) } else { Vec::new() };
         let was_stopped = outcome.ruling == LaneRuling::Cancelled;
         self.screen.tell(News::Over(Ending { word, passed, was_stopped, ms: duration_ms, commands }), false);
         for (place, text) in self.files.texts(&result) {
@@ -221,6 +224,15 @@ impl Voice {
             None => Ok(code),
         }
     }
+}
+
+/// Where the project's root stands below the folder that GitHub's runner has checked out.
+pub(in crate::cli) fn below_checkout(environment: &Environment, root: &Path) -> PathBuf {
+    let below = || {
+        let checkout = PathBuf::from(environment.get("GITHUB_WORKSPACE")?).canonicalize().ok()?;
+        Some(root.canonicalize().ok()?.strip_prefix(checkout).ok()?.to_owned())
+    };
+    below().unwrap_or_default()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -114,13 +114,14 @@ impl Compiler<'_> {
     }
 
     fn refuse_circles(&mut self, steps: &[Step], joints: &[Joint]) {
-        let Some(circle) = order::circle(steps, joints) else { return };
-        let names: Vec<&str> = circle.iter().map(|number| steps[*number].name.as_str()).collect();
-        let place = names.iter().find_map(|name| self.labels.get(*name));
-        let place = place.map_or(Place { line: 1, column: 1 }, |label| label.place);
-        let problem = Problem::at(place, format!("steps wait for each other: {}", names.join(" → ")));
-        let hint = "a step without `needs` waits for all before it; give it `needs: []` if it should not";
-        self.complain(&self.path_of(&self.including[0]), problem.hint(hint));
+        for circle in order::circles(steps, joints) {
+            let names: Vec<&str> = circle.iter().map(|number| steps[*number].name.as_str()).collect();
+            let place = names.iter().find_map(|name| self.labels.get(*name));
+            let place = place.map_or(Place { line: 1, column: 1 }, |label| label.place);
+            let problem = Problem::at(place, format!("steps wait for each other: {}", names.join(" → ")));
+            let hint = "a step without `needs` waits for all before it; give it `needs: []` if it should not";
+            self.complain(&self.path_of(&self.including[0]), problem.hint(hint));
+        }
     }
 
     /// Finds what each entry depends on and an earlier one has put in.

@@ -160,6 +160,17 @@ fn what_is_unknown_twice_or_in_a_circle_is_told_with_its_place_and_file() {
 }
 
 #[test]
+fn of_all_steps_that_wait_for_each_other_there_is_one_circle_and_of_others_another() {
+    let need = |name: &str, needs: &str| format!("  - {{ name: {name}, run: x, needs: [{needs}] }}\n");
+    let text = [("a", "b, c"), ("b", "a"), ("c", "a"), ("d", "a, e"), ("e", "d"), ("f", "e"), ("g", "g")];
+    let text: String = text.iter().map(|(name, needs)| need(name, needs)).collect();
+    let told = lane(&[("v", &format!("steps:\n{text}"))]).unwrap_err().to_string();
+    let circles: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once("each other: ")?.1.split(" (").next()).collect();
+    assert_eq!(circles, ["a → b → a", "d → e → d", "g → g"], "{told}");
+}
+
+#[test]
 fn lanes_that_double_at_each_include_are_refused_before_they_fill_the_memory() {
     let names: Vec<String> = (0..30).map(|depth| format!("l{depth}")).collect();
     let texts: Vec<String> =

@@ -3,6 +3,7 @@
 //! Commands come from tables here and never from the project, which only decides which of them are used: its own package
 //! manager, the tools it has configured, the recipes it has. What is not installed is left out, and said.
 
+mod covers;
 mod facts;
 mod node;
 mod page;
@@ -78,9 +79,11 @@ pub fn detect(facts: &Facts) -> Detected {
         detected.checks.sort_by_key(|check| check.effect);
         return detected;
     }
-    let is_other = |marker: &String| !detected.markers.contains(marker);
+    let is_checked =
+        |folder: &str, marker: &String| detected.markers.contains(marker) && covers::covers(facts, folder, marker);
     let in_folder = |(folder, found): (&String, Detected)| -> Vec<String> {
-        found.markers.into_iter().filter(is_other).map(|marker| format!("{folder}/{marker}")).collect()
+        let others = found.markers.into_iter().filter(|marker| !is_checked(folder, marker));
+        others.map(|marker| format!("{folder}/{marker}")).collect()
     };
     let others: Vec<String> = below.flat_map(in_folder).collect();
     if !others.is_empty() {

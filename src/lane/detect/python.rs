@@ -73,10 +73,14 @@ impl Project<'_> {
         let in_venv = VENVS.iter().any(|venv| self.facts.has(&format!("{venv}pytest")));
         match (self.python(), wants_pytest || in_venv) {
             (None, _) => found.lacks("Python's tests", "python3"),
-            (Some(python), true) if self.program("pytest").is_some() => {
-                found.check(Effect::Tests, "test", format!("{python} -m pytest")); // finds packages beside the tests
-            }
-            (Some(_), true) => found.lacks("its tests", "pytest"),
+            (Some(python), true) => match self.program("pytest") {
+                // This way it finds packages beside the tests, too.
+                Some(pytest) if self.is_of(&python, &pytest) => {
+                    found.check(Effect::Tests, "test", format!("{python} -m pytest"));
+                }
+                Some(pytest) => found.check(Effect::Tests, "test", pytest),
+                None => found.lacks("its tests", "pytest"),
+            },
             (Some(python), false) if !files.is_empty() => {
                 let place = self.place_of(&files);
                 found.check(Effect::Tests, "test", format!("{python} -m unittest discover{place}"));
@@ -124,6 +128,17 @@ impl Project<'_> {
         let managed = self.manager.filter(|_| self.names(tool)).map(|manager| format!("{manager} run {tool}"));
         let in_venv = || VENVS.iter().map(|venv| format!("{venv}{tool}")).find(|path| self.facts.has(path));
         managed.or_else(in_venv).or_else(|| self.facts.has_program(tool).then(|| tool.into()))
+    }
+
+    /// Whether this interpreter has the package of this program: one manager starts both, they are in one virtual environment, or the
+    /// program's first line names the interpreter.
+    fn is_of(&self, python: &str, program: &str) -> bool {
+        let place = |command: &str| command.rfind(['/', ' ']).map(|end| command[..=end].to_owned());
+        match (place(python), place(program)) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => self.facts.pytest_by.contains(python),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
     }
 
     fn python(&self) -> Option<String> {

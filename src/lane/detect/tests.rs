@@ -15,7 +15,9 @@ fn project(files: &[(&str, &str)], programs: &str) -> Facts {
             facts.texts.insert((*path).to_owned(), (*text).to_owned());
         }
     }
-    facts.programs = programs.split_whitespace().map(str::to_owned).collect();
+    let (by, programs): (Vec<&str>, _) = programs.split_whitespace().partition(|word| word.starts_with("#!"));
+    facts.programs = programs.into_iter().map(str::to_owned).collect();
+    facts.pytest_by = by.into_iter().map(|word| word[2..].to_owned()).collect();
     facts
 }
 
@@ -116,7 +118,22 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
         ("unittest", &[("setup.py", ""), unittest], "python3"),
         ("unittest in a package", &[("setup.py", ""), unittest, ("tests/__init__.py", "")], "python3"),
         ("unittest in the root", &[("requirements.txt", ""), ("test_a.py", "from unittest import TestCase")], "python"),
-        ("functions are pytest's", &[("setup.py", ""), ("tests/test_a.py", "def test_a(): pass")], "python3 pytest"),
+        (
+            "functions are pytest's",
+            &[("setup.py", ""), ("tests/test_a.py", "def test_a(): pass")],
+            "python3 pytest #!python3"
+        ),
+        ("pytest of another interpreter", &[("setup.py", ""), ("pytest.ini", "")], "python3 pytest"),
+        (
+            "pytest of the path beside an environment",
+            &[("setup.py", ""), ("pytest.ini", ""), (".venv/bin/python", "")],
+            "python3 pytest"
+        ),
+        (
+            "a manager whose project does not name pytest",
+            &[("uv.lock", ""), ("setup.py", ""), ("conftest.py", "")],
+            "uv pytest"
+        ),
         (
             "functions beside unittest's",
             &[("setup.py", ""), unittest, ("tests/test_b.py", "def test_b(): pass")],
@@ -129,7 +146,7 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
             &[("setup.py", ""), (".venv/bin/python", ""), (".venv/bin/pytest", "")],
             ""
         ),
-        ("tools from the path", &[("pyproject.toml", configured)], "python3 pytest ruff mypy"),
+        ("tools from the path", &[("pyproject.toml", configured)], "python3 pytest #!python3 ruff mypy"),
         ("uv", &[("pyproject.toml", configured), ("uv.lock", "")], "uv black"),
         ("poetry", &[("pyproject.toml", configured), ("poetry.lock", "")], "poetry"),
         ("uv that is not there", &[("pyproject.toml", "[tool.uv]"), ("uv.lock", ""), unittest], "python3"),
@@ -193,6 +210,25 @@ fn folders_below_are_checked_where_the_root_is_not_and_else_named() {
     facts.below.remove("ops");
     insta::assert_snapshot!(format!("{}\n{}", below.yaml(), told(&detect(&facts))));
     assert_eq!(below.lane().unwrap().steps.len(), below.checks.len());
+}
+
+#[test]
+fn a_module_of_the_roots_own_kind_that_the_root_does_not_check_is_named() {
+    let said = |root: &[(&str, &str)], below: &[(&str, &str)]| {
+        let mut facts = project(root, "cargo go npm");
+        facts.below.insert("svc".into(), project(below, "cargo go npm"));
+        detect(&facts).remarks.into_iter().find(|remark| remark.contains("svc/")).unwrap_or_default()
+    };
+    let named =
+        |file: &str| format!("left out: svc/{file}, because the root has checks of its own; add steps with `dir`");
+    let go = [("go.mod", "module a")];
+    assert_eq!(said(&go, &go), named("go.mod"));
+    let package = [("Cargo.toml", "[package]\nname = \"a\"")];
+    assert_eq!(said(&package, &package), named("Cargo.toml"));
+    assert_eq!(said(&[("Cargo.toml", "[workspace]\nmembers = [\"svc\"]")], &package), "");
+    let scripted = [("package.json", SCRIPTED)];
+    assert_eq!(said(&scripted, &scripted), named("package.json"));
+    assert_eq!(said(&[("package.json", SCRIPTED), ("pnpm-workspace.yaml", "")], &scripted), "");
 }
 
 #[test]

@@ -87,14 +87,20 @@ struct Tree {
 }
 
 enum Element {
-    /// A suite of this name, or all suites together.
-    Suite(String),
+    /// A suite of this name and this file, or all suites together.
+    Suite(String, Option<String>),
     Case,
     /// What befell a test.
     Outcome,
     /// What befell a suite as a whole: it counts like a test.
     Alone,
     Other,
+}
+
+impl Element {
+    fn suite(&self) -> Option<(&str, Option<&str>)> {
+        if let Self::Suite(name, file) = self { Some((name, file.as_deref())) } else { None }
+    }
 }
 
 impl Tree {
@@ -145,7 +151,7 @@ impl Tree {
                     }
                 };
                 self.claimed = self.claimed.max(claim("failures")?.saturating_add(claim("errors")?));
-                Element::Suite(attribute(start, "name")?)
+                Element::Suite(attribute(start, "name")?, some(attribute(start, "file")?))
             }
             ("testcase", false) if self.has_suite => {
                 self.case = Some((self.case_of(start)?, String::new()));
@@ -195,21 +201,21 @@ impl Tree {
         if self.report.cases.len() == MAX_TESTS {
             return Err(format!("there are more than {MAX_TESTS} tests"));
         }
-        let some = |text: String| if text.is_empty() { None } else { Some(text) };
-        let suite_here = || {
-            let name = |element: &Element| if let Element::Suite(name) = element { Some(name.clone()) } else { None };
-            self.open.iter().rev().find_map(name).unwrap_or_default()
-        };
+        let suites = || self.open.iter().rev().filter_map(Element::suite);
+        let suite_here = || suites().next().map_or("", |(name, _)| name).to_owned();
+        // pytest counts lines from 0, everyone else from 1.
+        let first = u32::from(suites().next().is_some_and(|(name, _)| name == "pytest"));
+        let line = attribute(start, "line")?.parse().ok().and_then(|line: u32| line.checked_add(first));
         // Seconds; some writers put commas between thousands.
         let seconds = attribute(start, "time")?.replace(',', "").parse::<f64>().ok();
         let millis = seconds.filter(|time| (0.0..1e9).contains(time)).map(|time| (time * 1000.0).round() as u64);
         Ok(TestCase {
             suite: some(attribute(start, "classname")?).unwrap_or_else(suite_here),
             name: attribute(start, "name")?,
-            file: some(attribute(start, "file")?),
-            line: attribute(start, "line")?.parse().ok(),
+            file: some(attribute(start, "file")?).or_else(|| suites().find_map(|(_, file)| file).map(str::to_owned)),
+            line: line.filter(|line| *line > 0),
             duration_ms: millis,
-            status: TestStatus::Passed,
+            status: if was_left_out(start)? { TestStatus::Skipped } else { TestStatus::Passed },
             message: String::new(),
         })
     }
@@ -234,19 +240,39 @@ impl Tree {
     }
 }
 
-/// The message of a report's attribute and the text below it, which often says the same again and more.
+/// Whether a test is in the report without having run, in the words of GoogleTest and CTest, which have no element for it.
+fn was_left_out(start: &BytesStart<'_>) -> Result<bool, String> {
+    let says = |name, words: &[&str]| -> Result<bool, String> {
+        let word = attribute(start, name)?;
+        Ok(words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    };
+    Ok(says("status", &["notrun", "disabled", "skipped"])? || says("result", &["suppressed", "skipped"])?)
+}
+
+/// The message of a report's attribute, which is what people look for first, and the text below it. That often begins with the same.
 fn message(said: &str, text: &str) -> String {
     let (said, text) = (clean(said.trim().as_bytes()), clean(text.as_bytes()));
-    if said.is_empty() || text.contains(&said) {
+    if said.is_empty() {
         return excerpt(&text, MESSAGE);
     }
+    let (said, text) = match text.strip_prefix(said.as_str()) {
+        Some(rest) => {
+            let (end, rest) = rest.split_once('\n').unwrap_or((rest, ""));
+            (format!("{said}{end}"), rest)
+        }
+        None => (said, text.as_str()),
+    };
     let said = excerpt(&said, MESSAGE / 2);
-    if text.is_empty() { said } else { format!("{said}\n{}", excerpt(&text, MESSAGE - said.len() - 1)) }
+    if text.is_empty() { said } else { format!("{said}\n{}", excerpt(text, MESSAGE - said.len() - 1)) }
 }
 
 /// The value of an attribute as part of a name: clean, on one line, short; empty when there is none.
 fn attribute(start: &BytesStart<'_>, name: &str) -> Result<String, String> {
     Ok(name_of(&raw_attribute(start, name)?))
+}
+
+fn some(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
 }
 
 fn raw_attribute(start: &BytesStart<'_>, name: &str) -> Result<String, String> {

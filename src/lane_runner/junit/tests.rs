@@ -46,6 +46,46 @@ at cart.py:3]]> &amp; more</failure>
 }
 
 #[test]
+fn a_message_begins_with_its_headline_wherever_else_the_text_has_it() {
+    let message = |text: &str| JunitReport::parse(text).unwrap().cases.remove(0).message;
+    let pytest = "<testsuite name='pytest'><testcase name='a'><failure message='assert 3 == 4'>def test_a():\n&gt;  assert add(1, 2) == 4\nE  assert 3 == 4\n\ntest_a.py:4: AssertionError</failure></testcase></testsuite>";
+    assert_eq!(message(pytest).lines().next(), Some("assert 3 == 4"));
+    let again =
+        "<testsuite><testcase><failure message='no such'>no such file: a\nat b.js:2</failure></testcase></testsuite>";
+    assert_eq!(message(again), "no such file: a\nat b.js:2");
+    let long = format!(
+        "<testsuite><testcase><failure message='it broke'>it broke\n{}error: late</failure></testcase></testsuite>",
+        "x\n".repeat(2000)
+    );
+    let message = message(&long);
+    assert!(
+        message.starts_with("it broke\n") && message.ends_with("error: late") && message.len() <= MESSAGE,
+        "{message}"
+    );
+}
+
+#[test]
+fn a_test_that_its_report_names_without_having_run_it_is_skipped() {
+    let text = r#"<testsuites><testsuite name="T">
+<testcase name="a" status="notrun" result="suppressed"/><testcase name="b" status="disabled"/>
+<testcase name="c" status="run" result="SKIPPED"/><testcase name="d" status="run" result="completed"/>
+<testcase name="e" status="notrun"><failure message="no such program"/></testcase></testsuite></testsuites>"#;
+    let counts = JunitReport::parse(text).unwrap().counts;
+    assert_eq!(counts, TestCounts { tests: 5, failures: 1, errors: 0, skipped: 3 });
+}
+
+#[test]
+fn a_test_stands_in_the_file_of_its_suite_and_lines_count_from_1() {
+    let text = r#"<testsuites name="pytest"><testsuite name="pytest"><testcase name="a" file="a.py" line="0"/></testsuite>
+<testsuite name="Root" file="/p/a.spec.js"><testsuite name="inner"><testcase name="b" line="0"/></testsuite></testsuite>
+<testsuite name="other"><testcase name="c" file="c.rs" line="7"/><testcase name="d"/></testsuite></testsuites>"#;
+    let cases = JunitReport::parse(text).unwrap().cases;
+    let places: Vec<_> = cases.iter().map(|case| (case.file.as_deref(), case.line)).collect();
+    let expected = [(Some("a.py"), Some(1)), (Some("/p/a.spec.js"), None), (Some("c.rs"), Some(7)), (None, None)];
+    assert_eq!(places, expected);
+}
+
+#[test]
 fn an_escape_code_or_a_long_message_does_no_harm() {
     let text = format!(
         "<testsuite><testcase name='\x1b[1mbold\n2'><failure message='{}the end'/></testcase></testsuite>",

@@ -8,6 +8,7 @@
 use super::{LaneResult, failing, how, test_name};
 use crate::report::seconds;
 use crate::verdict::{StepReport, StepStatus, TestCase};
+use std::path::Path;
 
 /// The most annotations of one kind: the platform shows no more of a step of a job.
 const ANNOTATIONS: usize = 10;
@@ -23,18 +24,23 @@ pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
 pub(crate) const ENDGROUP: &str = "::endgroup::";
 
 /// Errors for what failed, each test with a place, else the step; warnings for what is flaky or allowed to fail. Where there are
-/// too many, every step has one before another has two, and those with failing tests come first.
-pub(crate) fn annotations(result: &LaneResult<'_>) -> Vec<String> {
-    let is_bad = |step: &StepReport| step.status.is_failure();
-    let is_odd = |step: &StepReport| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
-    [first("error", result.steps, is_bad), first("warning", result.steps, is_odd)].concat()
+/// too many, every step has one before another has two, and those with failing tests come first. `below` is where the project
+/// stands in what the runner has checked out: that is what the platform takes files from.
+pub(crate) fn annotations(result: &LaneResult<'_>, below: &Path) -> Vec<String> {
+    let is_bad: Wanted = |step| step.status.is_failure();
+    let is_odd: Wanted = |step| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
+    let first = |kind, is_wanted| first(kind, result.steps, is_wanted, below);
+    [first("error", is_bad), first("warning", is_odd)].concat()
 }
 
-fn first(kind: &str, steps: &[StepReport], is_wanted: fn(&StepReport) -> bool) -> Vec<String> {
+type Wanted = fn(&StepReport) -> bool;
+
+fn first(kind: &str, steps: &[StepReport], is_wanted: Wanted, below: &Path) -> Vec<String> {
     let mut steps: Vec<&StepReport> = steps.iter().filter(|step| is_wanted(step)).collect();
     steps.sort_by_key(|step| step.tests.is_none());
     steps.truncate(ANNOTATIONS);
-    let mut turns: Vec<_> = steps.iter().flat_map(|step| complaints(kind, step).into_iter().enumerate()).collect();
+    let mut turns: Vec<_> =
+        steps.iter().flat_map(|step| complaints(kind, step, below).into_iter().enumerate()).collect();
     turns.sort_by_key(|(turn, _)| *turn);
     turns.into_iter().take(ANNOTATIONS).map(|(_, complaint)| complaint).collect()
 }
@@ -50,17 +56,18 @@ pub(crate) fn inert(text: &str) -> String {
     text.split_inclusive(['\n', '\r']).map(line).collect()
 }
 
-fn complaints(kind: &str, step: &StepReport) -> Vec<String> {
+fn complaints(kind: &str, step: &StepReport, below: &Path) -> Vec<String> {
     let of_test = |test: &TestCase| {
-        let file = test.file.as_ref()?;
-        let line = test.line.map(|line| format!(",line={line}")).unwrap_or_default();
+        let file = test.file.as_ref().map(|file| property(&below.join(file).to_string_lossy()));
+        let line = test.line.filter(|_| file.is_some()).map(|line| format!(",line={line}")).unwrap_or_default();
+        let file = file.map(|file| format!(",file={file}")).unwrap_or_default();
         let title = property(&format!("{}/{}: {}", step.lane, step.step, test_name(test)));
         let message = if test.message.is_empty() { "the test failed" } else { test.message.as_str() };
-        Some(format!("::{kind} title={title},file={}{line}::{}", property(file), data(message)))
+        format!("::{kind} title={title}{file}{line}::{}", data(message))
     };
-    let tests: Vec<String> = failing(step).0.iter().filter_map(of_test).collect();
-    if !tests.is_empty() {
-        return tests;
+    let tests = failing(step).0;
+    if tests.iter().any(|test| test.file.is_some()) {
+        return tests.iter().map(of_test).collect();
     }
     let title = property(&format!("{}/{}", step.lane, step.step));
     let message = format!("{}\n{}", how(step), step.excerpt);
@@ -93,13 +100,29 @@ mod tests {
     #[test]
     fn failures_are_errors_where_they_stand_and_odd_passes_are_warnings() {
         let steps = all_kinds();
-        insta::assert_snapshot!(annotations(&failed(&steps, &[])).join("\n"), @r#"
+        insta::assert_snapshot!(annotations(&failed(&steps, &[]), Path::new("")).join("\n"), @r#"
         ::error title=verify/t|e`st <b>%3A dates leap,file=a%2Cb%3Ac.rs,line=12::leap: expected 1,%0Afound 2: 50%25
         ::error title=verify/slow::timed out (ran out of its time of 1s)
         ::error title=verify/tool::could not run (no such program)
         ::warning title=verify/net::flaky, try 2
         ::warning title=verify/links::allowed failure, exit 1%0Aerror: it is broken%0Aassertion failed
         "#);
+    }
+
+    #[test]
+    fn tests_stand_where_the_runner_has_checked_the_project_out_and_one_without_a_place_is_told_too() {
+        let tests = vec![test("a", Some(("src/a.js", 3))), test("b", None), test("c", Some(("/abs/c.js", 1)))];
+        let steps = [with_tests("web", tests, 3)];
+        let told = annotations(&failed(&steps, &[]), Path::new("sub/dir"));
+        let starts: Vec<&str> = told.iter().filter_map(|line| line.split(": expected").next()).collect();
+        assert_eq!(
+            starts,
+            [
+                "::error title=verify/web%3A dates a,file=sub/dir/src/a.js,line=3::a",
+                "::error title=verify/web%3A dates b::b",
+                "::error title=verify/web%3A dates c,file=/abs/c.js,line=1::c",
+            ]
+        );
     }
 
     #[test]
@@ -115,7 +138,7 @@ mod tests {
         let tests = |range: std::ops::Range<u32>| range.map(|n| test("t", Some(("a.rs", n)))).collect();
         let of = |steps: &[StepReport]| {
             let of_step = |line: &String| line.split_once("/").map(|(_, rest)| rest[..1].to_owned());
-            annotations(&failed(steps, &[])).iter().filter_map(of_step).collect::<String>()
+            annotations(&failed(steps, &[]), Path::new("")).iter().filter_map(of_step).collect::<String>()
         };
         let (a, b) = (with_tests("a", tests(0..7), 7), with_tests("b", tests(0..7), 7));
         let [c, d] = [step("c", StepStatus::Failed), step("d", StepStatus::Flaky)];

@@ -91,7 +91,7 @@ impl DeliveryFault {
     pub fn ways(&self, run: &str) -> String {
         let again = format!("`fledge runs resume {run}` tries again");
         match self {
-            Self::Foreign { .. } | Self::Hash | Self::Nothing => {
+            Self::Foreign { .. } | Self::Hash | Self::Nothing | Self::Forged { .. } => {
                 "the work is in the workspace: commit it with git itself".to_owned()
             }
             Self::Another { .. } | Self::NoRepository | Self::Trees(_) | Self::Unfinished { .. } => again,
