@@ -106,7 +106,7 @@ fn told(PutBack { findings, left }: PutBack, aside: &Path) -> Vec<String> {
     let kept =
         if aside.exists() { format!("; what stood there is kept in {}", aside.display()) } else { String::new() };
     let first = format!(
-        "configuration that later runs read was written during the run, and is as it was before: {}{kept}; `allow_edit` lets a task change it",
+        "what later runs or git go by was written during the run, and is as it was before: {}{kept}; `allow_edit` lets a task change it",
         named.join(", ")
     );
     [first].into_iter().chain(left).collect()

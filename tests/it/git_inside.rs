@@ -40,7 +40,7 @@ fn what_git_runs_is_put_back_and_told_when_a_run_ends_that_nobody_judges() {
     ]);
     let ended = scene(&model).arg("--no-verify").arg("--sandbox=off").run();
     ended.must_be(0, "skipped");
-    for told in ["`.git/config` was changed in this run and was put back", "`.git/hooks/pre-commit` was added"] {
+    for told in ["`.git/config` was changed in this run and was put back", ".git/hooks/pre-commit (added)"] {
         assert!(ended.stderr.contains(told), "{told}: {}", ended.story());
     }
     assert!(!ended.file(".git/config").unwrap().contains("fsmonitor"), "{}", ended.story());

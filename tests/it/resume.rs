@@ -100,7 +100,7 @@ fn what_differs_from_the_beginning_is_told_after_an_interrupted_command_and_no_r
     let repository = r#"mkdir -p objects refs; echo 'ref: refs/heads/m' > HEAD
         printf '[core]\nworktree = .\nbare = false\n[filter "e"]\nclean = "touch ../out; cat"\n' > config"#;
     let command = format!("{repository}; echo new > a; echo begun; sleep 60");
-    let model = Model::new([shell(&command), write("done", ""), say("Done.")]);
+    let model = Model::new([shell(&command), write("done", ""), say("Done.").always()]); // the repository is tampering
     let fledge = Fledge::simple(&model)
         .file("a", "old\n")
         .file(".gitattributes", "* filter=e\n")

@@ -18,11 +18,34 @@ pub(super) const LONGEST: usize = 256 * 1024;
 const LOOK_AT: &[&str] = &[
     "cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "javac", "kotlinc", "tsc", "shellcheck", "shfmt", "prettier", "eslint", "ruff", "black",
     "mypy", "flake8", "pylint", "isort", "pyright", "rustfmt", "gofmt", "clang-format", "clang-tidy", "cppcheck", "rubocop", "swiftc", "swiftlint",
+    "yamllint", "markdownlint", "markdownlint-cli2", "stylelint", "sass", "biome", "oxlint", "bandit", "pydocstyle", "pycodestyle", "goimports", "staticcheck",
+    "node --check", "node -c", "go vet", "go fmt", "go build", "ruby -c", "php -l", "bash -n", "sh -n",
+];
+/// What may stand before such a program, and starts it.
+const STARTERS: &[&[&str]] = &[
+    &["env"],
+    &["time"],
+    &["nice"],
+    &["npx"],
+    &["bunx"],
+    &["command"],
+    &["bundle", "exec"],
+    &["uv", "run"],
+    &["uvx"],
+    &["poetry", "run"],
+    &["pipenv", "run"],
+    &["pdm", "run"],
+    &["hatch", "run"],
+    &["pnpm", "exec"],
+    &["npm", "exec"],
+    &["yarn", "exec"],
+    &["python", "-m"],
+    &["python3", "-m"],
 ];
 /// The endings of sources, which are the product when such a program is given them.
 const SOURCES: &[&str] = &[
     "c", "cc", "cpp", "cxx", "h", "hpp", "rs", "java", "kt", "ts", "tsx", "js", "jsx", "mjs", "py", "rb", "sh", "bash",
-    "go", "swift",
+    "go", "swift", "md", "css", "scss", "sass", "html", "vue", "svelte", "php",
 ];
 /// Programs that run the file they are given.
 #[rustfmt::skip]
@@ -65,8 +88,8 @@ pub(super) fn by_lanes(
             let above: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("../")).collect();
             words.extend(above.iter().map(|word| word.trim_start_matches("../"))); // from a folder that the base may not have
             let folders = folders(&words, step.dir.as_deref(), base);
-            let looks = step.program().is_some_and(|program| LOOK_AT.contains(&name_of(program)));
-            for word in words.iter().filter(|word| !(looks && is_source(word))) {
+            let run: BTreeSet<&str> = commands(&step.run).flat_map(|command| run_in(command)).collect();
+            for word in words.iter().filter(|word| run.contains(*word) || !is_source(word)) {
                 let files = folders.iter().filter_map(|folder| inside(folder, word));
                 let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
                 scripts.extend(there.iter().cloned());
@@ -182,6 +205,44 @@ fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
     found
 }
 
+/// The commands of a line, as far as they can be told apart without a shell.
+fn commands(line: &str) -> impl Iterator<Item = &str> {
+    line.split(['\n', ';', '|', '&']).filter(|command| !command.trim().is_empty())
+}
+
+/// The words of a command, but for the sources that it only looks at.
+fn run_in(command: &str) -> Vec<&str> {
+    let looks = looks(command);
+    let mut run: Vec<&str> = words(command).into_iter().filter(|word| !(looks && is_source(word))).collect();
+    let above: Vec<&str> = run.iter().filter_map(|word| word.strip_prefix("../")).collect();
+    run.extend(above.iter().map(|word| word.trim_start_matches("../")));
+    run
+}
+
+/// Whether a command only looks at the sources that it is given: by its program, behind variables and what starts it.
+fn looks(command: &str) -> bool {
+    let mut rest: Vec<&str> = command.split_whitespace().collect();
+    loop {
+        let is_variable = |word: &&str| word.split_once('=').is_some_and(|(name, _)| is_name(name));
+        let variables = rest.iter().take_while(|word| is_variable(word)).count();
+        rest.drain(..variables);
+        let starts = |starter: &&&[&str]| {
+            rest.len() > starter.len() && starter.iter().zip(&rest).all(|(own, word)| *own == name_of(word))
+        };
+        let Some(starter) = STARTERS.iter().find(starts) else { break };
+        rest.drain(..starter.len());
+        let flags = rest.iter().take_while(|word| word.starts_with('-')).count();
+        rest.drain(..flags);
+    }
+    let Some(program) = rest.first().map(|program| name_of(program)) else { return false };
+    let with_next = rest.get(1).map(|next| format!("{program} {next}"));
+    LOOK_AT.contains(&program) || with_next.is_some_and(|both| LOOK_AT.contains(&both.as_str()))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 fn is_source(word: &str) -> bool {
     word.rsplit_once('.').is_some_and(|(_, ending)| SOURCES.contains(&ending))
 }
@@ -227,4 +288,35 @@ pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_only_looks_at_is_not_run_by_it_whatever_starts_it() {
+        let looked = [
+            "gcc -c src/a.c",
+            "CC=gcc MODE=x gcc -c src/a.c",
+            "npx --yes eslint src/a.js",
+            "poetry run ruff check src/a.py",
+            "uv run mypy src/a.py",
+            "time -p python3 -m mypy src/a.py",
+            "env A=1 bundle exec rubocop a.rb",
+            "node --check src/a.js",
+            "go vet ./a.go",
+        ];
+        for command in looked {
+            assert!(!run_in(command).iter().any(|word| is_source(word)), "{command}: {:?}", run_in(command));
+        }
+        for command in
+            ["python3 src/a.py", "node src/a.js", "sh a.sh", "python3 -m a.py", "npx tsx a.ts", "env sh a.sh"]
+        {
+            assert!(run_in(command).iter().any(|word| is_source(word)), "{command}");
+        }
+        let line = "mkdir -p b && gcc -c src/a.c; python3 src/a.py";
+        let run: Vec<&str> = commands(line).flat_map(run_in).collect();
+        assert!(run.contains(&"src/a.py") && !run.contains(&"src/a.c"), "{run:?}");
+    }
 }

@@ -132,7 +132,12 @@ impl Inner {
         };
         let (found, seen) = futures_util::join!(looking, self.status(&asking));
         let found = found?;
-        if blocking(&found).next().is_some() { Ok((found, None)) } else { Ok((found, Some(seen?))) }
+        if blocking(&found).next().is_none() {
+            return Ok((found, Some(seen?)));
+        }
+        // Git is gone by now, and one that had to be killed has left its lock.
+        let _there_may_be_none = std::fs::remove_file(self.scratch.path().join("index.lock"));
+        Ok((found, None))
     }
 
     /// Looks through the folders before git is asked, which may read any list.

@@ -12,6 +12,11 @@ type Row = (&'static str, &'static str, fn());
 const ROWS: [Row; 47] = [
     ("Idle", "TaskSubmitted", o::a_submitted_task_is_planned),
     ("Planning", "PlanReady", o::a_plan_leads_to_the_first_model_call),
+    (
+        "Planning",
+        "PlanReady of a fix, with a verdict that passed",
+        o::a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that,
+    ),
     ("Planning", "PlanFailed", o::without_a_plan_there_is_only_a_report),
     ("CallingModel", "ModelDelta", e::pieces_of_an_answer_are_shown_and_decide_nothing),
     ("CallingModel", "ModelCompleted, tool use", e::a_tool_use_runs_asks_or_dispatches),
@@ -49,11 +54,6 @@ const ROWS: [Row; 47] = [
         e::a_summary_that_may_come_waits_for_its_next_try,
     ),
     ("Compacting", "Interrupted", e::a_summary_that_was_cut_off_is_asked_for_anew),
-    (
-        "Planning",
-        "PlanReady of a fix, with a verdict that passed",
-        o::a_fix_whose_gate_passes_as_it_is_ends_with_the_proof_of_that,
-    ),
     ("Verifying", "GateFinished, passed", o::a_passed_gate_is_reported_as_verified),
     ("Verifying", "GateFinished, passed, the run commits", o::what_passed_is_delivered_before_the_report),
     ("Verifying", "GateFinished, failed, retries left", o::a_failed_gate_sends_the_run_back_with_its_feedback),
