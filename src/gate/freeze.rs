@@ -70,6 +70,19 @@ pub enum GateFault {
 }
 
 impl GateFault {
+    /// The file and the line that it is about first, where it is about what is written.
+    pub fn place(&self) -> Option<(&str, u32)> {
+        match self {
+            Self::Lane(fault) => fault.place(),
+            Self::UnknownLane { .. }
+            | Self::Pattern(_)
+            | Self::Unreadable(_)
+            | Self::Seal(_)
+            | Self::Holdout { .. }
+            | Self::CannotRun { .. } => None,
+        }
+    }
+
     /// The reason that a run ends with when its gate cannot be frozen for this.
     pub fn reason(&self) -> Reason {
         match self {

@@ -29,6 +29,13 @@ impl LaneFault {
         other.files.iter().for_each(|(path, problems)| self.files.entry(path.clone()).or_default().merge(problems));
     }
 
+    /// The first file, and the line in it of what is wrong first; the first line where that is about the whole file.
+    pub fn place(&self) -> Option<(&str, u32)> {
+        let (path, problems) = self.files.first_key_value()?;
+        let line = problems.sorted().first().and_then(|problem| problem.place).map_or(1, |place| place.line);
+        Some((path, u32::try_from(line).unwrap_or(u32::MAX)))
+    }
+
     fn remarks(&self) -> Vec<Remark> {
         let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
         let all =

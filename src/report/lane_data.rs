@@ -123,6 +123,25 @@ pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, fr
     value
 }
 
+/// The answer to `lanes run --json` for a lane of which nothing is known but that it did not come to an end, and why.
+pub fn unbegun(lane: &str, result: &str, exit_code: u8, error: &str) -> Value {
+    json!({
+        "schema_version": LANE_SCHEMA_VERSION,
+        "lane": lane,
+        "description": "",
+        "total_steps": 0,
+        "success": false,
+        "duration_ms": 0,
+        "fail_fast": true,
+        "steps": [],
+        "failures": [],
+        "result": result,
+        "exit_code": exit_code,
+        "commands": [],
+        "error": error,
+    })
+}
+
 fn begun_with(value: &mut Value, from: Option<usize>) {
     if let Some(from) = from {
         value["from_step"] = (from + 1).into();

@@ -37,6 +37,7 @@ mod lanes_files;
 mod lanes_from;
 mod lanes_output;
 mod lanes_places;
+mod lanes_refused;
 mod lanes_toml;
 mod lanes_unknown;
 mod lanes_unread;

@@ -7,6 +7,7 @@ mod init;
 mod list;
 pub(super) mod log;
 mod plan;
+mod refusal;
 mod run;
 mod screen;
 mod validate;
