@@ -15,14 +15,14 @@ const NAMED: usize = 100;
 /// Why a step is left out that comes before the one that was asked for, as those scripts know it.
 const BEFORE: &str = "--from";
 
-/// One lane of `lanes list`.
-pub fn listed(lane: &Lane, is_detected: bool) -> Value {
-    json!({
+/// One lane of `lanes list`; `source` is where it was brought in from. Nobody has looked at what is there: no tier says more than that.
+pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
+    let mut value = json!({
         "name": lane.name,
         "description": Some(&lane.description).filter(|text| !text.is_empty()),
         "step_count": lane.entries.len(),
         "fail_fast": lane.fail_fast,
-        "trust_tier": "local",
+        "trust_tier": if source.is_some() { "unverified" } else { "local" },
         "detected": is_detected,
         "timeout": seconds(lane.timeout),
         "jobs": lane.jobs,
@@ -37,7 +37,11 @@ pub fn listed(lane: &Lane, is_detected: bool) -> Value {
         "canary": lane.canary,
         "flaky": lane.flaky,
         "include_ignored": lane.include_ignored,
-    })
+    });
+    if let Some(source) = source {
+        value["source"] = source.into();
+    }
+    value
 }
 
 /// What a run of the lane would do: the answer to `--dry-run --json`. `left_out` is why commands would not run, by their number;

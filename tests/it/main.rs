@@ -35,6 +35,7 @@ mod lanes_doubt;
 mod lanes_events;
 mod lanes_files;
 mod lanes_from;
+mod lanes_named;
 mod lanes_output;
 mod lanes_places;
 mod lanes_refused;

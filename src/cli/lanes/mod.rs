@@ -57,7 +57,7 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),
         LanesVerb::Show(arguments) => list::show(&root, &arguments, path),
-        LanesVerb::Validate(arguments) => validate::validate(&arguments, path),
+        LanesVerb::Validate(arguments) => validate::validate(&root, &arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }
