@@ -84,7 +84,12 @@ macro_rules! conformance {
             }
 
             #[cfg(debug_assertions)]
-            tests! { $stage: places { a_process_that_dies_at_any_step_loses_nothing_and_leaves_one_result } }
+            tests! { $stage:
+                places {
+                    a_process_that_dies_at_any_step_loses_nothing_and_leaves_one_result
+                    a_call_that_failed_at_any_step_can_be_repeated
+                }
+            }
         }
     };
 }

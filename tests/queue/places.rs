@@ -1,9 +1,10 @@
-//! A worker dies at each step of what it does with the queue, and of what the queue does for it; another one goes on.
+//! A worker dies at each step of what it does with the queue, and of what the queue does for it, and another one goes on; or the step fails,
+//! and the worker repeats the call.
 
 use crate::deaths::one_result_each;
 use crate::stage::{Stage, rows, with};
 use crate::worker::{Log, orders, start_so, story, work};
-use fledge::queue::{BuryReason, Queue, State};
+use fledge::queue::{BuryReason, JobRow, State};
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,14 @@ use std::time::Duration;
 const TERM: Duration = Duration::from_millis(300);
 
 pub(crate) fn a_process_that_dies_at_any_step_loses_nothing_and_leaves_one_result<S: Stage>() {
-    let places = places::<S>();
+    each(&places::<S>(), dies_at::<S>);
+}
+
+pub(crate) fn a_call_that_failed_at_any_step_can_be_repeated<S: Stage>() {
+    each(&places::<S>(), fails_at::<S>);
+}
+
+fn each(places: &[String], case: fn(&str)) {
     for verb in ["submit", "claim", "renew", "complete", "release", "bury"] {
         for how_far in ["begun", "written", "done"] {
             let place = format!("queue {verb}: {how_far}#1");
@@ -25,7 +33,7 @@ pub(crate) fn a_process_that_dies_at_any_step_loses_nothing_and_leaves_one_resul
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some(place) = { next.lock().unwrap().next() } {
-                    if catch_unwind(AssertUnwindSafe(|| dies_at::<S>(place))).is_err() {
+                    if catch_unwind(AssertUnwindSafe(|| case(place))).is_err() {
                         failed.lock().unwrap().push(place);
                     }
                 }
@@ -64,17 +72,28 @@ fn dies_at<S: Stage>(place: &str) {
         let mut orders = orders(stage, &log, "dies", TERM);
         orders.tells = true;
         assert!(!start_so::<S>(&orders, &format!("abort:{place}")).wait().success(), "{place} was not reached");
-        let before = queue.status(None).await.unwrap();
-        assert!(
-            before.open() + before.done + before.dead == 0 || rows(&queue).await.len() == story().len(),
-            "{before:?}"
-        );
+        let there = rows(&queue).await.len();
+        assert!([0, story().len()].contains(&there), "{there} of the jobs are there");
         work(&queue, &orders).await;
-        let rows = rows(&queue).await;
-        let ends: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.state)).collect();
-        let expected = [("long", State::Done), ("again", State::Done), ("never", State::Dead), ("short", State::Done)];
-        assert_eq!(ends, expected);
-        assert_eq!(rows[2].why, Some(BuryReason::Refused("no".into())));
-        one_result_each(&rows, &log.lines());
+        judge(&rows(&queue).await, &log);
     });
+}
+
+fn fails_at<S: Stage>(place: &str) {
+    with(async |stage: &S, queue| {
+        let log = Log::new();
+        let mut orders = orders(stage, &log, "repeats", TERM);
+        orders.tells = true;
+        assert!(start_so::<S>(&orders, &format!("error:{place}")).wait().success(), "{place}");
+        judge(&rows(&queue).await, &log);
+    });
+}
+
+/// The story has come to its end.
+fn judge(rows: &[JobRow], log: &Log) {
+    let ends: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.state)).collect();
+    let expected = [("long", State::Done), ("again", State::Done), ("never", State::Dead), ("short", State::Done)];
+    assert_eq!(ends, expected);
+    assert_eq!(rows[2].why, Some(BuryReason::Refused("no".into())));
+    one_result_each(rows, &log.lines());
 }

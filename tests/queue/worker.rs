@@ -1,8 +1,8 @@
 //! A worker in a process of its own: claims, renews, works as the job says, hands in. It writes down what it does, a line each, before or
-//! after the queue hears of it, so that what lies between two lines lies within the lease.
+//! after the queue hears of it, so that what lies between two lines lies within the lease. A call that fails is repeated once.
 
 use crate::stage::{Stage, calmly, job, pool, worker};
-use fledge::queue::{Completed, JobSpec, Lease, Manifest, Queue, Released, Renewed, Retry, Worker};
+use fledge::queue::{Completed, JobSpec, Lease, Manifest, Queue, QueueFault, Released, Renewed, Retry, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
@@ -140,10 +140,10 @@ pub(crate) fn story() -> Vec<JobSpec> {
 /// Works until no job is left open.
 pub(crate) async fn work(queue: &impl Queue, orders: &Orders) {
     if orders.tells {
-        queue.submit(&story()).await.unwrap();
+        twice(async || queue.submit(&story()).await).await;
     }
     loop {
-        let lease = queue.claim(&orders.worker, &[pool("p")], Duration::from_millis(100)).await.unwrap();
+        let lease = twice(async || queue.claim(&orders.worker, &[pool("p")], Duration::from_millis(100)).await).await;
         match lease {
             Some(lease) => one(queue, orders, &lease).await,
             None if queue.status(None).await.unwrap().open() == 0 => return,
@@ -163,12 +163,12 @@ async fn one(queue: &impl Queue, orders: &Orders, lease: &Lease) {
     let has_ended = match lease.payload.split(' ').collect::<Vec<_>>().as_slice() {
         ["die"] => std::process::abort(),
         ["refuse"] => {
-            queue.bury(lease, "no").await.unwrap();
+            twice(async || queue.bury(lease, "no").await).await;
             return say("buried");
         }
         ["fail-once"] if is_first => {
             let retry = Retry::After { delay: Duration::from_millis(10), why: "once".into() };
-            queue.release(lease, &retry).await.unwrap();
+            twice(async || queue.release(lease, &retry).await).await;
             return say("released");
         }
         ["hang"] if is_first => std::future::pending().await,
@@ -183,10 +183,17 @@ async fn one(queue: &impl Queue, orders: &Orders, lease: &Lease) {
     if has_ended {
         say("end");
         let manifest = Manifest(format!("{} by {}", lease.job, lease.worker));
-        match queue.complete(lease, &manifest).await.unwrap() {
+        match twice(async || queue.complete(lease, &manifest).await).await {
             Completed::First => say("result"),
             Completed::AlreadyDone | Completed::Lost => say("refused"),
         }
+    }
+}
+
+async fn twice<T>(call: impl AsyncFn() -> Result<T, QueueFault>) -> T {
+    match call().await {
+        Ok(done) => done,
+        Err(_) => call().await.unwrap(),
     }
 }
 
@@ -209,7 +216,7 @@ async fn held(queue: &impl Queue, lease: &Lease, work: impl Future<Output = ()>,
             say("late"); // this machine had no time for this process
         }
         renewed = Instant::now();
-        match queue.renew(lease).await.unwrap() {
+        match twice(async || queue.renew(lease).await).await {
             Renewed::Kept => {}
             Renewed::Lost => {
                 say("lost");
