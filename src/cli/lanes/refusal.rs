@@ -11,7 +11,6 @@ use crate::driver::Stop;
 use crate::gate::GateFault;
 use crate::report::lane::{LaneResult, github};
 use crate::report::lane_data;
-use crate::verdict::Reason;
 use std::path::Path;
 
 /// What was asked for.
@@ -68,9 +67,9 @@ impl Refused<'_> {
 
 /// The words for people and for programs.
 fn words(failure: &Failure) -> (&'static str, &'static str) {
-    match failure.reason() {
-        Reason::Cancelled => ("was cancelled before it began", "cancelled"),
-        Reason::BadInput | Reason::PlanFailed => ("was refused", "refused"),
+    match failure.code() {
+        2 => ("was refused", "refused"),
+        130 | 143 => ("was cancelled before it began", "cancelled"),
         _ => ("could not run", "could_not_run"),
     }
 }

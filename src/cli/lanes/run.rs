@@ -251,7 +251,7 @@ fn why(outcome: &LaneOutcome, doubts: &[String]) -> String {
     let notes: BTreeSet<&str> = skipped.map(|step| step.note.as_str()).collect();
     match (doubts, outcome.ruling) {
         ([_, ..], _) => doubts.join("; "),
-        ([], LaneRuling::NothingRan) => listed(notes.into_iter()),
+        ([], LaneRuling::NothingRan) => listed(notes),
         ([], LaneRuling::Passed | LaneRuling::Failed | LaneRuling::Errored | LaneRuling::Cancelled) => String::new(),
     }
 }
