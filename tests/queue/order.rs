@@ -4,7 +4,12 @@ use crate::stage::{
     LONG, PATIENCE, Stage, batch, job, jobs, outlived, pool, row, rows, take, taken, until, with, worker,
 };
 use fledge::queue::{Completed, JobSpec, MOST_BYTES, Manifest, Priority, Queue, QueueFault, Submitted, Worker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// A time that is waited for.
+const BRIEF: Duration = Duration::from_millis(50);
+/// How exactly a queue counts.
+const TICK: Duration = Duration::from_millis(2);
 
 pub(crate) fn a_job_that_is_submitted_often_and_by_many_is_one_job<S: Stage>() {
     with(async |stage: &S, queue| {
@@ -89,20 +94,25 @@ pub(crate) fn a_paused_pool_gives_nothing_until_the_longest_pause_is_over<S: Sta
         assert!(paused > LONG / 2 && paused <= LONG, "{paused:?}");
         queue.resume(&p).await.unwrap();
         assert_eq!(taken(&queue).await, "a");
-        queue.pause(&p, Duration::from_millis(50)).await.unwrap();
+        let begun = Instant::now();
+        queue.pause(&p, BRIEF).await.unwrap();
         assert_eq!(queue.claim(&worker("w"), &both, PATIENCE).await.unwrap().unwrap().job.as_str(), "b");
+        assert!(begun.elapsed() + TICK >= BRIEF, "{:?}", begun.elapsed());
     });
 }
 
 pub(crate) fn a_job_starts_when_its_time_has_come<S: Stage>() {
     with(async |_: &S, queue| {
         let delayed = |name: &str, delay| JobSpec { delay, ..job(name) };
-        queue.submit(&[delayed("never", LONG), delayed("soon", Duration::from_millis(50)), job("now")]).await.unwrap();
+        queue.submit(&[delayed("never", LONG), job("now")]).await.unwrap();
         assert_eq!(taken(&queue).await, "now");
+        let begun = Instant::now();
+        queue.submit(&[delayed("soon", BRIEF)]).await.unwrap();
         let delay = row(&queue, "never").await.delay;
         assert!(delay > LONG / 2 && delay <= LONG, "{delay:?}");
         let lease = queue.claim(&worker("w"), &[pool("p")], PATIENCE).await.unwrap().unwrap();
         assert_eq!((lease.job.as_str(), lease.attempt, lease.payload.as_str()), ("soon", 1, "do soon"));
+        assert!(begun.elapsed() + TICK >= BRIEF, "{:?}", begun.elapsed());
         assert_eq!(take(&queue).await, None);
     });
 }
