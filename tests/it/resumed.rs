@@ -258,7 +258,7 @@ fn a_run_that_is_blocked_goes_on_where_it_was() {
     ended.must_be(7, "blocked");
     let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
     ended.must_be(7, "blocked"); // it still does not want to be asked
-    assert_eq!(ended.events_of("resumed"), [json!({ "state": "executing", "attempt": 1, "turn": 1 })]);
+    assert_eq!(ended.events_of("resumed"), [json!({ "state": "executing", "attempt": 1, "turn": 2 })]);
     let ended = ended.again(&["run", "--resume-or-start", "--run-key=ci", "task.md"]).anthropic(&model).run();
     let report = ended.must_be(0, "verified");
     assert_eq!((ended.runs().len(), model.count()), (1, 5));

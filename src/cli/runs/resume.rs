@@ -118,7 +118,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         reports,
         patch,
         jobs,
-        mcp: servers(place.set),
+        mcp: servers(place.set, environment),
         earlier,
         memory,
         secrets: secrets(environment, place.set, &late),
