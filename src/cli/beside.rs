@@ -53,3 +53,26 @@ fn filled(texts: &BTreeMap<String, Woven>, environment: &Environment) -> (Vec<(S
     }
     (all, lacks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_server_has_what_its_variables_have_and_knows_which_one_is_not_set() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("fledge")).unwrap();
+        let config = "mcp:\n  a: { command: [srv], env: { T: '${OWN_TOKEN}', U: plain } }\n  \
+            b: { url: 'https://mcp.example', headers: { Authorization: 'Bearer ${GONE}', x-a: '${OWN_TOKEN}' } }\n";
+        fs::write(folder.path().join("fledge/config.yaml"), config).unwrap();
+        let home = folder.path().display().to_string();
+        let environment = Environment::from_vars([("XDG_CONFIG_HOME", home.as_str()), ("OWN_TOKEN", "t-1")]);
+        let all = servers(&config::load(&environment, folder.path()).unwrap(), &environment);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let program = Reach::Program { command: vec!["srv".into()], env: vec![pair("T", "t-1"), pair("U", "plain")] };
+        let address = Reach::Http { url: "https://mcp.example".into(), headers: vec![pair("x-a", "t-1")] };
+        assert_eq!(all.iter().map(|server| &server.reach).collect::<Vec<_>>(), [&program, &address]);
+        assert_eq!(all.iter().map(|server| server.lacks.as_deref()).collect::<Vec<_>>(), [None, Some("GONE")]);
+    }
+}

@@ -127,8 +127,7 @@ pub(super) fn connect(
         at_once: entry.at_once,
         max_wait: Duration::from_millis(set.defaults.max_wait_ms.unwrap_or(Limits::default().max_wait_ms)),
     };
-    let (place, is_recorded) =
-        (shared(&entry, key.as_ref(), environment), entry.provider == ProviderKind::Cassette);
+    let (place, is_recorded) = (shared(&entry, key.as_ref(), environment), entry.provider == ProviderKind::Cassette);
     let tools_mode = entry.tools_mode;
     let making = Making { name: &name, environment, told };
     let provider = making.provider(entry, key, asked.folder)?;
@@ -314,5 +313,26 @@ mod tests {
             as_it_was(model, &set, Tier::Code, &environment)
         };
         assert_eq!([was("openai/m", "b"), was("openai/m", "c"), was("openai/other", "b")], ["b", "a", "openai/other"]);
+    }
+    #[test]
+    fn each_key_has_limits_of_its_own_wherever_it_comes_from() {
+        let environment = Environment::from_vars([("ONE", "k-1"), ("SAME", "k-1"), ("OTHER", "k-2")]);
+        let entry = |key: Option<KeyPlace>| ModelSettings {
+            key,
+            ..ModelSettings::new(ProviderKind::OpenAi, "m", "config.yaml")
+        };
+        let of = |entry: &ModelSettings| shared(entry, None, &environment);
+        let by = |name: &str| of(&entry(Some(KeyPlace::Variable(name.into()))));
+        let (one, file) = (by("ONE"), of(&entry(Some(KeyPlace::File("/k".into())))));
+        assert_eq!(one, by("SAME"));
+        assert_eq!(one, shared(&entry(None), Some(&Secret::new("k-1")), &environment));
+        let mut team = entry(Some(KeyPlace::Variable("ONE".into())));
+        team.headers.insert("openai-organization".into(), Sent::Text(Secret::new("blue")));
+        let near = ModelSettings { base_url: Some("http://near/v1/".into()), ..entry(None) };
+        let all = [one, by("OTHER"), file, of(&team), of(&near), of(&entry(None))];
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "{all:?}");
+        assert!(!all.concat().contains("k-1"));
+        let slashless = ModelSettings { base_url: Some("http://near/v1".into()), ..entry(None) };
+        assert_eq!(of(&near), of(&slashless));
     }
 }

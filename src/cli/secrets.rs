@@ -30,7 +30,8 @@ fn of_model(model: &ModelSettings, environment: &Environment) -> Vec<Named> {
 
 fn of_server(server: &McpServer, environment: &Environment) -> Vec<Named> {
     let value = |variable: &str| environment.get(variable);
-    let within = |woven: &Woven| woven.variables().filter_map(|name| Some(named(name, value(name)?))).flatten().collect();
+    let within =
+        |woven: &Woven| woven.variables().filter_map(|name| Some(named(name, value(name)?))).flatten().collect();
     let with = |woven: &Woven, whole: &dyn Fn(&str) -> Vec<Named>| {
         let parts: Vec<Named> = within(woven);
         parts.into_iter().chain(woven.filled(value).map_or(Vec::new(), |text| whole(text.reveal())))

@@ -163,7 +163,8 @@ fn woven(texts: Vec<(String, String)>, place: Place, problems: &mut Problems) ->
             Ok(woven) => drop(all.insert(name, woven)),
             Err(why) => {
                 let message = format!("in `{}`, {why}", excerpt(&name));
-                let hint = "write `${NAME}` with capitals, digits and `_`; `$${` stands for the two characters themselves";
+                let hint =
+                    "write `${NAME}` with capitals, digits and `_`; `$${` stands for the two characters themselves";
                 problems.push(Problem::at(place, message).hint(hint));
             }
         }
@@ -208,7 +209,7 @@ mod tests {
     fn what_names_no_variable_is_refused_with_its_place_and_without_its_value() {
         let wrong = |text: &str| parse(text, "f", Owner::User).unwrap_err().to_string();
         let env = wrong("mcp:\n  docs: { command: [x], env: { TOKEN: 's3cret-${docs_token}' } }");
-        assert!(env.starts_with("f:2:33: in `TOKEN`, `${docs_token}` names no environment variable"), "{env}");
+        assert!(env.starts_with("f:2:30: in `TOKEN`, `${docs_token}` names no environment variable"), "{env}");
         let header = wrong("mcp:\n  web: { url: 'https://mcp.example', headers: { x-key: 's3cret ${KEY' } }");
         assert!(header.contains("in `x-key`, a `${` has no `}`") && header.contains("`$${`"), "{header}");
         assert!(!env.contains("s3cret") && !header.contains("s3cret"));

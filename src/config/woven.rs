@@ -3,14 +3,15 @@
 use super::model_keys::is_variable;
 use crate::provider::Secret;
 use crate::yaml::excerpt;
+use std::fmt;
 
 /// Such a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Woven(Vec<Piece>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Piece {
-    Text(Secret),
+    Text(String),
     Variable(String),
 }
 
@@ -33,12 +34,12 @@ impl Woven {
             if name.is_empty() || !is_variable(name) {
                 return Err(format!("`${{{}}}` names no environment variable", excerpt(name)));
             }
-            pieces.extend((!plain.is_empty()).then(|| Piece::Text(Secret::new(std::mem::take(&mut plain)))));
+            pieces.extend((!plain.is_empty()).then(|| Piece::Text(std::mem::take(&mut plain))));
             pieces.push(Piece::Variable(name.to_owned()));
             rest = after;
         }
         plain.push_str(rest);
-        pieces.extend((!plain.is_empty()).then(|| Piece::Text(Secret::new(plain))));
+        pieces.extend((!plain.is_empty()).then(|| Piece::Text(plain)));
         Ok(Self(pieces))
     }
 
@@ -50,19 +51,29 @@ impl Woven {
         let mut text = String::new();
         for piece in &self.0 {
             text.push_str(match piece {
-                Piece::Text(plain) => plain.reveal(),
+                Piece::Text(plain) => plain,
                 Piece::Variable(name) => value(name).filter(|value| !value.is_empty()).ok_or(name.as_str())?,
             });
         }
         Ok(Secret::new(text))
     }
 
-    /// What its variables have, by their names.
+    /// The variables that it names.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Variable(name) => Some(name.as_str()),
             Piece::Text(_) => None,
         })
+    }
+}
+
+impl fmt::Debug for Piece {
+    /// Without texts, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("***"),
+            Self::Variable(name) => f.debug_tuple("Variable").field(name).finish(),
+        }
     }
 }
 
@@ -75,7 +86,10 @@ mod tests {
         let value = |name: &str| [("A", "1"), ("B_2", "two"), ("NONE", "")].into_iter().find(|(key, _)| *key == name);
         let fill = |text: &str| {
             let woven = Woven::read(text).unwrap();
-            woven.filled(|name| value(name).map(|(_, value)| value)).map(|all| all.reveal().to_owned()).map_err(str::to_owned)
+            woven
+                .filled(|name| value(name).map(|(_, value)| value))
+                .map(|all| all.reveal().to_owned())
+                .map_err(str::to_owned)
         };
         for (text, filled) in [
             ("", ""),

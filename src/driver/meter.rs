@@ -46,7 +46,8 @@ impl Meter {
 /// Adds a piece to what was said.
 fn add(said: &mut Vec<Block>, delta: &Delta) {
     match (said.last_mut(), delta) {
-        (Some(Block::Text { text }), Delta::Text(more)) | (Some(Block::Thinking { text, .. }), Delta::Thinking(more)) => {
+        (Some(Block::Text { text }), Delta::Text(more))
+        | (Some(Block::Thinking { text, .. }), Delta::Thinking(more)) => {
             text.push_str(more);
         }
         (_, Delta::Text(text)) => said.push(Block::Text { text: text.clone() }),

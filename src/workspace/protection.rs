@@ -53,7 +53,8 @@ impl Protection {
     /// The first pattern that is none.
     pub fn new(rules: impl IntoIterator<Item = ProtectedRule>, allow_edit: &[String]) -> Result<Self, PatternError> {
         let said = Said::once(rules.into_iter().collect(), allow_edit);
-        let compiled = said.compiled.get_or_init(|| Compiled::new(&said.rules, &said.allow_edit).map(Arc::new)).clone()?;
+        let compiled =
+            said.compiled.get_or_init(|| Compiled::new(&said.rules, &said.allow_edit).map(Arc::new)).clone()?;
         Ok(Self { said, compiled })
     }
 

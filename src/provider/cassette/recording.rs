@@ -277,7 +277,12 @@ mod tests {
             bytes,
             said,
         };
-        let said = vec![Block::Thinking { text: "hm ".into(), opaque: None }, text("a b"), call("c", ToolInput::parse("{}")), text("d")];
+        let said = vec![
+            Block::Thinking { text: "hm ".into(), opaque: None },
+            text("a b"),
+            call("c", ToolInput::parse("{}")),
+            text("d"),
+        ];
         let faults = [
             ModelError::network("cut").after(spent(said.clone(), 40)),
             ModelError::network("cut at once").after(Spent::default()),
@@ -298,7 +303,10 @@ mod tests {
             let played = cassette.complete(&request, &hear).await.unwrap_err();
             let mut wanted = fault.clone();
             let was_said = wanted.spent.as_mut().map(|spent| std::mem::take(&mut spent.said)).unwrap_or_default();
-            assert_eq!((played, heard.lock().unwrap().as_str()), (wanted, if was_said.is_empty() { "" } else { "hm a bcd" }));
+            assert_eq!(
+                (played, heard.lock().unwrap().as_str()),
+                (wanted, if was_said.is_empty() { "" } else { "hm a bcd" })
+            );
         }
     }
 
