@@ -202,7 +202,10 @@ fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
     let fledge = asking(&model, "'shell-exec:touch *'").file("c.yaml", cassette);
     let go = fledge.workspace().join("go");
     let mut seat = Seat::at(fledge, &model, &["--model=cassette/c.yaml"], &[]);
-    seat.wait_for("? shell-exec: may it run?\n  │ touch done\n");
+    let mut size = rustix::termios::tcgetwinsize(&seat.terminal).unwrap();
+    (size.ws_col, size.ws_row) = (100, 30);
+    rustix::termios::tcsetwinsize(&seat.terminal, size).unwrap();
+    seat.wait_for("? shell-exec of sub-agent 1: may it run?\n  │ touch done\n");
     seat.wait_for(PROMPT);
     File::create(go).unwrap();
     seat.wait_for("  2 ┆ shell-exec until test -e go");
