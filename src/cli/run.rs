@@ -11,7 +11,7 @@ use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::Environment;
-use crate::driver::{PlanFault, RunError, Settings, Terms, lanes_at, prepare, terms};
+use crate::driver::{PlanFault, RunError, Settings, Terms, is_blocked, lanes_at, prepare, terms};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
@@ -131,7 +131,7 @@ fn start_or_resume(
             Some(name) => keyed(&store, name).map_err(Failure::own)?,
             None => Found { newest: interrupted(&store, &digest, same).map_err(Failure::own)?, free: String::new() },
         };
-        if let Some(row) = found.newest.filter(must_count) {
+        if let Some(row) = found.newest.filter(|row| must_count(row, options.resume_or_start)) {
             let run = &row.head.id;
             if !options.resume_or_start {
                 let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
@@ -173,9 +173,10 @@ fn lost_gate(failure: &Failure) -> Option<&RunError> {
     failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
-/// Whether a run stands in the way of another one of its key: one that is over and not verified does not.
-fn must_count(row: &RunRow) -> bool {
-    !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
+/// Whether a run stands in the way of another one of its key: one that is over and not verified does not, but for one that is blocked, for
+/// who would go on with it.
+fn must_count(row: &RunRow, goes_on: bool) -> bool {
+    (goes_on && is_blocked(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
