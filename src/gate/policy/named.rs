@@ -357,7 +357,7 @@ mod tests {
     fn what_a_line_only_writes_is_not_what_it_is_judged_by() {
         for (line, left) in [
             ("sum a b > sum.txt", "sum a b  "),
-            ("sum >>sum.txt 2>&1 && cat sum.txt", "sum  2  && cat sum.txt"),
+            ("sum >>sum.txt 2>&1 && cat sum.txt", "sum   2  && cat sum.txt"),
             ("a 2> err.log | b >| x <in.txt", "a 2  | b  <in.txt"),
             ("grep 'a > b.txt' in.txt", "grep 'a > b.txt' in.txt"),
             ("grep \"\\\" > b.txt\" in.txt", "grep \"\\\" > b.txt\" in.txt"),
