@@ -42,11 +42,13 @@ pub(super) fn limits(table: &mut Table<'_>, problems: &mut Problems) -> LimitsSa
 fn size(table: &mut Table<'_>, key: &'static str, problems: &mut Problems) -> Option<u64> {
     let place = table.place_of(key);
     let text = table.text(key, problems)?;
-    let size = parse_size(text).and_then(|size| if size < LEAST { Err(format!("`{text}` is too little")) } else { Ok(size) });
+    let size =
+        parse_size(text).and_then(|size| if size < LEAST { Err(format!("`{text}` is too little")) } else { Ok(size) });
     match (size, place) {
         (Ok(size), _) => Some(size),
         (Err(why), Some(place)) => {
-            problems.push(Problem::at(place, format!("`{key}`: {why}")).hint("write a size from `16MiB` on, like `4GiB`"));
+            problems
+                .push(Problem::at(place, format!("`{key}`: {why}")).hint("write a size from `16MiB` on, like `4GiB`"));
             None
         }
         (Err(_), None) => None,

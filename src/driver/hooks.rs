@@ -175,7 +175,8 @@ impl After {
             log_limit: 0,
         };
         // What stands where nothing may be made stays for the tools, whose wall rests on it, and goes with them.
-        let ended = process::run_within(holes.limits.bounds(), wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
+        let ended =
+            process::run_within(holes.limits.bounds(), wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
         wall.told(ended, &holes, inner, &self.stop).await
     }
 

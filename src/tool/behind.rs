@@ -81,7 +81,15 @@ struct Waiting<'s> {
 
 impl Behind {
     pub(super) fn new(wall: Wall, holes: Holes, helper: PathBuf, settings: HostSettings) -> Self {
-        Self { wall, holes, helper, settings, session: tokio::sync::Mutex::new(None), past: Mutex::default(), env: Mutex::default() }
+        Self {
+            wall,
+            holes,
+            helper,
+            settings,
+            session: tokio::sync::Mutex::new(None),
+            past: Mutex::default(),
+            env: Mutex::default(),
+        }
     }
 
     pub(super) fn recall(&self, changes: impl IntoIterator<Item = FileChange>) {

@@ -2,8 +2,8 @@
 
 use super::support::{Fledge, Model, say, shell};
 
-/// Starts ever more of itself, each for long: four thousand if nobody ends it.
-const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 600; }; b 11";
+/// Starts ever more of itself, each for long: a thousand if nobody ends it.
+const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 600; }; b 9";
 /// Holds 300 MiB, for long.
 const HOG: &str = "{ head -c 300M /dev/zero; sleep 600; } | tail -c 300M";
 const LIMITS: &str = "limits: { processes: 200, memory: 128MiB, file_size: 32MiB }\n";
@@ -32,7 +32,8 @@ fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
 #[test]
 fn a_step_that_goes_beyond_fails_and_says_why() {
     let lane = "steps: [{ name: hog, run: 'if test -f hog; then sh hog; fi; test -f done' }]";
-    let model = Model::new([shell(&format!("echo '{HOG}' >hog; echo x >done")), say("Done."), shell("rm hog"), say("Done.")]);
+    let model =
+        Model::new([shell(&format!("echo '{HOG}' >hog; echo x >done")), say("Done."), shell("rm hog"), say("Done.")]);
     let ended = Fledge::simple(&model).lane("verify", lane).file("fledge.yaml", LIMITS).run();
     let report = ended.must_be(0, "verified");
     let note = report["attempts"][0]["verdict"]["steps"][0]["note"].as_str().unwrap();

@@ -144,7 +144,9 @@ fn limits(limits: WallLimits, choice: WallChoice) -> Found {
     let memory = limits.memory.map_or("any".into(), |bytes| format!("{} MiB of", bytes >> 20));
     let kernel = match choice {
         WallChoice::Off => "",
-        WallChoice::Auto | WallChoice::Required if is_root() => ", the kernel bounds files, and counts no processes of root",
+        WallChoice::Auto | WallChoice::Required if is_root() => {
+            ", the kernel bounds files, and counts no processes of root"
+        }
         WallChoice::Auto | WallChoice::Required => ", the kernel bounds processes and files too",
     };
     let says = format!(

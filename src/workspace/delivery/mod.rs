@@ -2,11 +2,11 @@
 
 mod again;
 mod branch;
-mod pinned;
-mod standing;
 mod compose;
 mod fault;
 mod foreign;
+mod pinned;
+mod standing;
 mod turns;
 mod unfinished;
 

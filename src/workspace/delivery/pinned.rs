@@ -34,9 +34,8 @@ impl Repository<'_> {
         let entries: Vec<(&str, &str)> =
             said.split_terminator('\0').map(|entry| entry.split_once('\n').unwrap_or((entry, "true"))).collect();
         let value = |key: &str| entries.iter().rev().find(|(own, _)| own.eq_ignore_ascii_case(key)).map(|it| it.1);
-        let pinned = |(key, without): &(&str, Option<&str>)| {
-            Some(((*key).to_owned(), value(key).or(*without)?.to_owned()))
-        };
+        let pinned =
+            |(key, without): &(&str, Option<&str>)| Some(((*key).to_owned(), value(key).or(*without)?.to_owned()));
         let mut config: Vec<(String, String)> = KEYS.iter().filter_map(pinned).collect();
         for (variable, section) in WHO {
             let line = self.line(&["-c", "user.useConfigOnly=true", "var", variable], stop).await?;

@@ -64,7 +64,11 @@ impl Standing {
         let moved: Vec<&String> = names.into_iter().filter(differs).collect();
         told.extend(moved.iter().take(NAMED).map(|name| match (self.refs.get(*name), now.refs.get(*name)) {
             (Some(was), Some(is)) => {
-                format!("{name} was moved from {} to {} (`git update-ref {name} {was}` moves it back)", short(was), short(is))
+                format!(
+                    "{name} was moved from {} to {} (`git update-ref {name} {was}` moves it back)",
+                    short(was),
+                    short(is)
+                )
             }
             (Some(was), None) => format!("{name} was removed (`git update-ref {name} {was}` brings it back)"),
             (None, _) => format!("{name} was made (`git update-ref -d {name}` removes it)"),
