@@ -358,7 +358,7 @@ mod tests {
         for (line, left) in [
             ("sum a b > sum.txt", "sum a b  "),
             ("sum >>sum.txt 2>&1 && cat sum.txt", "sum   2  && cat sum.txt"),
-            ("a 2> err.log | b >| x <in.txt", "a 2  | b  <in.txt"),
+            ("a 2> err.log | b >| x <in.txt", "a 2  | b   <in.txt"),
             ("grep 'a > b.txt' in.txt", "grep 'a > b.txt' in.txt"),
             ("grep \"\\\" > b.txt\" in.txt", "grep \"\\\" > b.txt\" in.txt"),
             ("cat <> both.txt", "cat <> both.txt"),
