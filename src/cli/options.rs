@@ -207,6 +207,7 @@ impl RunOptions {
             baseline: set.baseline.unwrap_or_default(),
             wall: self.sandbox.unwrap_or(set.sandbox),
             network: self.network.as_ref().map_or(set.network, |word| word == "allow"),
+            limits: set.limits,
             hooks: hooks(set),
             asker: Asker::default(),
             helper: environment.program().map(Path::to_owned),

@@ -174,6 +174,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         policy: Arc::new(policy),
         seal: Arc::new(seal),
         base: from.base.clone(),
+        wall: None,
         judged: OnceCell::new(),
     })
 }

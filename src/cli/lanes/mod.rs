@@ -16,6 +16,7 @@ mod watch;
 
 pub(super) use voice::below_checkout;
 
+use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use crate::config::Environment;
@@ -52,6 +53,7 @@ struct Unasked {
 /// An unknown or wrong lane, or no place for logs.
 pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
     let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+    configured::settle(environment, &root);
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {

@@ -22,6 +22,7 @@ pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
+use super::configured;
 use super::failure::Failure;
 use crate::config::Environment;
 use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, whose};
@@ -113,6 +114,7 @@ impl Shelf {
         let none = || format!("there is no folder {}", workspace.display());
         let workspace = canonical.with_context(none).map_err(Failure::input)?;
         let state = environment.state_dir().map_err(Failure::input)?;
+        configured::settle(environment, &workspace);
         Ok(Self { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
 
