@@ -16,6 +16,8 @@ mod inclusion;
 mod order;
 mod program;
 mod reading;
+#[cfg(feature = "cli")]
+mod schema;
 mod selection;
 mod terms;
 mod toml;
@@ -26,6 +28,10 @@ pub use course::{Course, LaneRuling, Next, Order};
 pub use detect::{Detected, detect};
 pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
+#[cfg(all(test, feature = "cli"))]
+pub(crate) use schema::tasks_fault;
+#[cfg(feature = "cli")]
+pub(crate) use schema::{schema, tasks as tasks_schema};
 pub use selection::{Facts, NOT_SELECTED, Selection};
 pub use terms::{Canary, Flaky, RoomKind};
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 /// One thing to show. In JSON: `{"type": …, "data": …}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
@@ -86,6 +87,7 @@ pub enum AgentEvent {
 
 /// The five states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
     /// First and last of every run.
@@ -102,6 +104,7 @@ pub enum StateName {
 
 /// The parts of Executing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// A model call is in flight.

@@ -8,6 +8,10 @@ mod front;
 mod join;
 mod marks;
 mod problem;
+#[cfg(feature = "cli")]
+pub(crate) mod schema;
+#[cfg(all(test, feature = "cli"))]
+pub(crate) mod schema_law;
 mod table;
 
 pub use front::{Document, document};
