@@ -2,14 +2,15 @@
 
 use super::{Baseline, Commit, Expect, OnTamper, STUCK_AFTER, Tier};
 use crate::yaml::schema::{any_of, any_text, document, dollars, duration, flag, int, like, map, names_to, one_of};
-use crate::yaml::schema::{some_texts, text, text_or_texts, texts, word_of};
+use crate::yaml::schema::{some_texts, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
 
 /// The schema of a task's front matter.
 pub(crate) fn schema() -> Value {
     let what =
         "What stands between the `---` lines at the top of a task; the text below is what the agent is asked to do.";
-    document("task", "A fledge task", what, map(gate().into_iter().chain(paths()).chain(means())))
+    let root = map(gate().into_iter().chain(paths()).chain(means()));
+    document("task", "A fledge task", what, with(root, json!({ "type": ["object", "null"] })))
 }
 
 fn gate() -> Vec<crate::yaml::schema::Row> {

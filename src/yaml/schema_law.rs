@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 /// Documents that are made of a schema.
-const DOCUMENTS: usize = 1500;
+const DOCUMENTS: usize = 400;
 /// The key that nobody knows: like none, so that a reader names those that it knows.
 const NOBODYS: &str = "qqqqqqqqqqqqqqqqqqqq";
 

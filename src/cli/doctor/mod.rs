@@ -19,7 +19,8 @@ const DOCTOR_SCHEMA_VERSION: u32 = 1;
 
 /// Arguments of `fledge doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.")]
+#[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.\n\n\
+    Examples:\n  fledge doctor\n  fledge doctor --json | jq '.checks[] | select(.status != \"ok\")'")]
 pub(super) struct DoctorArguments {
     /// As JSON, to standard output
     #[arg(long)]

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `fledge lanes validate`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge lanes validate\n  fledge lanes validate ../other --strict --json")]
 pub(in crate::cli) struct ValidateArguments {
     /// The project
     #[arg(default_value = ".")]

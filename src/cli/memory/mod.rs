@@ -42,8 +42,10 @@ pub(super) struct MemoryArguments {
 #[derive(Debug, Subcommand)]
 enum MemoryVerb {
     /// List memories, the newest first
+    #[command(after_help = "Examples:\n  fledge memory list\n  fledge memory list --json")]
     List,
     /// Show one whole
+    #[command(after_help = "Examples:\n  fledge memory show 1f0c2b9a")]
     Show {
         /// The start of its id
         id: String,
@@ -53,10 +55,14 @@ enum MemoryVerb {
     /// Forget memories
     Forget(forget::ForgetArguments),
     /// Write all, one a line, as JSON
+    #[command(after_help = "Examples:\n  fledge memory export > memory.jsonl")]
     Export,
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge memory add \"releases are cut from the branch `stable`\"\n  git log -1 --format=%B | fledge memory add - --ephemeral"
+)]
 struct AddArguments {
     /// What is to be remembered, or `-` for standard input
     text: String,

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `fledge runs logs`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge runs logs\n  fledge runs logs last test --attempt 1")]
 pub(in crate::cli) struct LogsArguments {
     /// The run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]

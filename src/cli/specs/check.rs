@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 /// Arguments of `fledge specs check`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 1 where something is wrong.\n\nExamples:\n  fledge specs check\n  fledge specs check --strict"
+)]
 pub(in crate::cli) struct CheckArguments {
     /// Take warnings for errors
     #[arg(long)]
