@@ -1,7 +1,9 @@
 //! Any error at the front door: its words, a hint, and the exit code.
 
+use super::drawing;
 use super::paint::{self, Tone};
 use crate::verdict::{Reason, StopCause};
+use std::error::Error;
 
 /// A verb that could not be done.
 #[derive(Debug)]
@@ -58,11 +60,11 @@ impl Failure {
     /// Says it on standard error, and gives the exit code.
     pub(super) fn show(&self) -> u8 {
         let mut causes = self.error.chain();
-        let message = causes.next().map(ToString::to_string).unwrap_or_default();
-        paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, &message)]);
-        for cause in causes {
-            paint::line(&[(Tone::Faint, "  because: "), (Tone::Plain, &cause.to_string())]);
-        }
+        let lines = |cause: &(dyn Error + 'static)| {
+            drawing::of(cause).unwrap_or_else(|| vec![vec![(Tone::Plain, cause.to_string())]])
+        };
+        drawing::say((Tone::Bad, "error: "), causes.next().map(lines).unwrap_or_default());
+        causes.for_each(|cause| drawing::say((Tone::Faint, "  because: "), lines(cause)));
         if let Some(hint) = self.hint {
             paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
         }

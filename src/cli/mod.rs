@@ -7,6 +7,7 @@ mod configured;
 mod connect;
 mod display;
 mod doctor;
+mod drawing;
 mod drive;
 mod failure;
 mod fix;

@@ -42,7 +42,10 @@ pub(super) const COMPACT_AT: [f64; 2] = [20.0, 95.0];
 
 /// Reads a configuration file; `name` names it in messages.
 pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigFault> {
-    let fault = |problems| ConfigFault::Invalid { file: name.into(), problems };
+    let fault = |problems: Problems| {
+        let problems = problems.seen_in_private(text); // keys of models are at home in such a file
+        ConfigFault::Invalid { file: name.into(), problems }
+    };
     let root = parse_yaml(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut layer = Layer::default();
     if root.value == Value::Null {

@@ -281,7 +281,7 @@ pub fn check(root: &Path, path: &str) -> Checked {
                 steps => format!("steps {}", listed(steps.iter().copied())),
             };
             let message = format!("{steps} of lane `{}` {why}", lane.name);
-            let problem = Problem { place: None, message, hint: None };
+            let problem = Problem::of_file(message);
             let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
             warnings.push(Remark { path, lane: Some(lane.name.clone()), problem });
         }

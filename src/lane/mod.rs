@@ -20,6 +20,7 @@ mod reading;
 mod schema;
 mod selection;
 mod terms;
+mod texts;
 mod toml;
 
 pub use book::{Book, LaneFault, Remark};

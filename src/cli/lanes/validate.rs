@@ -1,5 +1,6 @@
 //! `fledge lanes validate`: everything that is wrong or strange in a project's lanes, at once, and nothing is run.
 
+use super::super::drawing;
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
@@ -49,8 +50,8 @@ pub(super) fn validate(arguments: &ValidateArguments, search: &str) -> Result<u8
     if arguments.json {
         print_json(&as_json(&root, lanes.len(), [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
     } else {
-        errors.iter().for_each(|error| paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, error)]));
-        strange.iter().for_each(|warning| paint::line(&[(Tone::Warn, "warning: "), (Tone::Plain, warning)]));
+        say((Tone::Bad, "error: "), &problems, &errors);
+        say((Tone::Warn, "warning: "), &warnings, &strange);
         let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
         let counts = format!(
             "{}, {} and {}",
@@ -61,6 +62,14 @@ pub(super) fn validate(arguments: &ValidateArguments, search: &str) -> Result<u8
         paint::line(&[(tone, word), (Tone::Plain, &format!(": {counts}"))]);
     }
     Ok(if is_right { 0 } else { Reason::BadInput.row().exit_code })
+}
+
+/// Remarks drawn, and what is said beside them: `all` has the remarks first.
+fn say((tone, word): (Tone, &str), remarks: &[Remark], all: &[String]) {
+    let plain = |said: &String| vec![vec![(Tone::Plain, said.clone())]];
+    let drawn = remarks.iter().map(|remark| drawing::draw(&remark.path, std::slice::from_ref(&remark.problem)));
+    let beside = all.iter().skip(remarks.len()).map(plain);
+    drawn.chain(beside).for_each(|lines| drawing::say((tone, word), lines));
 }
 
 fn said(remarks: &[Remark]) -> Vec<String> {
