@@ -147,7 +147,8 @@ fn sandbox(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opti
         (Some(choice), Owner::User | Owner::Project) => Some(choice),
         (None, Owner::User | Owner::Project) => {
             let message = format!("`sandbox` cannot be `{}`", crate::yaml::excerpt(name));
-            problems.push(Problem::at(place, message).hint("write `auto`, `required` or `off`"));
+            let problem = Problem::at(place, message).hint("write `auto`, `required` or `off`");
+            problems.push(problem.near(name, WallChoice::NAMES));
             None
         }
     }
@@ -166,7 +167,7 @@ fn network(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opti
         }
         (other, _) => {
             let message = format!("`network` cannot be `{}`", crate::yaml::excerpt(other));
-            problems.push(Problem::at(place, message).hint("write `deny` or `allow`"));
+            problems.push(Problem::at(place, message).hint("write `deny` or `allow`").near(other, ["deny", "allow"]));
             None
         }
     }

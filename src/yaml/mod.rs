@@ -17,7 +17,7 @@ mod table;
 
 pub use front::{Document, document};
 pub(crate) use marks::MAX_VALUES;
-pub use problem::{Place, Problem, Problems, nearest};
+pub use problem::{Place, Problem, Problems, meant, nearest};
 pub(crate) use problem::{excerpt, listed};
 pub use seen::Seen;
 pub use table::Table;

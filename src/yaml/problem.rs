@@ -60,7 +60,7 @@ impl Problem {
     /// The same, with "did you mean" where one of the known words is near.
     #[must_use]
     pub fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        self.hint = nearest(word, known).map(|near| format!("did you mean `{near}`?")).or(self.hint);
+        self.hint = meant(word, known).or(self.hint);
         self
     }
 }
@@ -163,6 +163,11 @@ impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
         Self { first: vec![problem], more: 0 }
     }
+}
+
+/// The same as a question: ``did you mean `verify`?``
+pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }
 
 /// The known word that somebody who wrote `word` most likely meant, if one is near.

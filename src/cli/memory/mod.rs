@@ -4,7 +4,7 @@ mod forget;
 mod list;
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::{Failure, start_of};
 use super::paint::{self, Tone};
 use super::run::read_source;
 use super::secrets::secrets;
@@ -132,6 +132,10 @@ impl Place {
             Failure::input(anyhow!("there is no memory `{id}`")).hint("`fledge memory list` shows them with their ids")
         };
         let store = self.store()?.filter(|_| !id.is_empty()).ok_or_else(none)?;
+        let none = || {
+            let ids = store.memories().unwrap_or_default();
+            none().near(id, ids.iter().map(|memory| start_of(&memory.id, id)))
+        };
         let mut found = store.memories_called(&id.to_ascii_lowercase()).map_err(Failure::own)?;
         match (found.pop(), found.len()) {
             (Some(memory), 0) => Ok((store, memory)),
