@@ -56,6 +56,7 @@ mod resume;
 mod resumed;
 mod runs;
 mod sandbox;
+mod schema;
 mod secrets;
 mod specs;
 mod subagents;
