@@ -17,7 +17,7 @@ pub struct Seen {
 impl Seen {
     /// A line with a problem at this column, from 1.
     pub(super) fn at(line: &str, column: usize) -> Self {
-        let at = column.saturating_sub(1);
+        let (line, at) = (line.trim_end(), column.saturating_sub(1));
         let length = line.chars().count();
         let (from, to) = (at.min(length).saturating_sub(AROUND), at.saturating_add(AROUND).min(length));
         let (from, to) = (if from < 4 { 0 } else { from }, if length - to < 4 { length } else { to });
