@@ -59,6 +59,7 @@ mod resume;
 mod resumed;
 mod runs;
 mod sandbox;
+mod schema;
 mod secrets;
 mod specs;
 mod subagents;
