@@ -198,7 +198,7 @@ impl RunOptions {
             reports: self.reports(),
             patch: self.patch.as_deref().map(whole),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            mcp: servers(set),
+            mcp: servers(set, environment),
             earlier: None,
             memory: (!self.no_memory).then(|| memory_terms(set)),
             secrets: secrets(environment, set, keys),

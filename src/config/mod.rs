@@ -12,6 +12,7 @@ mod servers;
 mod size;
 mod trust;
 mod url;
+mod woven;
 
 pub use headers::{Headers, Sent};
 pub use layers::Environment;
@@ -20,6 +21,7 @@ pub use prices::{PRICES_READ, Published, all_published, published};
 pub use servers::{Hook, McpAt, McpServer};
 pub(crate) use size::parse_size;
 pub use trust::Owner;
+pub use woven::Woven;
 
 use crate::limits::MAX_SOURCE;
 use crate::process::wall::{WallChoice, WallLimits};

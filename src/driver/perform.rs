@@ -156,7 +156,7 @@ impl Hands {
                 () = stop.cancelled() => failed("stopped", meter.spent()),
                 answer = provider.complete(&request, &deltas) => match answer {
                     Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
-                    Err(error) => Event::ModelFailed { call, error },
+                    Err(error) => Event::ModelFailed { call, error: meter.broken(error) },
                 },
             }
         };

@@ -5,6 +5,7 @@ mod base;
 mod by_hand;
 mod canary;
 mod candidate;
+mod check;
 mod clean;
 mod configuration;
 mod detection;
@@ -29,13 +30,12 @@ mod unfetched;
 
 pub use base::BaseFault;
 pub use by_hand::Entered;
+pub use check::{Checked, check, check_file};
 pub use clean::RoomFault;
 pub use configuration::{CONFIGURATION, PutBack, put_back};
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use forget::forget_bases;
-pub use freeze::{
-    Checked, Definition, GateFault, Listed, Loaded, can_run, check, digest_of, freeze, freeze_by, list, load,
-};
+pub use freeze::{Definition, GateFault, Listed, Loaded, can_run, digest_of, freeze, freeze_by, list, load};
 pub use kept::ThawFault;
 pub use masked::mask_logs;
 pub use planted::CanaryFault;

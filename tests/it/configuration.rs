@@ -120,6 +120,16 @@ fn behind_bubblewrap_configuration_that_is_there_cannot_be_written() {
 }
 
 #[test]
+fn what_a_killed_run_has_left_is_put_back_before_a_resume_reads_it() {
+    let model = Model::new([write("done", "x"), say("Done.")]);
+    let ended = killed().again(&["runs", "resume", "last"]).anthropic(&model).run();
+    ended.must_exit(0);
+    let said = "is as it was before: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
+    assert!(ended.stderr.contains(said), "{}", ended.story());
+    assert!(ended.file("fledge.local.yaml").is_none() && !ended.path("ran").exists());
+}
+
+#[test]
 fn what_a_killed_run_has_told_git_is_put_back_by_every_verb_that_may_ask_git() {
     let evil = "git config core.fsmonitor 'touch PWNED; false'; echo x >.git/hooks/pre-commit";
     for verb in [&["runs", "list"][..], &["runs", "show", "last"], &["doctor"], &["lanes", "run", "verify"]] {

@@ -7,6 +7,7 @@ mod init;
 mod list;
 pub(super) mod log;
 mod plan;
+mod refusal;
 mod run;
 mod screen;
 mod validate;
@@ -58,7 +59,7 @@ pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Fail
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),
         LanesVerb::Show(arguments) => list::show(&root, &arguments, path),
-        LanesVerb::Validate(arguments) => validate::validate(&arguments, path),
+        LanesVerb::Validate(arguments) => validate::validate(&root, &arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }

@@ -204,8 +204,8 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
         for record in store.events(&row.head.id, 0).map_err(failed)? {
             let record = record.map_err(failed)?;
             if record.kind == RESUMED {
-                let Again { gate, delivery } = Again::said(&record.data);
-                story.resumed(Moment(record.at_ms), gate, delivery);
+                let Again { gate, delivery, request } = Again::said(&record.data);
+                story.resumed(Moment(record.at_ms), gate, delivery, request);
                 continue;
             }
             let event = serde_json::from_str(&record.data);
