@@ -12,6 +12,7 @@ mod lane_dir;
 mod lock;
 mod memory;
 mod prune;
+mod queue;
 mod runs;
 mod schema;
 mod unsent;
@@ -27,6 +28,7 @@ pub use lane_dir::{LaneDir, forget_lane_logs};
 pub use lock::Hold;
 pub use memory::{Forget, Memory};
 pub use prune::{Pruned, Retention};
+pub use queue::SqliteQueue;
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
 pub use unsent::Unsent;
 
