@@ -72,3 +72,5 @@ mod trust;
 mod unfetched;
 mod wall;
 mod watch;
+mod worktrees;
+mod worktrees_left;
