@@ -6,6 +6,7 @@ use super::drive::{Voice, Work, driven};
 use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
+use super::results::Results;
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
@@ -61,15 +62,35 @@ pub(super) fn begin(
     task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
     environment: &Environment,
 ) -> Result<u8, Failure> {
-    let workspace = options.workspace()?;
-    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
+    let workspace = options.workspace();
+    let root = workspace.as_deref().unwrap_or(Path::new("."));
+    let results = options.results.places(root, environment);
+    let sound = results.as_ref().ok().cloned().unwrap_or_else(|| options.results.sound_places(root, environment));
+    let done = workspace.and_then(|workspace| begin_in(&workspace, options, task, results, environment));
+    if let (Err(failure), false) = (&done, options.dry_run)
+        && let Err(unwritten) = sound.write_unbegun(failure)
+    {
+        unwritten.show(); // the exit code is the first one's
+    }
+    done
+}
+
+/// The same in this workspace, with the places of its results.
+fn begin_in(
+    workspace: &Path,
+    options: &RunOptions,
+    task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
+    results: Result<Results, Failure>,
+    environment: &Environment,
+) -> Result<u8, Failure> {
+    let set = configured::load(environment, workspace).map_err(Failure::input)?;
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // What is kept and shown of it is what the model is told: no secret.
     let none = Late::default();
     let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
-    let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
+    let place = Place { workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
         return dry_run(options, &task, options.settings(environment, &place, &none));
     }
@@ -83,7 +104,7 @@ pub(super) fn begin(
             Err(failure) => Err(failure),
         }
     };
-    start_or_resume(options, environment, task, settings, place)
+    start_or_resume(options, environment, task, settings, place, results?)
 }
 
 /// Resumes the run that these arguments mean, or starts one.
@@ -93,8 +114,8 @@ fn start_or_resume(
     task: Task,
     settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
     place: Place<'_>,
+    results: Results,
 ) -> Result<u8, Failure> {
-    let results = options.results.places(place.workspace, environment)?;
     let voice = Voice::new(options.voice, place.set, environment).with(results);
     let tape = options.record(place.workspace)?;
     let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
@@ -171,7 +192,7 @@ fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Fail
 pub(super) fn read_source(source: &str) -> Result<String, Failure> {
     if source != "-" {
         let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
-        return read.ok_or_else(|| Failure::input(anyhow!("there is no task file {source}")));
+        return read.ok_or_else(|| Failure::no_file("task file", Path::new(source)));
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes);
@@ -187,7 +208,7 @@ fn values(arguments: &RunArguments) -> Result<ParamValues, Failure> {
     let mut values = ParamValues::new();
     if let Some(path) = &arguments.params {
         let text = store::read_text(path, MAX_SOURCE).map_err(Failure::input)?;
-        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no file {}", path.display())))?;
+        let text = text.ok_or_else(|| Failure::no_file("file", path))?;
         values = task::parse_values(&text, &path.display().to_string()).map_err(Failure::input)?;
     }
     for pair in &arguments.param {

@@ -1,6 +1,7 @@
 //! `fledge verify-report`: whether the newest commit is what a report says was verified, and was judged by the lanes of another commit.
 //! What a report says can be edited; what is checked here is that it fits the commit and the lanes.
 
+use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::{block_on, no_output, print_json};
@@ -14,7 +15,7 @@ use crate::store::read_text;
 use crate::verdict::{Proof, Reason, Verification};
 use crate::workspace::delivery::{DeliveryFault, Repository};
 use crate::workspace::trees::Trees;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -57,7 +58,7 @@ pub(super) struct VerifyArguments {
 pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<u8, Failure> {
     let path = &arguments.report;
     let text = read_text(path, LARGEST).map_err(Failure::input)?;
-    let text = text.ok_or_else(|| Failure::input(anyhow!("there is no file {}", path.display())))?;
+    let text = text.ok_or_else(|| Failure::no_file("file", path))?;
     let report: TaskResult = serde_json::from_str(&text)
         .with_context(|| format!("{} is no report of a run", path.display()))
         .map_err(Failure::input)?;
@@ -109,6 +110,9 @@ async fn reasons(
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
     let folder = &arguments.workspace;
+    if let Ok(root) = folder.canonicalize() {
+        configured::settle(environment, &root);
+    }
     let trees = Trees::open(&scratch.path().join("git"), folder, path, &stop).await.map_err(Failure::input)?;
     let repository = Repository::around(&trees, &env, &stop).await.map_err(Failure::input)?;
     let repository = repository.ok_or_else(|| Failure::input(DeliveryFault::NoRepository))?;

@@ -4,9 +4,12 @@
 mod file;
 mod headers;
 mod layers;
+mod limits;
 mod model;
 mod model_keys;
 mod prices;
+#[cfg(feature = "cli")]
+mod schema;
 mod servers;
 mod size;
 mod trust;
@@ -17,13 +20,15 @@ pub use headers::{Headers, Sent};
 pub use layers::Environment;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
 pub use prices::{PRICES_READ, Published, all_published, published};
+#[cfg(feature = "cli")]
+pub(crate) use schema::schema;
 pub use servers::{Hook, McpAt, McpServer};
 pub(crate) use size::parse_size;
 pub use trust::Owner;
 pub use woven::Woven;
 
 use crate::limits::MAX_SOURCE;
-use crate::process::wall::WallChoice;
+use crate::process::wall::{WallChoice, WallLimits};
 use crate::task::{Baseline, Defaults};
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
@@ -47,6 +52,8 @@ pub struct Settings {
     pub sandbox: WallChoice,
     /// Whether agents reach the network.
     pub network: bool,
+    /// What tools of agents, and steps of a gate, may use up.
+    pub limits: WallLimits,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
     /// What holds for tasks that do not say it themselves.
@@ -237,6 +244,10 @@ fn overlay(settings: &mut Settings, file: &Read, owner: Owner, own: &[String]) -
         (Owner::User | Owner::Project, _, Some(choice)) => choice,
     };
     settings.network = layer.network.unwrap_or(settings.network);
+    settings.limits = match owner {
+        Owner::User => layer.limits.over(settings.limits),
+        Owner::Project => layer.limits.over(settings.limits).within(settings.limits),
+    };
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     let above = std::mem::take(&mut settings.defaults);
     settings.defaults = match owner {

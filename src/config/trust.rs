@@ -37,6 +37,7 @@ pub(super) const TOP: &[(&str, Word)] = &[
     ("default_model", Free),
     ("hooks", Operator("could run programs on your behalf")),
     ("lane", Free),
+    ("limits", Free), // the lower ones hold
     ("loop_threshold", Free),
     ("max_retries", Free),
     ("max_tries", Free), // the fewer hold

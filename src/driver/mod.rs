@@ -36,6 +36,7 @@ mod report;
 mod resume;
 mod servers;
 mod spawn;
+mod standing;
 mod stop;
 mod summary;
 mod tape;
@@ -65,7 +66,7 @@ pub(crate) use watcher::Watcher;
 use crate::id::RunId;
 use crate::limits::Limits;
 use crate::mcp;
-use crate::process::wall::WallChoice;
+use crate::process::wall::{WallChoice, WallLimits};
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, ModelTerms, TaskResult};
 use crate::store;
@@ -127,6 +128,8 @@ pub struct Settings {
     pub wall: WallChoice,
     /// Whether the agent reaches the network from behind it.
     pub network: bool,
+    /// What tools, and steps of the gate, may use up: each call and each step by itself.
+    pub limits: WallLimits,
     /// The commands that follow every turn in which something may have changed.
     pub hooks: Vec<Hook>,
     /// Who agrees to calls that need it.

@@ -82,7 +82,8 @@ impl Hands {
             Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
             Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, run, inbox),
             Action::AnswerQuery { call, query: Query::Env { name } } => {
-                let answer = environment::told(&self.settings.env, name.as_deref());
+                let env = self.ready.get().and_then(|ready| ready.host.environment());
+                let answer = environment::told(env.as_deref().unwrap_or(&self.settings.env), name.as_deref());
                 inbox.outbox().send(Event::QueryAnswered { call, answer });
             }
             Action::AskConfirmation { call, tool } => self.confirm(call, &tool, inbox),
@@ -261,7 +262,8 @@ impl Hands {
         let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
             hands.close().await; // nobody is left who could write what is put back
-            let notes = hands.put_back_configuration().await;
+            let mut notes = hands.put_back_configuration().await;
+            notes.extend(hands.moved(run.result().as_ref(), &stop).await);
             let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
             match hands.see_out(&stop, hands.save(&run, &notes, &stop)).await {
                 Some(Ok(())) => Event::ReportSaved { call, notes },

@@ -14,8 +14,10 @@ use std::path::Path;
 pub(super) const LANES: &str = "lanes";
 /// Tasks and lanes of a project that has them all in one file.
 pub(super) const TOML: &str = "fledge.toml";
+/// Tasks of a project that has its lanes in files of their own.
+pub(super) const TASKS: &str = "fledge.yaml";
 /// Where files of that form lie that were brought in from elsewhere.
-const IMPORTED: &str = ".fledge/lanes";
+pub(super) const IMPORTED: &str = ".fledge/lanes";
 /// Entries of a folder that are looked at for names that are nearly right.
 const MOST_ENTRIES: usize = 5_000;
 
@@ -23,8 +25,8 @@ const MOST_ENTRIES: usize = 5_000;
 /// into `.fledge/lanes`. In this order, in which they count.
 pub(super) fn book(root: &Path) -> Book {
     let mut book = Book::default();
-    if let Some(text) = text(root, "fledge.yaml", &mut book) {
-        book.add_tasks("fledge.yaml", &text);
+    if let Some(text) = text(root, TASKS, &mut book) {
+        book.add_tasks(TASKS, &text);
     }
     add_lanes(root, &mut book);
     if let Some(text) = text(root, TOML, &mut book) {
@@ -76,7 +78,8 @@ fn text(root: &Path, path: &str, book: &mut Book) -> Option<String> {
     })
 }
 
-fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
+/// The text of a file, where there is one.
+pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
     let path = root.join(path);
     match store::read_text(&path, MAX_SOURCE) {
         Ok(None) if path.is_symlink() => Err(unreadable("it is a link that leads nowhere")),
@@ -91,8 +94,15 @@ fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
     }
 }
 
+/// That a file is none of those that can define lanes or tasks.
+pub(super) fn unlike() -> Problem {
+    let hint =
+        format!("a lane is `<name>.yaml`; tasks are in `{TASKS}`, lanes and tasks in `{TOML}` and what has its form");
+    Problem::of_file("this is no file of lanes").hint(hint)
+}
+
 fn unreadable(why: &str) -> Problem {
-    Problem { place: None, message: format!("cannot be read: {why}"), hint: Some("mend or remove it".into()) }
+    Problem::of_file(format!("cannot be read: {why}")).hint("mend or remove it")
 }
 
 /// The names in a folder, sorted; none where there is no folder.
@@ -148,7 +158,7 @@ pub(super) fn astray(root: &Path, has_lanes: bool) -> Vec<Remark> {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let remark = |path: String, message: &str, hint: String| {
-        let problem = Problem { place: None, message: message.to_owned(), hint: Some(hint) };
+        let problem = Problem::of_file(message).hint(hint);
         Remark { path, lane: None, problem }
     };
     let misnamed = names.into_iter().filter_map(|name| {

@@ -2,6 +2,7 @@
 
 use super::compile::compile;
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
+use super::texts::Texts;
 use super::toml::{self, Page};
 use super::{Lane, file, inclusion};
 use crate::yaml::{Place, Problem, Problems};
@@ -29,7 +30,15 @@ impl LaneFault {
         other.files.iter().for_each(|(path, problems)| self.files.entry(path.clone()).or_default().merge(problems));
     }
 
-    fn remarks(&self) -> Vec<Remark> {
+    /// The first file, and the line in it of what is wrong first; the first line where that is about the whole file.
+    pub fn place(&self) -> Option<(&str, u32)> {
+        let (path, problems) = self.files.first_key_value()?;
+        let line = problems.sorted().first().and_then(|problem| problem.place).map_or(1, |place| place.line);
+        Some((path, u32::try_from(line).unwrap_or(u32::MAX)))
+    }
+
+    /// Each of them by itself.
+    pub fn remarks(&self) -> Vec<Remark> {
         let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
         let all =
             self.files.iter().map(|(path, problems)| problems.sorted().into_iter().map(move |one| remark(path, one)));
@@ -64,6 +73,8 @@ pub struct Book {
     /// Files that do not say which lanes and tasks there are, and why.
     broken: BTreeMap<String, Problems>,
     warnings: Vec<Remark>,
+    /// The texts of its files, to show the lines in which something is wrong.
+    texts: Texts,
 }
 
 /// A lane, and the file that it stands in.
@@ -72,12 +83,22 @@ pub(super) struct Chapter {
     pub(super) path: String,
     /// Where its name stands, in a file with several.
     place: Option<Place>,
+    /// Where that file was brought in from, as it says itself.
+    source: Option<String>,
     /// What is written, as far as it could be read.
     pub(super) draft: Option<Draft>,
     /// What is wrong with it.
     pub(super) problems: Problems,
     /// Whether a broken file that counts before its own may define it.
     pub(super) is_doubtful: bool,
+}
+
+impl Chapter {
+    /// Nothing yet, of this file.
+    fn of(path: &str) -> Self {
+        let (path, problems) = (path.to_owned(), Problems::default());
+        Self { path, place: None, source: None, draft: None, problems, is_doubtful: false }
+    }
 }
 
 /// A task for all lanes, and the file that it stands in.
@@ -92,15 +113,17 @@ pub(super) struct Shared {
 impl Book {
     /// Adds the YAML file of a lane. A later one of the same name takes its place.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
-        let (draft, problems) = file::draft(text);
-        let chapter = Chapter { path: path.to_owned(), place: None, draft, problems, is_doubtful: false };
+        self.texts.keep(path, text, false);
+        let (draft, problems, warnings) = file::draft(text);
+        self.warnings.retain(|warning| warning.lane.as_deref() != Some(name));
+        self.warn(path, Some(name), &warnings);
+        let chapter = Chapter { draft, problems, ..Chapter::of(path) };
         self.lanes.insert(name.to_owned(), chapter);
     }
 
     /// Adds a lane whose file cannot be read, and why: a problem for those that need it.
     pub fn add_unreadable(&mut self, name: &str, path: &str, why: Problem) {
-        let (path, problems) = (path.to_owned(), why.into());
-        self.lanes.insert(name.to_owned(), Chapter { path, place: None, draft: None, problems, is_doubtful: false });
+        self.lanes.insert(name.to_owned(), Chapter { problems: why.into(), ..Chapter::of(path) });
     }
 
     /// Adds a file or folder of several lanes or tasks that cannot be read, and why. In its turn: what is added later, it may define.
@@ -110,12 +133,13 @@ impl Book {
 
     /// Adds that something which looks like a file of lanes is not read as one.
     pub fn add_stray(&mut self, path: &str, why: &str, hint: &str) {
-        let problem = Problem { place: None, message: why.to_owned(), hint: Some(hint.to_owned()) };
+        let problem = Problem::of_file(why).hint(hint);
         self.warnings.push(Remark { path: path.to_owned(), lane: None, problem });
     }
 
     /// Adds the `tasks:` of a YAML file that has other things too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
+        self.texts.keep(path, text, true);
         match file::tasks(text) {
             Ok((tasks, warnings)) => {
                 self.warn(path, None, &warnings);
@@ -137,11 +161,13 @@ impl Book {
     }
 
     fn fill(&mut self, path: &str, text: &str, says_so: bool) {
+        self.texts.keep(path, text, false);
         let Page { tasks, lanes, warnings } = match toml::read(text) {
             Ok(page) => page,
             Err(problems) => return drop(self.broken.insert(path.to_owned(), problems)),
         };
         let (mut about, is_doubtful) = (warnings, !self.broken.is_empty());
+        let source = if says_so { None } else { source_in(text) };
         for (name, read) in tasks {
             if let Some(first) = self.tasks.get(&name) {
                 about.merge(&overlap(says_so, "task", &name, read.place, &first.path));
@@ -159,8 +185,8 @@ impl Book {
                 continue;
             }
             self.warn(path, Some(&name), &read.warnings);
-            let (path, place, problems) = (path.to_owned(), Some(read.place), read.problems);
-            self.lanes.insert(name, Chapter { path, place, draft: read.what, problems, is_doubtful });
+            let (draft, problems, place, source) = (read.what, read.problems, Some(read.place), source.clone());
+            self.lanes.insert(name, Chapter { place, source, draft, problems, is_doubtful, ..Chapter::of(path) });
         }
     }
 
@@ -184,12 +210,17 @@ impl Book {
         self.lanes.get(lane).map(|chapter| chapter.path.as_str())
     }
 
+    /// Where a lane was brought in from, if its file says so.
+    pub fn source_of(&self, lane: &str) -> Option<&str> {
+        self.lanes.get(lane).and_then(|chapter| chapter.source.as_deref())
+    }
+
     /// Makes a lane of what is written, with tasks and included lanes in their place. Not for a name that is not there.
     ///
     /// # Errors
     /// Every problem of every file that the lane needs.
     pub fn lane(&self, name: &str) -> Result<Lane, LaneFault> {
-        compile(self, name)
+        compile(self, name).map_err(|fault| self.texts.in_fault(fault))
     }
 
     /// Whether every file says which lanes and tasks there are.
@@ -199,14 +230,14 @@ impl Book {
 
     /// What is wrong with those that do not.
     pub(super) fn doubts(&self) -> LaneFault {
-        LaneFault { files: self.broken.clone() }
+        self.texts.in_fault(LaneFault { files: self.broken.clone() })
     }
 
     /// All lanes that are right; what is wrong with the others, and with files that do not say which there are.
     pub fn all(&self) -> (Vec<Lane>, LaneFault) {
         let (mut lanes, mut fault) = (Vec::new(), self.doubts());
         for name in self.lanes.keys() {
-            compile(self, name).map_or_else(|other| fault.merge(&other), |lane| lanes.push(lane));
+            self.lane(name).map_or_else(|other| fault.merge(&other), |lane| lanes.push(lane));
         }
         (lanes, fault)
     }
@@ -226,14 +257,15 @@ impl Book {
         };
         let own = self.warnings.iter().filter(is_about).cloned();
         let broken = self.doubts().remarks();
-        broken.into_iter().chain(own).chain(inclusion::without_effect(self, lane)).collect()
+        let all = broken.into_iter().chain(own).chain(inclusion::without_effect(self, lane));
+        all.map(|remark| self.texts.in_remark(remark)).collect()
     }
 
     /// All lanes that are right; everything that is wrong, also with tasks that no lane has; everything that is strange.
     pub fn check(&self) -> (Vec<Lane>, Vec<Remark>, Vec<Remark>) {
         let ((lanes, mut fault), mut warnings) = (self.all(), self.warnings.clone());
         if let Err(other) = self.all_tasks() {
-            fault.merge(&other);
+            fault.merge(&self.texts.in_fault(other));
         }
         for (name, chapter) in &self.lanes {
             if let (Some(place), Some(Draft { description, .. })) = (chapter.place, &chapter.draft)
@@ -246,6 +278,7 @@ impl Book {
         }
         warnings.extend(self.lanes.keys().flat_map(|lane| inclusion::in_one(self, lane)));
         warnings.sort_by(|a, b| (&a.path, a.problem.place).cmp(&(&b.path, b.problem.place)));
+        let warnings = warnings.into_iter().map(|remark| self.texts.in_remark(remark)).collect();
         (lanes, fault.remarks(), warnings)
     }
 
@@ -264,10 +297,15 @@ impl Book {
         };
         let draft = Draft { form: Form::Toml, items: self.tasks.keys().map(item).collect(), ..Draft::default() };
         let mut book = self.clone();
-        let (path, draft, problems) = (String::new(), Some(draft), Problems::default());
-        book.lanes.insert(String::new(), Chapter { path, place: None, draft, problems, is_doubtful: false });
+        book.lanes.insert(String::new(), Chapter { draft: Some(draft), ..Chapter::of("") });
         compile(&book, "").map(drop)
     }
+}
+
+/// What a file says of where it was brought in from: who brings one in writes it on a line of its own.
+fn source_in(text: &str) -> Option<String> {
+    let source = text.lines().find_map(|line| line.strip_prefix("# Imported from "))?.trim();
+    (!source.is_empty()).then(|| source.to_owned())
 }
 
 /// That something is in two files, and which of them counts.

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// What can be said of a command, and so of a step that has one.
-const OPTIONS: [&str; 10] =
+pub(super) const OPTIONS: [&str; 10] =
     ["shell", "dir", "env", "timeout", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
 /// The kinds of step, of which each step is one.
 const KINDS: [&str; 4] = ["run", "task", "lane", "parallel"];
 /// The most that a step is tried again.
-const MOST_RETRIES: i64 = 100;
+pub(super) const MOST_RETRIES: i64 = 100;
 /// The most steps at once.
-const MOST_JOBS: i64 = 1024;
+pub(super) const MOST_JOBS: i64 = 1024;
 
 /// Reads the lane `name` from the text of its file, which may refer to no other. `path` is what messages call the file.
 ///
@@ -29,12 +29,12 @@ pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
     book.lane(name)
 }
 
-/// Reads a file with one lane, as far as it can be read, and says what is wrong with it.
-pub(super) fn draft(text: &str) -> (Option<Draft>, Problems) {
+/// Reads a file with one lane, as far as it can be read, and says what is wrong with it and what is strange.
+pub(super) fn draft(text: &str) -> (Option<Draft>, Problems, Problems) {
     let mut reading = Reading::default();
     match yaml::parse(text, 1) {
-        Ok(node) => (reading.lane(&node), reading.problems),
-        Err(problem) => (None, problem.into()),
+        Ok(node) => (reading.lane(&node), reading.problems, reading.warnings),
+        Err(problem) => (None, problem.into(), Problems::default()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Found;
 use crate::config::{self, Environment};
 use crate::process;
-use crate::process::wall::{NoWall, Wall, WallChoice, WallKind};
+use crate::process::wall::{NoWall, Wall, WallChoice, WallKind, WallLimits};
 use crate::store::is_inside;
 use crate::workspace::delivery::Repository;
 use crate::workspace::trees::{Trees, TreesFault};
@@ -38,6 +38,7 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let mut found = git(root, path, &hand).await;
     found.push(sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await);
+    found.push(limits(set.limits, set.sandbox));
     found.push(temporary(environment.get("TMPDIR"), root));
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
@@ -78,6 +79,7 @@ async fn git(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
             says,
             "sign it yourself: `git commit --amend --no-edit -S`, or take `--patch` and `git am -S`",
         )
+        .of("signing")
     };
     [Found::good("git", version)].into_iter().chain(signs.then(unsigned)).collect()
 }
@@ -137,6 +139,23 @@ async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &
     }
 }
 
+/// What a call or a step may use up, and who sees to that.
+fn limits(limits: WallLimits, choice: WallChoice) -> Found {
+    let count = limits.processes.map_or("any number of".into(), |count| count.to_string());
+    let memory = limits.memory.map_or("any".into(), |bytes| format!("{} MiB of", bytes >> 20));
+    let kernel = match choice {
+        WallChoice::Off => "",
+        WallChoice::Auto | WallChoice::Required if is_root() => {
+            ", the kernel bounds files, and counts no processes of root"
+        }
+        WallChoice::Auto | WallChoice::Required => ", the kernel bounds processes and files too",
+    };
+    let says = format!(
+        "a call or step may have {count} processes and {memory} memory together: looked at ten times a second{kernel}; cgroups are not used"
+    );
+    Found::good("limits", says)
+}
+
 /// Whose files this process writes says who it is.
 fn is_root() -> bool {
     tempfile::tempfile().and_then(|file| file.metadata()).is_ok_and(|meta| meta.uid() == 0)
@@ -164,8 +183,10 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
         FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
         NARROW.. => Found::good("state", says),
     };
-    let locks =
-        || Found::warning("state", format!("locks on {kind} may not hold, and the database rests on them"), elsewhere);
+    let locks = || {
+        Found::warning("state", format!("locks on {kind} may not hold, and the database rests on them"), elsewhere)
+            .of("locks")
+    };
     [first].into_iter().chain((!has_locks).then(locks)).collect()
 }
 

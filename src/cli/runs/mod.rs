@@ -22,7 +22,8 @@ pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
-use super::failure::Failure;
+use super::configured;
+use super::failure::{Failure, start_of};
 use crate::config::Environment;
 use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, whose};
 use crate::moment::Moment;
@@ -36,6 +37,8 @@ use std::path::{Path, PathBuf};
 const SHORTEST: usize = 8;
 /// Runs that are named when there is none of the name that was given.
 const NAMED: u32 = 5;
+/// Words that a run goes by.
+const WORDS: [&str; 2] = ["last", "last-failed"];
 
 /// Arguments of `fledge runs`.
 #[derive(Debug, Args)]
@@ -113,6 +116,7 @@ impl Shelf {
         let none = || format!("there is no folder {}", workspace.display());
         let workspace = canonical.with_context(none).map_err(Failure::input)?;
         let state = environment.state_dir().map_err(Failure::input)?;
+        configured::settle(environment, &workspace);
         Ok(Self { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
 
@@ -153,7 +157,11 @@ impl Shelf {
         }
         let named: Result<Vec<String>, StoreError> = rows.iter().map(|row| self.line(&store, row)).collect();
         let named = named.map_err(failed)?.join("\n  ");
-        Err(Failure::input(anyhow!("{error}:\n  {named}")).hint("name more of it; `fledge runs list` shows them all"))
+        let starts = rows.iter().map(|row| start_of(row.head.id.as_str(), name)).filter(|start| *start != name);
+        let keys = rows.iter().filter_map(|row| row.head.run_key.as_deref());
+        let failure = Failure::input(anyhow!("{error}:\n  {named}"));
+        let failure = failure.hint("name more of it; `fledge runs list` shows them all");
+        Err(failure.near(name, WORDS.into_iter().chain(keys).chain(starts)))
     }
 
     /// The same for who goes on with it: a run of another project goes by its whole id alone.

@@ -127,6 +127,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         baseline: place.set.baseline.unwrap_or_default(),
         wall,
         network,
+        limits: place.set.limits,
         hooks: hooks(place.set),
         asker: Asker::default(),
         helper: environment.program().map(Path::to_owned),
