@@ -3,9 +3,17 @@
 #![expect(clippy::disallowed_methods, reason = "the room that reads the environment")]
 
 use super::ConfigFault;
+use crate::yaml::nearest;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+/// What the names of fledge's own variables begin with.
+const OWN_PREFIX: &str = "FLEDGE_";
+/// Those that it reads.
+const READ: [&str; 4] = ["LOG", "MODEL", "NON_INTERACTIVE", "STATE_DIR"];
+/// Those that it sets for what it starts, which may be fledge again.
+const SET_FOR_CHILDREN: [&str; 4] = ["GIT_READS", "GIT_SAYS", "HOLDOUT", "STEP"];
 
 /// All variables of this process as they were when it began. One that is empty counts as not set; one that is not Unicode is
 /// left out. Shown by names only.
@@ -57,6 +65,20 @@ impl Environment {
     /// A variable's value without blanks around it: keys from files often end in a line break.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Variables that look like fledge's own and that it does not read, each with the one that was most likely meant. Others with its
+    /// name before them may be somebody's own.
+    pub fn misspelt(&self) -> Vec<(String, String)> {
+        let own = |name: &String| Some((name.clone(), name.strip_prefix(OWN_PREFIX)?.to_owned()));
+        let meant = |(name, rest): (String, String)| {
+            let is_set_by_us = SET_FOR_CHILDREN.contains(&rest.as_str());
+            let begins = |known: &&&str| known.strip_prefix(rest.as_str()).is_some_and(|rest| rest.starts_with('_'));
+            let known = nearest(&rest, READ.iter().copied()).or_else(|| READ.iter().find(begins).copied());
+            let known = known.filter(|known| *known != rest && !is_set_by_us)?;
+            Some((name, format!("{OWN_PREFIX}{known}")))
+        };
+        self.vars.keys().filter_map(own).filter_map(meant).collect()
     }
 
     /// A variable that says yes or no; not set is no.

@@ -19,7 +19,7 @@ mod woven;
 pub use headers::{Headers, Sent};
 pub use layers::Environment;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
-pub use prices::{PRICES_READ, Published, all_published, published};
+pub use prices::{PRICES_READ, Published, all_published, near_published, published};
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
 pub use servers::{Hook, McpAt, McpServer};

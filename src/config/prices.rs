@@ -6,6 +6,7 @@
 
 use super::ProviderKind;
 use crate::chat::Price;
+use crate::yaml::nearest;
 
 /// The day on which the table was read.
 pub const PRICES_READ: &str = "2026-11-22";
@@ -93,6 +94,16 @@ pub fn published(provider: ProviderKind, model: &str) -> Option<Published> {
     rows(provider).iter().find(|(name, ..)| own(name)).map(|row| read(provider, row))
 }
 
+/// The model of the table that somebody most likely meant by a name that is not in it. A name that differs in numbers alone is taken for
+/// that of a newer model.
+pub fn near_published(provider: ProviderKind, model: &str) -> Option<&'static str> {
+    const MOST_SLIPS: usize = 2;
+    let words = |name: &str| name.chars().filter(char::is_ascii_alphabetic).collect::<String>();
+    let near = nearest(model, rows(provider).iter().map(|(name, ..)| *name))?;
+    let is_slip = words(near) != words(model) && strsim::osa_distance(near, model) <= MOST_SLIPS;
+    (is_slip && published(provider, model).is_none()).then_some(near)
+}
+
 /// All of a provider's models in the table.
 pub fn all_published(provider: ProviderKind) -> impl Iterator<Item = Published> {
     rows(provider).iter().map(move |row| read(provider, row))
@@ -138,6 +149,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     const ALL: [ProviderKind; 2] = [ProviderKind::Anthropic, ProviderKind::OpenAi];
+
+    #[test]
+    fn a_slip_of_the_pen_is_near_a_model_and_a_newer_number_is_not() {
+        let near = |model| near_published(ProviderKind::Anthropic, model);
+        assert_eq!(near("claude-sonet-4-5"), Some("claude-sonnet-4-5"));
+        assert_eq!(["claude-sonnet-4-5", "claude-sonnet-9", "claude-sonnet-4-5-20250929", "nova"].map(near), [None; 4]);
+        assert_eq!(near_published(ProviderKind::OpenAi, "gpt-5-mni"), Some("gpt-5-mini"));
+    }
 
     #[test]
     fn a_model_is_known_by_its_name_and_with_a_date_behind_it_and_by_no_other() {

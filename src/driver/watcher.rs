@@ -67,6 +67,7 @@ impl<T: Send + 'static> Watcher<T> {
     }
 
     /// What is shut while it is behind: whoever brings pieces can wait for it, and none is left out then.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the binary shows it"))]
     pub(crate) fn pace(&self) -> Pace {
         self.state.pace.clone()
     }

@@ -1,9 +1,11 @@
 //! Tools of other programs, by the Model Context Protocol. A server is started, or reached, when it is needed; what it says is bounded, cleaned
 //! and never trusted. Nothing of it outlives [`Servers::close`].
 
+#[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only sessions use all of it"))]
 mod catalog;
 mod connection;
 mod powers;
+#[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only sessions use all of it"))]
 mod server;
 #[cfg_attr(not(feature = "mcp"), path = "without.rs")]
 mod session;

@@ -27,6 +27,11 @@ impl Session {
         Err(Fault::Lost)
     }
 
+    #[expect(clippy::unused_async, reason = "with the protocol it waits")]
+    pub(super) async fn answers(&self) -> bool {
+        false
+    }
+
     pub(super) fn is_open(&self) -> bool {
         false
     }

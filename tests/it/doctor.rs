@@ -1,7 +1,9 @@
 //! `fledge doctor`: what a run needs, whether it is here, and what mends it; without a run.
 
-use crate::support::{Ended, Fledge, KEY, needs};
+use crate::support::{Ended, Fledge, KEY, Model, git, hang, needs};
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 fn checks(ended: &Ended) -> Vec<Value> {
     let all: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -117,4 +119,128 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
     assert!(tmp.0 == "warn" && tmp.1.contains("is inside of the project"), "{tmp:?}");
     let unsigned = found.iter().find(|check| check["says"].as_str().unwrap().contains("is not signed"));
     assert_eq!(unsigned.unwrap()["status"], "warn");
+}
+
+/// What is said of one part, with what mends it.
+#[track_caller]
+fn part(checks: &[Value], id: &str) -> (String, String, String) {
+    let found = checks.iter().find(|check| check["id"] == id);
+    let found = found.unwrap_or_else(|| panic!("nothing of {id} in {checks:#?}"));
+    ["status", "says", "fix"].map(|key| found[key].as_str().unwrap_or_default().to_owned()).into()
+}
+
+/// What `fledge doctor` finds of git in a place, but for git itself.
+fn of_git(place: Fledge) -> Vec<Value> {
+    let all = checks(&place.env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]).run());
+    let is_of_git = |check: &Value| check["id"].as_str().unwrap().starts_with("git.");
+    all.into_iter().filter(is_of_git).collect()
+}
+
+fn warned(says: &str, mend: &str) -> (String, String, String) {
+    ("warn".into(), says.into(), mend.into())
+}
+
+#[test]
+fn what_a_commit_would_meet_in_the_repository_is_said() {
+    let place = || Fledge::new().lane("verify", &needs("x"));
+    let needing = "`commit: on-success`, `isolation: worktree` and `fledge apply` need one";
+    let none = part(&of_git(place()), "git.repository");
+    let first = "`git init && git add -A && git commit -m first`";
+    assert_eq!(none, warned(&format!("the project is in no repository; {needing}"), first));
+    let broken = part(&of_git(place().file(".git", "gitdir: /nowhere\n")), "git.repository");
+    assert!(broken.1.starts_with("git cannot use ") && broken.1.contains("/nowhere"), "{broken:?}");
+    let empty = part(&of_git(place().git(&["init", "-q"])), "git.repository");
+    assert_eq!(empty.1, format!("the repository has no commit yet; {needing}"));
+    let me = [("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@localhost")];
+    let known = |place: Fledge| me.iter().fold(place, |place, (name, value)| place.env(name, value));
+    assert_eq!(of_git(known(place().committed())), [json!({}); 0]);
+    let dirty = of_git(place().committed().file("a", "1").file("b", "2"));
+    let identity = "`git config --global user.name NAME && git config --global user.email MAIL`";
+    let nobody = "git does not know who you are: what is committed here has fledge <fledge@localhost> as its author";
+    assert_eq!(part(&dirty, "git.identity"), warned(nobody, identity));
+    let changes = part(&dirty, "git.changes");
+    assert_eq!(changes.1, "2 files are not committed: a run with `commit: on-success` is refused");
+    assert!(changes.2.contains("--allow-dirty"), "{changes:?}");
+    let merging = place().committed();
+    let head = git(&merging.workspace(), &["rev-parse", "HEAD"]);
+    let unfinished = part(&of_git(known(merging.file(".git/MERGE_HEAD", head))), "git.unfinished");
+    assert_eq!(unfinished.2, "end it, or take it back by `git merge --abort`");
+    let shallow = place().committed().file("second", "").git(&["add", "-A"]).git(&["commit", "-qm", "second"]);
+    let head = git(&shallow.workspace(), &["rev-parse", "HEAD"]);
+    let shallow = of_git(known(shallow.file(".git/shallow", format!("{head}\n"))));
+    assert_eq!(part(&shallow, "git.shallow").2, "`git fetch --unshallow`");
+}
+
+#[test]
+fn a_git_that_is_too_old_is_told_from_none() {
+    let place = Fledge::new().lane("verify", &needs("x")).file("../bin/git", "#!/bin/sh\necho git version 2.20.1\n");
+    let bin = place.workspace().join("../bin");
+    std::fs::set_permissions(bin.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.canonicalize().unwrap().display(), std::env::var("PATH").unwrap());
+    let old = about(&checks(&place.env("PATH", &path).args(&["doctor", "--json"]).run()), "git");
+    assert_eq!(old.1, "`git version 2.20.1` is too old: git 2.30 or newer is needed");
+    let none = about(&checks_of_missing_git(), "git");
+    assert!(none.1.starts_with("git cannot be run: "), "{none:?}");
+}
+
+#[test]
+fn a_place_for_state_that_cannot_be_made_is_said_as_it_is() {
+    let look = |state: &str| {
+        let place = Fledge::new().lane("verify", &needs("x")).file("../home/a-file", "");
+        let home = place.workspace().join("../home").canonicalize().unwrap();
+        let state = if state.is_empty() { String::new() } else { home.join(state).to_string_lossy().into_owned() };
+        let place = place.env("FLEDGE_STATE_DIR", &state).args(&["doctor", "--json"]);
+        about(&checks(&if state.is_empty() { place.env("HOME", "") } else { place }.run()), "state")
+    };
+    let below_a_file = look("a-file/state");
+    assert!(below_a_file.1.contains("/a-file is no folder, so ") && below_a_file.0 == "fail", "{below_a_file:?}");
+    let unwritable = look("/proc/nope");
+    assert_eq!(unwritable.1, "/proc cannot be written to, so /proc/nope cannot be made");
+    let homeless = look("");
+    assert!(homeless.0 == "fail" && homeless.1.contains("nor HOME is set"), "{homeless:?}");
+    for found in [below_a_file, unwritable, homeless] {
+        assert!(found.2.contains("`export FLEDGE_STATE_DIR=/var/tmp/fledge`"), "{found:?}");
+    }
+}
+
+#[test]
+fn names_that_are_slips_have_the_near_one() {
+    let place = Fledge::new().lane("verify", &needs("x")).env("FLEDGE_STAT_DIR", "/x").env("FLEDGE_MODLE", "y");
+    let place = place.env("ANTHROPIC_API_KEY", " ").env("FLEDGE_TEST_X", "1").env("FLEDGE_STEP", "1");
+    let found = checks(&place.args(&["doctor", "--json"]).run());
+    let slip = part(&found, "config.FLEDGE_STAT_DIR");
+    let mend = "did you mean `FLEDGE_STATE_DIR`? `unset FLEDGE_STAT_DIR` if not";
+    assert_eq!(slip, warned("FLEDGE_STAT_DIR is set, and nothing reads it", mend));
+    assert!(part(&found, "config.FLEDGE_MODLE").2.starts_with("did you mean `FLEDGE_MODEL`?"));
+    let others = found.iter().filter(|check| check["id"].as_str().unwrap().starts_with("config.")).count();
+    assert_eq!(others, 2, "{found:#?}");
+    let model = about(&found, "model");
+    assert_eq!(model.1, "no model is configured; ANTHROPIC_API_KEY is set, and empty");
+    let near = Fledge::new().lane("verify", &needs("x")).env("FLEDGE_MODEL", "anthropic/claude-sonet-4-5");
+    let near = checks(&near.env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]).run());
+    let model = about(&near, "model");
+    assert!(model.0 == "warn" && model.2.ends_with("did you mean `claude-sonnet-4-5`?"), "{model:?}");
+}
+
+#[test]
+fn a_lane_that_is_broken_is_not_said_to_be_missing() {
+    let place = Fledge::new().lane("verify", "steps: [{ name: a, rn: 'true' }]").env("ANTHROPIC_API_KEY", KEY);
+    let ended = place.args(&["doctor", "--json"]).run();
+    let found = checks(&ended);
+    let broken = part(&found, "lanes.files");
+    assert!(broken.1.contains("; ") && broken.1.contains("did you mean `run`?"), "{broken:?}");
+    assert!(found.iter().all(|check| check["id"] != "lanes"), "{}", ended.story());
+}
+
+#[test]
+fn a_run_that_did_not_end_is_named_with_what_goes_on_with_it() {
+    let model = Model::new([hang()]);
+    let running = Fledge::simple(&model).start();
+    running.until(|| !model.asked().is_empty());
+    running.signal(Signal::KILL);
+    let ended = running.end();
+    let run = ended.row().head.id.to_string();
+    let found = checks(&ended.again(&["doctor", "--json"]).anthropic(&model).run());
+    let mend = format!("`fledge runs resume {run}` goes on; `fledge runs list` shows all");
+    assert_eq!(part(&found, "runs"), warned("1 run did not end, and can be gone on with", &mend));
 }

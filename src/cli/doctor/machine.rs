@@ -1,18 +1,14 @@
-//! What the machine has: git, a sandbox, and a place for what is kept.
+//! What the machine has: a sandbox, and a place for what is kept.
 
-use super::Found;
+use super::{Found, repository};
 use crate::config::{self, Environment};
 use crate::process;
 use crate::process::wall::{NoWall, Wall, WallChoice, WallKind, WallLimits};
 use crate::store::is_inside;
-use crate::workspace::delivery::Repository;
-use crate::workspace::trees::{Trees, TreesFault};
 use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
-use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use tokio_util::sync::CancellationToken;
 
 /// Below this much room for state, in bytes, runs are warned of.
 const NARROW: u64 = 1024 * 1024 * 1024;
@@ -36,52 +32,20 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     let child = environment.child_env();
     let path = child.get("PATH").map_or("", String::as_str);
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
-    let mut found = git(root, path, &hand).await;
+    let mut found = repository::look(root, path, &hand).await;
     found.push(sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await);
     found.push(limits(set.limits, set.sandbox));
     found.push(temporary(environment.get("TMPDIR"), root));
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
         Err(fault) => {
-            vec![Found::problem("state", fault.to_string(), "set FLEDGE_STATE_DIR to a folder outside of the project")]
+            let text = fault.to_string();
+            let says = text.split_once(" (").map_or(text.as_str(), |(says, _)| says);
+            let mend = "set HOME, or FLEDGE_STATE_DIR to a folder outside of the project: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
+            vec![Found::problem("state", format!("{says}: neither FLEDGE_STATE_DIR nor XDG_STATE_HOME nor HOME is set"), mend)]
         }
     });
     found
-}
-
-/// Opens a private git directory for the workspace, as a run does, and asks the user's repository what a commit could not keep to.
-async fn git(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
-    let stop = CancellationToken::new();
-    let opened = async {
-        // What is wrong with the folder for temporary files is said elsewhere.
-        let folder = tempfile::tempdir().ok().filter(|folder| !is_inside(folder.path(), root));
-        let folder = folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| error.to_string())?;
-        let told = |fault: TreesFault| match fault.source() {
-            Some(cause) => format!("{fault}: {cause}"),
-            None => fault.to_string(),
-        };
-        let trees = Trees::open(&folder.path().join("trees.git"), root, path, &stop).await.map_err(told)?;
-        let version = trees.version(&stop).await.map_err(told)?;
-        let signs = match Repository::around(&trees, env, &stop).await {
-            Ok(Some(repository)) => repository.wants_signatures(&stop).await.unwrap_or(false),
-            Ok(None) | Err(_) => false,
-        };
-        Ok::<_, String>((version, signs))
-    };
-    let (version, signs) = match opened.await {
-        Ok(found) => found,
-        Err(why) => return vec![Found::problem("git", why, "install git 2.30 or newer, and have it in PATH")],
-    };
-    let unsigned = || {
-        let says = "`commit.gpgsign` is on, and what fledge commits (`commit: on-success`) is not signed";
-        Found::warning(
-            "git",
-            says,
-            "sign it yourself: `git commit --amend --no-edit -S`, or take `--patch` and `git am -S`",
-        )
-        .of("signing")
-    };
-    [Found::good("git", version)].into_iter().chain(signs.then(unsigned)).collect()
 }
 
 /// The folder for temporary files, where walls and rooms have theirs.
@@ -163,15 +127,21 @@ fn is_root() -> bool {
 
 /// Whether runs can be kept there. Of a folder that is not there yet, the one is looked at in which it would be made.
 fn state(folder: &Path, root: &Path) -> Vec<Found> {
-    let elsewhere = "set FLEDGE_STATE_DIR to another folder";
+    let elsewhere = "set FLEDGE_STATE_DIR to another folder: `export FLEDGE_STATE_DIR=/var/tmp/fledge`";
     let shown = folder.display();
     if is_inside(folder, root) {
         let says = format!("{shown} is inside of the project, where an agent could write");
         return vec![Found::problem("state", says, elsewhere)];
     }
     let there: PathBuf = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/")).into();
-    if !there.is_dir() || access(&there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        return vec![Found::problem("state", format!("{} cannot be written to", there.display()), elsewhere)];
+    let unmade = if there == folder { String::new() } else { format!(", so {shown} cannot be made") };
+    let problem = |why: &str| vec![Found::problem("state", format!("{} {why}{unmade}", there.display()), elsewhere)];
+    if !there.is_dir() {
+        return problem("is no folder");
+    }
+    // Root may write everywhere by its rights, and yet cannot on some file systems.
+    if access(&there, Access::WRITE_OK | Access::EXEC_OK).is_err() || tempfile::tempdir_in(&there).is_err() {
+        return problem("cannot be written to");
     }
     let room = statvfs(&there).map_or(0, |about| about.f_bavail.saturating_mul(about.f_frsize));
     let (kind, has_locks) = file_system(&there);
@@ -179,7 +149,11 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
         if shares_blocks(&there) { "caches are copied without cost" } else { "caches are copied byte by byte" };
     let says = format!("{shown}, {} MiB free on {kind}, {sharing}", room / 1024 / 1024);
     let first = match room {
-        ..FULL => Found::problem("state", says, "make room there, or set FLEDGE_STATE_DIR to another folder"),
+        ..FULL => Found::problem(
+            "state",
+            says,
+            "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere",
+        ),
         FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
         NARROW.. => Found::good("state", says),
     };

@@ -2,6 +2,7 @@
 
 mod machine;
 mod project;
+mod repository;
 
 use super::configured;
 use super::failure::Failure;
@@ -108,6 +109,11 @@ impl Found {
     }
 }
 
+/// All that is wrong, on one line.
+fn every(fault: &impl std::fmt::Display) -> String {
+    fault.to_string().replace('\n', "; ")
+}
+
 /// Looks; gives the exit code: 1 where something is in the way of a run.
 ///
 /// # Errors
@@ -121,8 +127,8 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
     let (set, wrong) = match config::load(environment, &root) {
         Ok(set) => (set, None),
         Err(fault) => {
-            let (says, mend) = (fault.to_string(), "mend the file: until then nothing of it counts");
-            (config::Settings::default(), Some(Found::problem("config", says, mend)))
+            let mend = "mend the file: until then nothing of it counts";
+            (config::Settings::default(), Some(Found::problem("config", every(&fault), mend)))
         }
     };
     let mut found = block_on(machine::look(&root, &set, environment))?;
@@ -132,8 +138,10 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
             .map(|note| Found::warning("config", note, "look at the copy before you trust it").of("restored")),
     );
     found.extend(wrong);
+    found.extend(project::variables(environment));
     found.extend(project::models(&set, environment));
     found.extend(project::lanes(&root, environment));
+    found.extend(project::interrupted(&root, environment));
     found.extend(project::worktrees(&root, environment));
     let is_healthy = found.iter().all(|found| found.health != Health::Problem);
     if arguments.json {

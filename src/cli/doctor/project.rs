@@ -1,25 +1,27 @@
 //! What the project and its operator have set: models, and lanes with what a pass of them can prove.
 
 use super::super::worktrees::left_over;
-use super::Found;
-use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, resolve_model};
+use super::{Found, every};
+use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, near_published, resolve_model};
+use crate::driver::project_of;
 use crate::gate::{self, Listed};
 use crate::lane::detect::DETECTED_LANE;
-use crate::lane::{Lane, RoomKind};
+use crate::lane::{Lane, LaneFault, RoomKind};
+use crate::store::{Filter, Only, Store};
 use crate::task::Tier;
 use std::path::Path;
 
 /// The model that a task without one would have, then the other ones that are configured. None is called.
 pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<Found> {
     let default = match auto_model(set, Tier::Code, environment) {
-        Ok(choice) => Found::good("model", format!("{} by default, {}", choice.entry.model, key(&choice))),
-        Err(fault) => lacking(&fault, true),
+        Ok(choice) => known(format!("{} by default, {}", choice.entry.model, key(&choice)), &choice),
+        Err(fault) => lacking(&fault, true, environment),
     };
     let is_default = |name: &str| set.default_model.as_ref().is_some_and(|own| own.value == name);
     let others = set.models.keys().filter(|name| !is_default(name));
     let other = |name: &String| match resolve_model(name, set, environment) {
-        Ok(choice) => Found::good("model", format!("{name}: {}, {}", choice.entry.model, key(&choice))).of(name),
-        Err(fault) => lacking(&fault, false).of(name),
+        Ok(choice) => known(format!("{name}: {}, {}", choice.entry.model, key(&choice)), &choice).of(name),
+        Err(fault) => lacking(&fault, false, environment).of(name),
     };
     [default].into_iter().chain(others.map(other)).collect()
 }
@@ -33,11 +35,25 @@ fn key(choice: &ModelChoice) -> String {
     }
 }
 
-fn lacking(fault: &ConfigFault, is_default: bool) -> Found {
+/// A model that can be asked: one with a name near a common one may be that one misspelt, or a new one.
+fn known(says: String, choice: &ModelChoice) -> Found {
+    let entry = &choice.entry;
+    let near = near_published(entry.provider, &entry.model).filter(|_| entry.base_url.is_none());
+    let Some(near) = near else { return Found::good("model", says) };
+    let mend = format!("`fledge models check` asks whether there is one; did you mean `{near}`?");
+    Found::warning("model", format!("{says}; no model of this name is known here"), mend)
+}
+
+fn lacking(fault: &ConfigFault, is_default: bool, environment: &Environment) -> Found {
     // What to do stands in its message, in brackets at the end.
     let text = fault.to_string();
     let (says, mend) =
         text.rsplit_once(" (").map_or((text.as_str(), ""), |(says, hint)| (says, hint.trim_end_matches(')')));
+    let is_empty =
+        |name: &&str| mend.contains(*name) && environment.all().contains_key(*name) && environment.get(name).is_none();
+    let named = mend.split(|char: char| !char.is_ascii_uppercase() && char != '_').filter(|word| word.contains("KEY"));
+    let empty = named.filter(is_empty).map(|name| format!("; {name} is set, and empty"));
+    let says = &format!("{says}{}", empty.collect::<String>());
     if is_default { Found::problem("model", says, mend) } else { Found::warning("model", says, mend) }
 }
 
@@ -48,7 +64,7 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     let Listed { lanes, is_detected, fault, .. } = match gate::list(root, path) {
         Ok(listed) => listed,
         Err(fault) => {
-            return vec![Found::problem("lanes", fault.to_string(), "`fledge lanes validate` says all of it")];
+            return vec![Found::problem("lanes", every(&fault), "`fledge lanes validate` says all of it")];
         }
     };
     if lanes.is_empty() && fault.files.is_empty() {
@@ -57,18 +73,46 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     }
     let mut found = Vec::new();
     if !fault.files.is_empty() {
-        let found_wrong = Found::problem("lanes", fault.to_string(), "`fledge lanes validate` says all of it");
+        let found_wrong = Found::problem("lanes", every(&fault), "`fledge lanes validate` draws each with its line");
         found.push(found_wrong.of("files"));
     }
     if is_detected {
         let says = "the project has none; `verify` was detected from its files";
         found.push(Found::warning("lanes", says, "`fledge lanes init` writes it down, for you to complete"));
-    } else if !lanes.iter().any(|lane| lane.name == DETECTED_LANE) {
+    } else if !lanes.iter().any(|lane| lane.name == DETECTED_LANE) && !is_broken_gate(&fault) {
         let says = "none is called `verify`, which is the gate of a task that names none";
         found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));
     }
     found.extend(lanes.iter().map(|lane| about(root, lane, path).of(&lane.name)));
     found
+}
+
+/// Whether the gate could be in a file that is wrong.
+fn is_broken_gate(fault: &LaneFault) -> bool {
+    let stems = fault.files.keys().filter_map(|file| Path::new(file).file_stem());
+    stems.into_iter().any(|stem| stem == DETECTED_LANE || stem == "fledge")
+}
+
+/// Variables that are misspelt: nobody reads them.
+pub(super) fn variables(environment: &Environment) -> impl Iterator<Item = Found> {
+    environment.misspelt().into_iter().map(|(name, meant)| {
+        let mend = format!("did you mean `{meant}`? `unset {name}` if not");
+        Found::warning("config", format!("{name} is set, and nothing reads it"), mend).of(name)
+    })
+}
+
+/// Runs that did not end and that nobody drives.
+pub(super) fn interrupted(root: &Path, environment: &Environment) -> Option<Found> {
+    let state = environment.state_dir().ok()?;
+    let store = Store::existing(&state, &project_of(&state, root)).ok().flatten()?;
+    let rows = store.runs(&Filter { limit: 100, only: Some(Only::Interrupted), ..Filter::default() }).ok()?;
+    let newest = &rows.first()?.head.id;
+    let says = match rows.len() {
+        1 => "1 run did not end, and can be gone on with".to_owned(),
+        many => format!("{many} runs did not end, and can be gone on with; the newest is {newest}"),
+    };
+    let mend = format!("`fledge runs resume {newest}` goes on; `fledge runs list` shows all");
+    Some(Found::warning("runs", says, mend))
 }
 
 /// What runs have left of the worktrees that they had for themselves.

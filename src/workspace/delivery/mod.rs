@@ -3,6 +3,7 @@
 mod again;
 mod branch;
 mod compose;
+mod condition;
 mod fault;
 mod foreign;
 mod pinned;
@@ -11,6 +12,7 @@ mod turns;
 mod unfinished;
 
 pub use again::{nobody, patch};
+pub use condition::{Condition, refusal};
 pub use fault::DeliveryFault;
 pub use standing::Standing;
 

@@ -15,14 +15,16 @@ const UNFINISHED: [(&str, &str); 5] = [
 impl Repository<'_> {
     /// Refuses a repository in which nothing but what is under way may be committed.
     pub(super) async fn must_be_finished(&self, stop: &CancellationToken) -> Result<(), DeliveryFault> {
+        self.under_way(stop).await?.map_or(Ok(()), |what| Err(DeliveryFault::Unfinished { what }))
+    }
+
+    /// What is under way, as git's command is called.
+    pub(super) async fn under_way(&self, stop: &CancellationToken) -> Result<Option<&'static str>, DeliveryFault> {
         let mut args = vec!["rev-parse"];
         args.extend(UNFINISHED.iter().flat_map(|(name, _)| ["--git-path", *name]));
         let paths = self.git.ask(&args, stop).await?;
         let paths = String::from_utf8_lossy(&paths);
         let is_there = |path: &str| self.trees.root().join(path).symlink_metadata().is_ok();
-        match paths.lines().zip(UNFINISHED).find(|(path, _)| is_there(path)) {
-            Some((_, (_, what))) => Err(DeliveryFault::Unfinished { what }),
-            None => Ok(()),
-        }
+        Ok(paths.lines().zip(UNFINISHED).find(|(path, _)| is_there(path)).map(|(_, (_, what))| what))
     }
 }

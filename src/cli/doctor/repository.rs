@@ -1,0 +1,106 @@
+//! What git has here: itself, and the repository around the project, in which verified work could be committed.
+
+use super::Found;
+use crate::store::is_inside;
+use crate::workspace::delivery::{Condition, DeliveryFault, Repository, nobody, refusal};
+use crate::workspace::trees::{Trees, TreesFault};
+use std::error::Error;
+use std::path::Path;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// What needs a repository with a commit in it.
+const NEEDING: &str = "`commit: on-success`, `isolation: worktree` and `fledge apply` need";
+
+/// Opens a private git directory for the workspace, as a run does, and asks the user's repository what a commit would meet.
+pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
+    let stop = CancellationToken::new();
+    match opened(root, path, &stop).await {
+        Ok((_folder, trees, version)) => {
+            let around = around(&trees, root, env, &stop).await;
+            [Found::good("git", version)].into_iter().chain(around).collect()
+        }
+        Err(why) => vec![Found::problem("git", why, "install git 2.30 or newer, and have it in PATH")],
+    }
+}
+
+async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(TempDir, Trees, String), String> {
+    // What is wrong with the folder for temporary files is said elsewhere.
+    let folder = tempfile::tempdir().ok().filter(|folder| !is_inside(folder.path(), root));
+    let folder = folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| error.to_string())?;
+    let told = |fault: TreesFault| match fault.source() {
+        Some(cause) => format!("{fault}: {cause}"),
+        None => fault.to_string(),
+    };
+    let trees = Trees::open(&folder.path().join("trees.git"), root, path, stop).await.map_err(told)?;
+    let version = trees.version(stop).await.map_err(told)?;
+    Ok((folder, trees, version))
+}
+
+async fn around(trees: &Trees, root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<Found> {
+    let looked = async {
+        let Some(repository) = Repository::around(trees, env, stop).await? else {
+            return refusal(trees, env, stop).await.map(|said| vec![none(root, &said)]);
+        };
+        let signs = repository.wants_signatures(stop).await.unwrap_or(false);
+        let found = told(&repository.condition(stop).await?);
+        Ok::<_, DeliveryFault>(found.into_iter().chain(signs.then(unsigned)).collect())
+    };
+    looked.await.unwrap_or_else(|fault| {
+        let mend = "`git status` and `git fsck` say more; until then nothing can be committed here";
+        vec![Found::warning("git", fault.to_string(), mend).of("repository")]
+    })
+}
+
+fn none(root: &Path, said: &str) -> Found {
+    let marked = root.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
+    let found = match marked {
+        Some(git) => {
+            let says = format!("git cannot use {}: {said}; {NEEDING} a repository", git.display());
+            Found::warning("git", says, "mend or remove it, then `git init`")
+        }
+        None => Found::warning(
+            "git",
+            format!("the project is in no repository; {NEEDING} one"),
+            "`git init && git add -A && git commit -m first`",
+        ),
+    };
+    found.of("repository")
+}
+
+fn told(it: &Condition) -> Vec<Found> {
+    let warning = |part: &str, says: String, mend: String| Found::warning("git", says, mend).of(part);
+    let owner = it.refused_owner.map(|owner| {
+        let says =
+            format!("{} belongs to user {owner}, so git refuses to work in it for you, in steps of lanes too", it.top);
+        warning("owner", says, format!("`git config --global --add safe.directory {}`", it.top))
+    });
+    let first = (!it.has_commit).then(|| {
+        let says = format!("the repository has no commit yet; {NEEDING} one");
+        warning("repository", says, "`git add -A && git commit -m first`".into())
+    });
+    let identity = (!it.knows_committer).then(|| {
+        let says = format!("git does not know who you are: what is committed here has {} as its author", nobody());
+        warning("identity", says, "`git config --global user.name NAME && git config --global user.email MAIL`".into())
+    });
+    let unfinished = it.unfinished.map(|what| {
+        let says = format!("a {what} is under way: until it is ended, nothing can be committed here");
+        warning("unfinished", says, format!("end it, or take it back by `git {what} --abort`"))
+    });
+    let changed = (it.changed > 0 && it.has_commit).then(|| {
+        let files = if it.changed == 1 { "1 file is".into() } else { format!("{} files are", it.changed) };
+        let says = format!("{files} not committed: a run with `commit: on-success` is refused");
+        warning("changes", says, "`git commit` or `git stash` them, or have them go along by `--allow-dirty`".into())
+    });
+    let shallow = it.is_shallow.then(|| {
+        let says = "the clone is shallow: commits before its newest ones cannot be named, as by `--base`";
+        warning("shallow", says.into(), "`git fetch --unshallow`".into())
+    });
+    [owner, first, identity, unfinished, changed, shallow].into_iter().flatten().collect()
+}
+
+fn unsigned() -> Found {
+    let says = "`commit.gpgsign` is on, and what fledge commits (`commit: on-success`) is not signed";
+    let mend = "sign it yourself: `git commit --amend --no-edit -S`, or take `--patch` and `git am -S`";
+    Found::warning("git", says, mend).of("signing")
+}
