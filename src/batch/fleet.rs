@@ -35,12 +35,14 @@ pub struct Errand {
 }
 
 /// As which run a job is done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum As {
     /// As a new one, of this key where it has one.
     New(Option<String>),
     /// As one that was interrupted: it goes on.
     Resumed(RunId),
+    /// As one that is over, of which only nobody has heard: this is what it came to.
+    Over(Box<TaskResult>),
 }
 
 /// A job that cannot be begun.
@@ -247,6 +249,7 @@ async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
         let ended = match run {
             As::New(_) => agent.run_task(task).await,
             As::Resumed(run) => agent.resume_or_end(&run).await,
+            As::Over(result) => return Ok(*result),
         };
         // What is told of its end comes behind all that it has told itself, however slow the reader is.
         tokio::select! {

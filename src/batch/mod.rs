@@ -10,6 +10,7 @@ mod course;
 mod fleet;
 #[cfg(feature = "cli")]
 pub(crate) mod forms;
+mod ledger;
 mod outcome;
 pub mod plan;
 mod purse;
@@ -17,5 +18,6 @@ mod summary;
 
 pub use course::{Bounds, Course, Seat, Step};
 pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
+pub use ledger::{Ledger, LedgerFault, Wanted};
 pub use outcome::{End, NotRun, Outcome, Ran, Standing};
 pub use summary::{BATCH_SCHEMA_VERSION, Counts, JobSummary, Summary};

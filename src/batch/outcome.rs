@@ -5,6 +5,11 @@ use crate::run::TaskResult;
 use crate::verdict::{Reason, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 
+/// Characters that are kept of what a model said last.
+const SUMMARY: usize = 4000;
+/// Paths that are kept of those that were changed.
+const FILES: usize = 200;
+
 /// A job that is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -196,14 +201,14 @@ impl Ran {
             verification: result.verification,
             cancelled: result.cancelled,
             message: result.message.clone(),
-            summary: result.summary.clone(),
+            summary: result.summary.chars().take(SUMMARY).collect(),
             attempts: result.attempts.len() as u64,
             turns: result.turns,
             tokens_in: usage.input_tokens,
             tokens_out: usage.output_tokens,
             usd_micros: usage.cost_micros,
             duration_ms: result.duration_ms,
-            files_changed: result.files_changed.iter().map(|file| file.path.clone()).collect(),
+            files_changed: result.files_changed.iter().take(FILES).map(|file| file.path.clone()).collect(),
             tree: result.tree.clone(),
             commit: result.commit.clone(),
             branch: result.branch.clone(),
