@@ -144,6 +144,11 @@ impl Course {
         self.closed = Some(NotRun::Stopped(cause));
     }
 
+    /// Whether anything is left that could begin.
+    pub fn has_work(mut self) -> bool {
+        self.next(Moment(u64::MAX)).iter().any(|step| matches!(step, Step::Start { .. }))
+    }
+
     /// Whether every job is over.
     pub fn is_over(&self) -> bool {
         self.states.iter().all(|state| matches!(state, State::Over(_)))

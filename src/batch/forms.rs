@@ -112,6 +112,16 @@ pub(crate) fn page(summary: &Summary) -> String {
     text
 }
 
+/// The outputs of a step of a job, each a line `name=value`.
+pub(crate) fn outputs(summary: &Summary) -> String {
+    let Summary { batch, verified, exit_code, counts, .. } = summary;
+    let failed = counts.jobs - counts.verified;
+    format!(
+        "verified={verified}\nexit-code={exit_code}\nbatch={batch}\njobs={}\nverified-jobs={}\nunverified-jobs={failed}\n",
+        counts.jobs, counts.verified
+    )
+}
+
 fn mark_of(job: &JobSummary) -> &'static str {
     match job.standing {
         Standing::Verified => "✓",

@@ -8,6 +8,7 @@ mod needs;
 
 pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse};
 pub use matrix::Matrix;
+pub use naming::of_folders as names_of_folders;
 
 use crate::batch::course::Seat;
 use crate::task::{ParamValues, Task};

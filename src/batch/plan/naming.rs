@@ -71,7 +71,7 @@ pub(super) fn slug(text: &str) -> String {
 }
 
 /// Names of repositories by their folders.
-pub(in crate::batch) fn of_folders(paths: &[&Path]) -> Vec<String> {
+pub fn of_folders(paths: &[&Path]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let name = |path: &&Path| slug(&path.file_name().unwrap_or_default().to_string_lossy());
     paths.iter().map(|path| free(name(path), &mut taken)).collect()
