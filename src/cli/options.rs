@@ -12,7 +12,7 @@ use super::secrets::secrets;
 use crate::config::Environment;
 use crate::driver::{Asker, Settings};
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
+use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::Late;
 use crate::workspace::Outlet;
 use crate::yaml::parse_dollars;
@@ -71,6 +71,12 @@ pub(super) struct RunOptions {
     /// What becomes a commit: on-success (the verified tree), none
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
+    /// Where the agent works: in-place, or in a worktree of its own, on a branch of its own
+    #[arg(long, value_name = "PLACE", value_parser = |word: &str| one_of(&Isolation::WORDS, word))]
+    isolation: Option<Isolation>,
+    /// The commit that the worktree is made from, instead of the newest one of the checkout: origin/main
+    #[arg(long, value_name = "REF")]
+    base: Option<String>,
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
@@ -187,7 +193,9 @@ impl RunOptions {
         }
         task.tier = self.tier.unwrap_or(task.tier);
         task.gate = self.lanes().map_or(task.gate, GateChoice::Lanes);
-        task.commit = self.commit.unwrap_or(task.commit);
+        task.commit = self.commit.or(task.commit);
+        task.isolation = self.isolation.unwrap_or(task.isolation);
+        task.base = self.base.clone().or(task.base);
         task.allow_dirty |= self.allow_dirty;
         task.budget.usd_micros = self.max_usd.into_iter().chain(task.budget.usd_micros).min();
         task.max_retries = self.max_retries.unwrap_or(task.max_retries);
@@ -197,6 +205,10 @@ impl RunOptions {
         task.on_tamper = self.on_tamper.unwrap_or(task.on_tamper);
         task.expect = self.expect.or(task.expect);
         task.baseline = self.baseline.or(task.baseline);
+        if task.base.is_some() && task.isolation != Isolation::Worktree {
+            let error = anyhow!("--base: only a worktree is made from a commit, and the task is worked on in place");
+            return Err(Failure::input(error).hint("add `--isolation worktree`, or leave --base out"));
+        }
         if self.patch.is_some() && task.gate == GateChoice::Skip {
             let error = anyhow!("--patch: a patch is of verified work, and without a gate nothing is verified");
             return Err(Failure::input(error).hint("name a lane, or leave --patch out"));
@@ -214,6 +226,7 @@ impl RunOptions {
         let set = place.set;
         Settings {
             workspace: place.workspace.to_owned(),
+            project: Some(place.project()),
             state_dir: place.state_dir.to_owned(),
             models: Vec::new(),
             no_models: None,
