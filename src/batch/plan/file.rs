@@ -1,7 +1,7 @@
 //! A batch file, read: YAML that is checked key by key; everything wrong with it is said at once.
 
 use super::matrix::{Combination, Dimension, Entry, Matrix, REPOSITORY, TASK};
-use crate::task::{Commit, Defaults, OnTamper, TaskFault, Tier, read_budget};
+use crate::task::{Commit, Defaults, Isolation, OnTamper, TaskFault, Tier, read_budget};
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value};
 use std::time::Duration;
 
@@ -221,6 +221,7 @@ fn defaults(node: &Node, problems: &mut Problems) -> (Defaults, Vec<String>) {
         on_tamper: table.one_of("on_tamper", &OnTamper::WORDS, problems),
         tier: table.one_of("tier", &Tier::WORDS, problems),
         commit: table.one_of("commit", &Commit::WORDS, problems),
+        isolation: table.one_of("isolation", &Isolation::WORDS, problems),
         budget: table.take("budget").map(|node| read_budget(node, problems)).unwrap_or_default(),
         ..Defaults::default()
     };

@@ -11,10 +11,10 @@ pub use matrix::Matrix;
 pub use naming::of_folders as names_of_folders;
 
 use crate::batch::course::Seat;
-use crate::task::{ParamValues, Task};
+use crate::task::{Isolation, ParamValues, Task};
 use crate::yaml::{Problem, listed};
 use matrix::{Dimension, REPOSITORY, TASK, combinations, value_of};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The most jobs of one batch.
@@ -61,6 +61,8 @@ pub struct Job {
     pub needs: Vec<usize>,
     /// What it may cost by itself, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
+    /// Where its agent works.
+    pub isolation: Isolation,
 }
 
 impl Job {
@@ -134,9 +136,9 @@ pub fn plan(
         params.extend(order.params.clone());
         match read(&order.tasks[task], &params, repository) {
             Err(said) => faults.lines(&said),
-            Ok(Task { title, budget, .. }) => {
-                let usd_micros = budget.usd_micros;
-                jobs.push(Job { name, title, task, repository, params, needs: Vec::new(), usd_micros });
+            Ok(Task { title, budget, isolation, .. }) => {
+                let (usd_micros, needs) = (budget.usd_micros, Vec::new());
+                jobs.push(Job { name, title, task, repository, params, needs, usd_micros, isolation });
             }
         }
     }
@@ -154,6 +156,13 @@ pub fn plan(
     let needs: Vec<Vec<usize>> = jobs.iter().map(needed).collect();
     jobs.iter_mut().zip(needs).for_each(|(job, needs)| job.needs = needs);
     Ok(jobs)
+}
+
+/// The first two jobs that would change one checkout at the same time, where so many runs are at work at once.
+pub fn crowded(jobs: &[Job], at_once: usize) -> Option<(&Job, &Job)> {
+    let mut all = jobs.iter().filter(|job| job.isolation == Isolation::InPlace && at_once > 1);
+    let mut known: BTreeMap<usize, &Job> = BTreeMap::new();
+    all.find_map(|job| Some((known.insert(job.repository, job)?, job)))
 }
 
 /// Tasks and repositories that items of the matrix name must be there.

@@ -68,6 +68,10 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
     let bounds = request.arguments.bounds(&file, request.options.max_usd);
     let sites = Sites::open(request, &file, folders, environment)?;
     let jobs = plan::plan(&order, |text, params, site| sites.task(text, params, site)).map_err(Failure::input)?;
+    if let Some((one, other)) = plan::crowded(&jobs, bounds.jobs) {
+        let error = anyhow!("{} and {} would work in one checkout at the same time", one.name, other.name);
+        return Err(Failure::input(error).hint("leave `isolation: in-place` out, or run them one by one: --jobs 1"));
+    }
     let texts = &order.tasks;
     if request.options.dry_run {
         return dry_run(request, &jobs, &sites, texts, &bounds);

@@ -11,12 +11,12 @@ use super::arguments::cores;
 use crate::batch::plan::{BatchFile, Job, TaskText};
 use crate::batch::{As, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
 use crate::config::{self, Environment};
-use crate::driver::Settings;
+use crate::driver::{Settings, project_of};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::run::TaskResult;
 use crate::store::{self, RunRow, RunState, SqliteQueue, Store};
-use crate::task::{self, Defaults, GateChoice, ParamValues, Task, Tier};
+use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
 use std::collections::BTreeMap;
@@ -77,6 +77,7 @@ impl<'s> Sites<'s> {
     /// Everything that is wrong with it.
     pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, String> {
         let Site { set, defaults, base, .. } = &self.all[site];
+        let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
         let mut task = task::parse_with(&text.text, &text.source, params, defaults).map_err(|fault| fault.to_string())?;
         if self.request.no_verify {
             task.gate = GateChoice::Skip;
@@ -88,7 +89,9 @@ impl<'s> Sites<'s> {
         let mut task = said.map_err(|failure| format!("{}: {}", text.source, failure.message()))?;
         let mask = secrets(self.environment, set, &Late::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
-        let _from = base;
+        if task.isolation == Isolation::Worktree && task.base.is_none() {
+            task.base.clone_from(base);
+        }
         Ok(task)
     }
 
@@ -117,7 +120,7 @@ impl<'s> Sites<'s> {
 
     /// What is kept of a site's project.
     pub(super) fn store(&self, site: usize) -> Result<Store, store::StoreError> {
-        Store::open(&self.state_dir, &self.all[site].folder)
+        Store::open(&self.state_dir, &project_of(&self.state_dir, &self.all[site].folder))
     }
 }
 
