@@ -81,7 +81,11 @@ const DOORS: &[(&str, &[&str])] = &[
     ("SystemTime::now", &[]),
     (
         "Timestamp::now",
+<<<<<<< HEAD
         &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/", "store/queue/clock.rs"],
+=======
+        &["cli/memory/mod.rs", "cli/runs/mod.rs", "cli/worktrees/mod.rs", "driver/mod.rs", "provider/transport/"],
+>>>>>>> 958a00c38b2ee4c369fdd59e9b844f2fdb0ab01a
     ),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
     ("reqwest", &["mcp/session/http.rs", "provider/"]),
@@ -181,9 +185,9 @@ fn every_dangerous_verb_has_its_rooms() {
 /// What writes by itself where what is kept is written. The rooms of these have fail points, or write what is no part of a run.
 const WRITERS: &[(&str, &[&str])] = &[
     ("OpenOptions", &["store/files.rs", "store/lock.rs", "store/schema.rs", "workspace/outlet.rs"]),
-    ("tempfile", &["store/files.rs", "workspace/trees/"]),
+    ("tempfile", &["store/files.rs", "workspace/trees/", "workspace/worktree/record.rs"]),
     ("fs::write", &["gate/base.rs", "gate/planted.rs"]),
-    ("fs::rename", &["gate/base.rs", "store/prune.rs"]),
+    ("fs::rename", &["gate/base.rs", "store/prune.rs", "workspace/worktree/remove.rs"]),
     ("File::create", &["workspace/trees/ground.rs"]),
     ("rustix::fs::renameat", &["workspace/jail/folder.rs"]),
 ];
@@ -219,6 +223,8 @@ fn what_is_kept_and_every_effect_goes_by_fail_points() {
         ("driver/inbox.rs", "reach(name", 2),
         ("driver/inbox.rs", "tasks.spawn(", 1),
         ("driver/perform.rs", "reach(\"report\"", 2),
+        ("workspace/worktree/make.rs", "self.at(\"", 5),
+        ("workspace/worktree/remove.rs", "self.at(\"", 4),
     ] {
         let found = source(path).matches(verb).count();
         if found != count {

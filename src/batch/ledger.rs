@@ -6,9 +6,10 @@ use crate::queue::{
     BatchId, Completed, JobId, JobRow, JobSpec, Lease, Manifest, NameFault, PoolName, Priority, Queue, QueueFault,
     Released, Renewed, Retry, Which, Worker, WorkerId,
 };
-use crate::store::sha256;
+use crate::store::{StoreError, make_private, read_text, sha256, write_whole};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as Turnstile;
@@ -19,6 +20,10 @@ const TERM: Duration = Duration::from_secs(5);
 const BEAT: Duration = Duration::from_secs(1);
 /// How long results are kept.
 const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Signs of a worker's name that make the name of its batch one of its own.
+const TAIL: usize = 12;
+/// Bytes of the longest name of a batch.
+const LONGEST_NAME: usize = 64;
 /// Where the jobs of batches wait.
 const POOL: &str = "batch";
 
@@ -29,6 +34,9 @@ pub enum LedgerFault {
     /// The queue says no.
     #[error("{}", whole(.0))]
     Queue(QueueFault),
+    /// Which batch is the newest cannot be read or written.
+    #[error(transparent)]
+    Newest(#[from] StoreError),
     /// A name that no queue takes.
     #[error(transparent)]
     Name(#[from] NameFault),
@@ -70,12 +78,14 @@ pub struct Ledger<Q> {
 }
 
 impl<Q: Queue> Ledger<Q> {
-    /// The ledger of a batch: `identity` is the same for the same batch, and so are those of its jobs, which go by their names.
+    /// The ledger of a batch: `identity` is the same for the same batch, and so are those of its jobs, which go by their names. In `folder` it is
+    /// kept which one is the newest. No other process has the name `worker`.
     ///
     /// # Errors
     /// When the queue cannot be read, or there is no batch where one is wanted.
     pub async fn open(
         queue: Q,
+        folder: &Path,
         identity: &str,
         jobs: &[(String, String)],
         wanted: Wanted,
@@ -83,15 +93,22 @@ impl<Q: Queue> Ledger<Q> {
     ) -> Result<Self, LedgerFault> {
         queue.gc(AGE).await?;
         let root = short(identity);
-        let named = |number: u64| BatchId::parse(format!("{root}-{number}"));
-        let mut number = 1;
-        while !queue.jobs(&Which { batch: Some(named(number)?), most: 1, ..Which::default() }).await?.is_empty() {
-            number += 1;
-        }
+        let newest = folder.join(&root);
         let batch = match wanted {
-            Wanted::New => named(number)?,
-            Wanted::Newest if number == 1 => return Err(LedgerFault::None),
-            Wanted::Newest => named(number - 1)?,
+            Wanted::New => {
+                let tail = worker.get(worker.len().saturating_sub(TAIL)..).unwrap_or(worker);
+                let batch = BatchId::parse(format!("{root}-{tail}"))?;
+                make_private(folder)?;
+                write_whole(&newest, batch.as_str().as_bytes())?;
+                batch
+            }
+            Wanted::Newest => {
+                let batch = BatchId::parse(read_text(&newest, LONGEST_NAME)?.ok_or(LedgerFault::None)?)?;
+                if queue.jobs(&Which { batch: Some(batch.clone()), most: 1, ..Which::default() }).await?.is_empty() {
+                    return Err(LedgerFault::None);
+                }
+                batch
+            }
         };
         let id = |(name, job): &(String, String)| {
             JobId::parse(short(&format!("{batch}\n{name}\n{job}"))).map(|id| (name.clone(), id))

@@ -1,7 +1,7 @@
 //! What became of each job of a batch: plain data, kept so that nothing that is over is done twice.
 
 use crate::id::{RunId, TreeId};
-use crate::run::TaskResult;
+use crate::run::{TaskResult, Workplace, WorkplaceState};
 use crate::verdict::{Reason, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,16 @@ pub struct Ran {
     pub commit: Option<String>,
     /// The full name of the branch that this is on.
     pub branch: Option<String>,
+    /// The worktree that it had for itself, and what is left of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Workplace>,
+}
+
+impl Ran {
+    /// Whether its worktree is there, with something in it that is nowhere else.
+    pub fn has_left_work(&self) -> bool {
+        self.worktree.as_ref().is_some_and(|worktree| worktree.state == WorkplaceState::Kept)
+    }
 }
 
 /// Why no run ended for a job.
@@ -167,9 +177,9 @@ impl Outcome {
         let reason = match &self.end {
             End::Ran(ran) => ran.reason,
             End::NotRun(NotRun::Refused { reason, .. }) => *reason,
-            End::NotRun(
-                NotRun::Need(_) | NotRun::Money | NotRun::FailFast | NotRun::Lost | NotRun::Stopped(_),
-            ) => return false,
+            End::NotRun(NotRun::Need(_) | NotRun::Money | NotRun::FailFast | NotRun::Lost | NotRun::Stopped(_)) => {
+                return false;
+            }
         };
         matches!(reason, Reason::ProviderFailed | Reason::EmptyResponse | Reason::IoError | Reason::Internal)
     }
@@ -212,6 +222,7 @@ impl Ran {
             tree: result.tree.clone(),
             commit: result.commit.clone(),
             branch: result.branch.clone(),
+            worktree: result.worktree.clone(),
         }
     }
 

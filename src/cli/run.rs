@@ -27,7 +27,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge run task.md\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \
-    echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run"
+    echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run\n  \
+    fledge run tasks/*.md --jobs 8 --max-usd 20\n  fledge run batch.yaml --resume"
 )]
 pub(super) struct RunArguments {
     /// The task: a Markdown file, or `-` for standard input; or many: files, folders, globs, or one batch.yaml

@@ -69,3 +69,4 @@ mod trust;
 mod wall;
 mod watch;
 mod worktrees;
+mod worktrees_left;

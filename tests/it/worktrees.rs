@@ -8,17 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A model that does what is asked and says so.
-fn working() -> Model {
+pub(crate) fn working() -> Model {
     Model::new([write("done", "yes\n"), say("Made the file.")])
 }
 
 /// A run in a worktree.
-fn isolated(model: &Model) -> Fledge {
+pub(crate) fn isolated(model: &Model) -> Fledge {
     Fledge::simple(model).arg("--isolation=worktree")
 }
 
 /// What stands beside the worktrees of the one project.
-fn left(run: &Ended) -> Vec<String> {
+pub(crate) fn left(run: &Ended) -> Vec<String> {
     let all = worktrees(&run.path("../state"));
     let mut names: Vec<String> = all.map(|all| names(&all)).unwrap_or_default();
     names.sort();
@@ -36,17 +36,17 @@ fn worktrees(state: &Path) -> Option<PathBuf> {
 }
 
 /// The branches of runs.
-fn branches(run: &Ended) -> String {
+pub(crate) fn branches(run: &Ended) -> String {
     run.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge"])
 }
 
 /// How many worktrees git knows, the checkout itself among them.
-fn known(run: &Ended) -> usize {
+pub(crate) fn known(run: &Ended) -> usize {
     run.git(&["worktree", "list", "--porcelain"]).lines().filter(|line| line.starts_with("worktree ")).count()
 }
 
 #[track_caller]
-fn worktree(report: &Value) -> &Value {
+pub(crate) fn worktree(report: &Value) -> &Value {
     let worktree = &report["worktree"];
     assert!(worktree.is_object(), "{report:#}");
     worktree

@@ -17,7 +17,8 @@ fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> Order {
 
 fn planned(order: &Order) -> Result<Vec<Job>, String> {
     let read = |text: &TaskText, params: &ParamValues, _: usize| {
-        parse_with(&text.text, &text.source, params, &crate::task::Defaults::default()).map_err(|fault| fault.to_string())
+        parse_with(&text.text, &text.source, params, &crate::task::Defaults::default())
+            .map_err(|fault| fault.to_string())
     };
     plan(order, read).map_err(|faults| faults.to_string())
 }
@@ -61,15 +62,18 @@ fn everything_that_is_wrong_with_any_task_is_said_at_once() {
     let batch = "tasks: x\nmatrix: { include: [{ task: bmup, version: 1 }] }\n";
     let tasks = [("a.md", a), ("b.md", b), ("c.md", c), ("d.md", d), ("bump.md", BUMP)];
     let mut wrong = order(batch, &tasks, &[]);
-    insta::assert_snapshot!(planned(&wrong).unwrap_err(), @"");
+    insta::assert_snapshot!(planned(&wrong).unwrap_err());
     wrong.matrix = Matrix::default();
-    insta::assert_snapshot!(planned(&wrong).unwrap_err(), @"");
+    insta::assert_snapshot!(planned(&wrong).unwrap_err());
 }
 
 #[test]
 fn nothing_to_run_is_an_error() {
     let batch = "tasks: x\nmatrix: { exclude: [{ task: a }] }\n";
-    assert_eq!(planned(&order(batch, &[("a.md", "Do a")], &[])).unwrap_err(), "there is nothing to run: every combination is excluded");
+    assert_eq!(
+        planned(&order(batch, &[("a.md", "Do a")], &[])).unwrap_err(),
+        "there is nothing to run: every combination is excluded"
+    );
 }
 
 #[test]

@@ -16,7 +16,9 @@ use super::options::RunOptions;
 use super::paint;
 use super::{block_on, no_output, print_data, print_json, signals};
 use crate::batch::plan::{self, BatchFile, Job, Order, RepositoryEntry, TaskText};
-use crate::batch::{Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet};
+use crate::batch::{
+    Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet,
+};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::duration::milliseconds;
@@ -34,6 +36,9 @@ use voice::Voice;
 
 /// The queue of all batches, in the state folder.
 const QUEUE: &str = "queue.db";
+
+/// Where it is kept which batch of the same tasks is the newest.
+const NEWEST: &str = "batches";
 
 /// What was asked for.
 #[derive(Debug)]
@@ -80,7 +85,8 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
         return dry_run(request, &jobs, &sites, texts, &bounds);
     }
     let report = request.options.reports();
-    let results = request.options.results.places_of_batch(report.first().map(PathBuf::as_path), &workspace, environment)?;
+    let results =
+        request.options.results.places_of_batch(report.first().map(PathBuf::as_path), &workspace, environment)?;
     let models = sites.connect(&jobs, texts)?;
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     let identity = match &request.options.run_key {
@@ -136,16 +142,24 @@ async fn drive(
 }
 
 fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms: u64) -> Summary {
+    let sites = works.sites;
+    let stores: Vec<_> = (0..sites.all.len()).map(|site| sites.store(site).ok()).collect();
     let one = |(job, outcome): (usize, &Outcome)| {
         let planned = &works.jobs[job];
-        let site = &works.sites.all[planned.repository];
+        let site = &sites.all[planned.repository];
         let report = match &outcome.end {
             End::Ran(ran) => {
-                works.sites.store(planned.repository).ok().map(|store| store.folder(&ran.run).report().display().to_string())
+                let store = stores[planned.repository].as_ref();
+                store.map(|store| store.folder(&ran.run).report().display().to_string())
             }
             End::NotRun(_) => None,
         };
-        JobSummary::new(outcome.clone(), works.texts[planned.task].source.clone(), site.folder.display().to_string(), report)
+        JobSummary::new(
+            outcome.clone(),
+            works.texts[planned.task].source.clone(),
+            site.folder.display().to_string(),
+            report,
+        )
     };
     let all = (0..works.jobs.len()).filter_map(|job| Some((job, course.outcome(job)?)));
     Summary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
@@ -183,7 +197,13 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
         }
         let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
         let repositories = plan::names_of_folders(&paths);
-        let order = Order { tasks: sources::texts(found)?, matrix: file.matrix.clone(), file: source.clone(), repositories, params };
+        let order = Order {
+            tasks: sources::texts(found)?,
+            matrix: file.matrix.clone(),
+            file: source.clone(),
+            repositories,
+            params,
+        };
         let folders = if folders.is_empty() { vec![(workspace.to_owned(), None)] } else { folders };
         return Ok(Planned { file, order, folders });
     }
@@ -191,7 +211,9 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
     for task in request.tasks {
         match sources::files(task, Path::new("")) {
             Ok(files) => found.extend(files),
-            Err(_) if task == "-" => faults.push("-: standard input is one task, and there are others beside it".to_owned()),
+            Err(_) if task == "-" => {
+                faults.push("-: standard input is one task, and there are others beside it".to_owned())
+            }
             Err(why) => faults.push(why),
         }
     }
@@ -226,10 +248,13 @@ async fn opened(
     };
     let named: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), same(job))).collect();
     let worker = uuid::Uuid::now_v7().to_string();
-    let open = |wanted| Ledger::open(queue.clone(), identity, &named, wanted, &worker);
+    let folder = sites.state_dir.join(NEWEST);
+    let open = |wanted| Ledger::open(queue.clone(), &folder, identity, &named, wanted, &worker);
     let failed = |fault: LedgerFault| match fault {
         LedgerFault::None => Failure::input(fault).hint("leave --resume out, or use --resume-or-start"),
-        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Held { .. } => Failure::own(fault),
+        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) | LedgerFault::Held { .. } => {
+            Failure::own(fault)
+        }
     };
     if request.arguments.resume {
         return open(Wanted::Newest).await.map_err(failed);

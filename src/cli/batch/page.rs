@@ -3,7 +3,7 @@
 use super::super::live::{cells, fit};
 use super::super::paint::Tone;
 use crate::batch::plan::{Job, TaskText};
-use crate::batch::{Bounds, JobSummary, Standing, Summary};
+use crate::batch::{Bounds, End, JobSummary, Standing, Summary};
 use crate::report::{money, seconds};
 use serde_json::{Value, json};
 
@@ -86,9 +86,20 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
     if rows.len() < summary.jobs.len() {
         lines.push(vec![(Tone::Faint, format!("  and {} more", summary.jobs.len() - rows.len()))]);
     }
+    let left =
+        summary.jobs.iter().filter(|job| matches!(&job.outcome.end, End::Ran(ran) if ran.has_left_work())).count();
+    if left > 0 {
+        let text =
+            format!("  {} with work that is not committed: `fledge worktrees list`", counted(left as u64, "worktree"));
+        lines.push(vec![(Tone::Faint, text)]);
+    }
     let tone = if summary.verified { Tone::Good } else { Tone::Bad };
     let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
-    let cost = if summary.usd_micros == 0 && bound.is_empty() { String::new() } else { format!(", {}{bound}", money(summary.usd_micros)) };
+    let cost = if summary.usd_micros == 0 && bound.is_empty() {
+        String::new()
+    } else {
+        format!(", {}{bound}", money(summary.usd_micros))
+    };
     let rest = format!(" ({}{cost})", seconds(summary.duration_ms));
     lines.push(vec![(tone, summary.counts.words()), (Tone::Faint, rest)]);
     lines

@@ -78,7 +78,14 @@ impl Screen {
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let look = Look { live, is_quiet: quiet, is_json: json, width };
-        Self { look, batch: batch.into(), names: names.into(), results, state: Mutex::default(), failed: Arc::default() }
+        Self {
+            look,
+            batch: batch.into(),
+            names: names.into(),
+            results,
+            state: Mutex::default(),
+            failed: Arc::default(),
+        }
     }
 
     /// Says what begins; so many jobs are over already.
@@ -175,7 +182,8 @@ impl Screen {
         }
         match &record.event {
             AgentEvent::VerifyResult { success: false, failed_steps, attempt, duration_ms, .. } => {
-                let steps = if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };
+                let steps =
+                    if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };
                 let text = format!("attempt {attempt}: the gate says no{steps} ({})", seconds(*duration_ms));
                 self.line(job, &[(Tone::Plain, text)]);
             }
@@ -234,7 +242,8 @@ impl Screen {
         if !self.look.is_json {
             return;
         }
-        let mut line = json!({ "schema_version": BATCH_SCHEMA_VERSION, "batch": &*self.batch, "type": kind, "data": data });
+        let mut line =
+            json!({ "schema_version": BATCH_SCHEMA_VERSION, "batch": &*self.batch, "type": kind, "data": data });
         if let (Some(job), Some(line)) = (job, line.as_object_mut()) {
             line.insert("job".into(), self.names[job].clone().into());
         }

@@ -231,6 +231,11 @@ fn listen(stream: impl Read + Send + 'static, is_stdout: bool, said: Sender<Line
 }
 
 impl Running {
+    /// The folder with its workspace, home and state.
+    pub(crate) fn place(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
     /// Waits for a line that has this text, in either stream.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {

@@ -1,0 +1,127 @@
+//! What a worktree of a run costs, beside `git worktree add` and `remove`, and beside `cp -a` and `rm -r` of the checkout: medians of a few
+//! rounds, in turn. Then many, one after the other and at once, with what is left of them.
+//! `cargo bench --bench worktrees [-- FILES ROUNDS MANY]`; the time is that of git, so the profile hardly matters.
+#![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and starts what it measures against")]
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
+
+use fledge::id::RunId;
+use fledge::workspace::worktree::{Record, Worktree};
+use futures_util::future::join_all;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+fn main() {
+    let mut numbers = std::env::args().filter_map(|arg| arg.parse::<usize>().ok());
+    let (files, rounds, many) = (numbers.next().unwrap_or(10_000), numbers.next().unwrap_or(5), numbers.next());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(one(files, rounds));
+    runtime.block_on(all(many.unwrap_or(1000)));
+}
+
+/// A repository, and where its worktrees are.
+struct Scene {
+    home: tempfile::TempDir,
+    root: PathBuf,
+    all: PathBuf,
+    env: Vec<(String, String)>,
+    stop: CancellationToken,
+}
+
+impl Scene {
+    fn new(files: usize) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (root, all) = (home.path().join("w"), home.path().join("s/worktrees"));
+        for number in 0..files {
+            let folder = root.join(format!("d{}/e{}", number / 2000, number / 50));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(format!("f{number}.rs")), format!("fn f{number}() {{}}\n").repeat(40)).unwrap();
+        }
+        fs::create_dir_all(&all).unwrap();
+        run(&root, &["git", "init", "-q", "."]);
+        run(&root, &["git", "add", "-A"]);
+        run(&root, &["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"]);
+        let env = vec![("PATH".to_owned(), PATH.to_owned()), ("HOME".to_owned(), "/nonexistent".to_owned())];
+        Self { home, root, all, env, stop: CancellationToken::new() }
+    }
+
+    async fn make(&self, number: usize) -> Worktree {
+        let run = RunId::new(format!("run-{number:010}"));
+        let worktree = Worktree::choose(&self.all, &run, "measure", None, &self.root, &self.root);
+        worktree.make(&run, &self.env, self.home.path(), &self.stop).await.unwrap();
+        worktree
+    }
+
+    async fn remove(&self, worktree: &Worktree) {
+        let record = Record::read(&worktree.folder).unwrap().unwrap();
+        let left = record.remove(false, &self.env, self.home.path(), &self.stop).await.unwrap();
+        assert_eq!(left.stays, None);
+    }
+
+    fn left(&self) -> String {
+        let count = |folder: &Path| fs::read_dir(folder).map_or(0, Iterator::count);
+        let branches = Command::new("git").args(["branch", "--list", "fledge/*"]).current_dir(&self.root).output();
+        let branches = String::from_utf8(branches.unwrap().stdout).unwrap().lines().count();
+        let (folders, known) = (count(&self.all), count(&self.root.join(".git/worktrees")));
+        format!("{folders} folders or files, {known} known to git, {branches} branches")
+    }
+}
+
+async fn one(files: usize, rounds: usize) {
+    let scene = Scene::new(files);
+    let mut rows: [(&str, Vec<[Duration; 3]>); 2] = [("make", vec![]), ("remove", vec![])];
+    let (theirs, copy) = (scene.home.path().join("theirs"), scene.home.path().join("copy"));
+    let (theirs, copy) = (theirs.to_str().unwrap(), copy.to_str().unwrap());
+    for round in 0..rounds {
+        let clock = Instant::now();
+        let worktree = scene.make(round).await;
+        let ours = clock.elapsed();
+        let git = time(|| run(&scene.root, &["git", "worktree", "add", "-q", "-b", "x", theirs]));
+        rows[0].1.push([ours, git, time(|| run(&scene.root, &["cp", "-a", ".", copy]))]);
+        let clock = Instant::now();
+        scene.remove(&worktree).await;
+        let ours = clock.elapsed();
+        let git = time(|| run(&scene.root, &["git", "worktree", "remove", theirs]));
+        rows[1].1.push([ours, git, time(|| run(&scene.root, &["rm", "-r", copy]))]);
+        run(&scene.root, &["git", "branch", "-qD", "x"]);
+    }
+    println!("{files} files, {rounds} rounds: ours, git's, cp -a and rm -r");
+    for (name, times) in &mut rows {
+        let mut median = |column: usize| {
+            times.sort_by_key(|row| row[column]);
+            times[times.len() / 2][column].as_millis()
+        };
+        println!("{name:<7} {:>6} ms {:>6} ms {:>6} ms", median(0), median(1), median(2));
+    }
+}
+
+async fn all(many: usize) {
+    let scene = Scene::new(100);
+    let clock = Instant::now();
+    for number in 0..many {
+        let worktree = scene.make(number).await;
+        scene.remove(&worktree).await;
+    }
+    println!("{many} one after the other: {:?}; left: {}", clock.elapsed(), scene.left());
+    let clock = Instant::now();
+    let worktrees = join_all((0..many / 4).map(|number| scene.make(number))).await;
+    let made = clock.elapsed();
+    join_all(worktrees.iter().map(|worktree| scene.remove(worktree))).await;
+    println!("{} at once: made in {made:?}, gone in {:?}; left: {}", many / 4, clock.elapsed(), scene.left());
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let clock = Instant::now();
+    work();
+    clock.elapsed()
+}
+
+fn run(dir: &Path, command: &[&str]) {
+    let mut program = Command::new(command[0]);
+    let done = program.args(&command[1..]).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    assert!(done.unwrap().success(), "{command:?}");
+}
