@@ -81,11 +81,14 @@ const DOORS: &[(&str, &[&str])] = &[
     ("SystemTime::now", &[]),
     (
         "Timestamp::now",
-<<<<<<< HEAD
-        &["cli/memory/mod.rs", "cli/runs/mod.rs", "driver/mod.rs", "provider/transport/", "store/queue/clock.rs"],
-=======
-        &["cli/memory/mod.rs", "cli/runs/mod.rs", "cli/worktrees/mod.rs", "driver/mod.rs", "provider/transport/"],
->>>>>>> 958a00c38b2ee4c369fdd59e9b844f2fdb0ab01a
+        &[
+            "cli/memory/mod.rs",
+            "cli/runs/mod.rs",
+            "cli/worktrees/mod.rs",
+            "driver/mod.rs",
+            "provider/transport/",
+            "store/queue/clock.rs",
+        ],
     ),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
     ("reqwest", &["mcp/session/http.rs", "provider/"]),
