@@ -115,6 +115,7 @@ fn settings(home: &Path, url: &str) -> Settings {
         secrets: Mask::default(),
         holdout: None,
         lanes_from: None,
+        limits: fledge::process::wall::WallLimits::default(),
         hooks: Vec::new(),
         asker: Asker::default(),
         baseline: Baseline::Never,

@@ -61,6 +61,7 @@ async fn run(place: &Path) -> Duration {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        limits: fledge::process::wall::WallLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,

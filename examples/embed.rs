@@ -49,6 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        limits: fledge::process::wall::WallLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,

@@ -1,6 +1,6 @@
 //! Why a model call did not give an answer, sorted by what is to be done about it.
 
-use super::Usage;
+use super::{Block, Usage};
 use serde::{Deserialize, Serialize};
 
 /// What went wrong with one model call.
@@ -36,7 +36,7 @@ impl ModelFault {
 }
 
 /// A failed model call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelError {
     /// What kind of failure it is.
     pub fault: ModelFault,
@@ -50,7 +50,7 @@ pub struct ModelError {
 }
 
 /// What a call has used that gave no answer: its provider was at work on it, or nobody knows that it was not.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// The model, as its provider names it; empty where it did not say.
     pub model: String,
@@ -58,6 +58,9 @@ pub struct Spent {
     pub usage: Option<Usage>,
     /// The bytes of the answer that had come.
     pub bytes: u64,
+    /// What it had said by then, for who plays the same again. All of it is void.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Block>,
 }
 
 impl ModelError {

@@ -3,13 +3,14 @@
 
 use super::live::{cells, pin, settle, unpin};
 use super::paint;
-use crate::driver::{Consent, Question};
+use crate::driver::{Consent, Question, Watcher};
 use crate::duration::milliseconds;
 use crate::report::seconds;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize, ttyname};
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, stderr, stdin};
+use std::sync::Arc;
 use tokio::net::unix::pipe::Receiver;
 
 /// Lines of an argument that are shown, where it is neither a command nor a path.
@@ -22,8 +23,35 @@ pub(super) fn is_somebody_there() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
+/// What is shown, by a thread that does nothing else: a terminal that takes nothing for a while holds no run up.
+#[derive(Debug)]
+pub(super) enum Shown {
+    /// A text that stays.
+    Above(String),
+    /// A question below everything, and whether it can move.
+    Question(String, bool),
+    /// It was answered.
+    Answered,
+    /// Nobody waits for an answer any more.
+    Withdrawn,
+}
+
+/// Who shows questions, in their order.
+pub(super) type Screen = Arc<Watcher<Shown>>;
+
+/// The one for the questions of a run.
+pub(super) fn screen() -> Screen {
+    let show = |shown, _| match shown {
+        Shown::Above(text) => paint::log(&text),
+        Shown::Question(text, can_move) => pin(&text, can_move),
+        Shown::Answered => settle(),
+        Shown::Withdrawn => unpin(),
+    };
+    Arc::new(Watcher::new(|_| 1, show))
+}
+
 /// Asks. When this is dropped the question is withdrawn.
-pub(super) async fn ask(question: Question, can_move: bool) -> Consent {
+pub(super) async fn ask(question: Question, can_move: bool, screen: Screen) -> Consent {
     let size: usize = question
         .args
         .as_object()
@@ -36,7 +64,8 @@ pub(super) async fn ask(question: Question, can_move: bool) -> Consent {
         return Consent::No(format!("nobody can judge {size} bytes: make it shorter than {LONGEST}"));
     }
     let Ok(keys) = keys() else { return Consent::No("the terminal cannot be read".into()) };
-    let _pinned = Pinned;
+    let _pinned = Pinned(screen.clone());
+    let show = |shown| screen.tell(shown, false);
     let body = body(&question);
     let prompt = prompt(&question);
     let whole = format!("{body}\n{prompt}");
@@ -46,17 +75,18 @@ pub(super) async fn ask(question: Question, can_move: bool) -> Consent {
     let shown = if rows < height.max(4) {
         whole
     } else {
-        paint::log(&(body + "\n")); // what does not fit stays where it was written, and is asked about by its name
+        show(Shown::Above(body + "\n")); // what does not fit stays where it was written, and is asked about by its name
         format!("? {} (above): may it run?\n{prompt}", spelled(&question.tool))
     };
-    pin(&shown, can_move);
+    show(Shown::Question(shown, can_move));
+    screen.settled().await;
     loop {
         match line(&keys).await {
             Ok(Some(answer)) => {
-                settle();
+                show(Shown::Answered);
                 match understood(&answer) {
                     Some(consent) => return consent,
-                    None => pin(&format!("please say y, n or a\n{prompt}"), can_move),
+                    None => show(Shown::Question(format!("please say y, n or a\n{prompt}"), can_move)),
                 }
             }
             Ok(None) => return Consent::No(String::new()),
@@ -66,11 +96,11 @@ pub(super) async fn ask(question: Question, can_move: bool) -> Consent {
 }
 
 /// What stands on the screen as long as this does.
-struct Pinned;
+struct Pinned(Screen);
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        unpin();
+        self.0.tell(Shown::Withdrawn, false);
     }
 }
 

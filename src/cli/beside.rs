@@ -1,10 +1,9 @@
 //! What the configuration gives to every run beside its task: the MCP servers that tasks name, and the hooks.
 
-use crate::config::{self, McpAt, McpServer};
+use crate::config::{self, Environment, McpAt, McpServer, Woven};
 use crate::driver::Hook;
 use crate::limits::{HOOK_TIMEOUT, MCP_TIMEOUT};
 use crate::mcp::{Reach, Server};
-use crate::provider::Secret;
 use std::collections::BTreeMap;
 
 /// The commands that follow every turn in which something may have changed.
@@ -18,22 +17,62 @@ pub(super) fn hooks(set: &config::Settings) -> Vec<Hook> {
     set.hooks.iter().map(hook).collect()
 }
 
-/// The servers that tasks may name.
-pub(super) fn servers(set: &config::Settings) -> Vec<Server> {
-    let revealed = |secrets: &BTreeMap<String, Secret>| {
-        secrets.iter().map(|(name, secret)| (name.clone(), secret.reveal().to_owned())).collect()
-    };
-    let server = |(name, server): (&String, &McpServer)| Server {
-        name: name.clone(),
-        reach: match &server.at {
-            McpAt::Command { command, env } => Reach::Program { command: command.clone(), env: revealed(env) },
-            McpAt::Url { url, headers } => Reach::Http { url: url.clone(), headers: revealed(headers) },
-        },
-        timeout: server.timeout.unwrap_or(MCP_TIMEOUT),
-        tier: server.tier,
-        is_walled: server.walled,
-        network: server.network,
-        required: server.required,
+/// The servers that tasks may name, with what the variables have by now that they name.
+pub(super) fn servers(set: &config::Settings, environment: &Environment) -> Vec<Server> {
+    let server = |(name, server): (&String, &McpServer)| {
+        let (texts, command) = match &server.at {
+            McpAt::Command { command, env } => (env, Ok(command.clone())),
+            McpAt::Url { url, headers } => (headers, Err(url.clone())),
+        };
+        let (filled, lacks) = filled(texts, environment);
+        Server {
+            name: name.clone(),
+            reach: match command {
+                Ok(command) => Reach::Program { command, env: filled },
+                Err(url) => Reach::Http { url, headers: filled },
+            },
+            lacks,
+            timeout: server.timeout.unwrap_or(MCP_TIMEOUT),
+            tier: server.tier,
+            is_walled: server.walled,
+            network: server.network,
+            required: server.required,
+        }
     };
     set.mcp.iter().map(server).collect()
+}
+
+/// Texts with their variables filled in, and the first variable that is not set.
+fn filled(texts: &BTreeMap<String, Woven>, environment: &Environment) -> (Vec<(String, String)>, Option<String>) {
+    let (mut all, mut lacks) = (Vec::new(), None);
+    for (name, woven) in texts {
+        match woven.filled(|variable| environment.get(variable)) {
+            Ok(text) => all.push((name.clone(), text.reveal().to_owned())),
+            Err(variable) => lacks = lacks.or_else(|| Some(variable.to_owned())),
+        }
+    }
+    (all, lacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_server_has_what_its_variables_have_and_knows_which_one_is_not_set() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("fledge")).unwrap();
+        let config = "mcp:\n  a: { command: [srv], env: { T: '${OWN_TOKEN}', U: plain } }\n  \
+            b: { url: 'https://mcp.example', headers: { Authorization: 'Bearer ${GONE}', x-a: '${OWN_TOKEN}' } }\n";
+        fs::write(folder.path().join("fledge/config.yaml"), config).unwrap();
+        let home = folder.path().display().to_string();
+        let environment = Environment::from_vars([("XDG_CONFIG_HOME", home.as_str()), ("OWN_TOKEN", "t-1")]);
+        let all = servers(&config::load(&environment, folder.path()).unwrap(), &environment);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let program = Reach::Program { command: vec!["srv".into()], env: vec![pair("T", "t-1"), pair("U", "plain")] };
+        let address = Reach::Http { url: "https://mcp.example".into(), headers: vec![pair("x-a", "t-1")] };
+        assert_eq!(all.iter().map(|server| &server.reach).collect::<Vec<_>>(), [&program, &address]);
+        assert_eq!(all.iter().map(|server| server.lacks.as_deref()).collect::<Vec<_>>(), [None, Some("GONE")]);
+    }
 }

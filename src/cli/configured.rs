@@ -10,10 +10,15 @@ use std::path::Path;
 /// # Errors
 /// As those of [`config::load`].
 pub(super) fn load(environment: &Environment, workspace: &Path) -> Result<Settings, ConfigFault> {
+    settle(environment, workspace);
+    config::load(environment, workspace)
+}
+
+/// Puts back what has to be, and says so: for whoever reads it, or asks the user's git, without any configuration.
+pub(super) fn settle(environment: &Environment, workspace: &Path) {
     for note in settled(environment, workspace) {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
     }
-    config::load(environment, workspace)
 }
 
 /// Puts back what has to be, and gives what is to be known of it.

@@ -182,11 +182,11 @@ pub(super) fn connect(
         at_once: entry.at_once,
         max_wait: Duration::from_millis(set.defaults.max_wait_ms.unwrap_or(Limits::default().max_wait_ms)),
     };
-    let (address, is_recorded) = (address(&entry), entry.provider == ProviderKind::Cassette);
+    let (place, is_recorded) = (shared(&entry, key.as_ref(), environment), entry.provider == ProviderKind::Cassette);
     let tools_mode = entry.tools_mode;
     let making = Making { name: &name, environment, told };
     let provider = making.provider(entry, key, asked.folder)?;
-    let provider = if is_recorded { provider } else { pacer.pace(provider, &address, rate) };
+    let provider = if is_recorded { provider } else { pacer.pace(provider, &place, rate) };
     let provider: Arc<dyn Provider> = match tools_mode {
         ToolsMode::Native => provider,
         ToolsMode::Text => Arc::new(TextTools::new(provider)),
@@ -237,7 +237,27 @@ impl Making<'_> {
     }
 }
 
-/// What a model shares with all others at the same place.
+/// What a model shares its limits with: all at the same place with the same key, wherever that comes from, and the same headers, some of which
+/// say for whom. What is secret is in it as a digest.
+fn shared(entry: &ModelSettings, key: Option<&Secret>, environment: &Environment) -> String {
+    let at = |place: &KeyPlace| match place {
+        KeyPlace::Variable(name) => environment.get(name).unwrap_or_default().to_owned(),
+        KeyPlace::File(path) => path.display().to_string(),
+        KeyPlace::Command { command, .. } => command.join("\0"),
+    };
+    let key = key.map(|key| key.reveal().to_owned()).or_else(|| entry.key.as_ref().map(at));
+    let sent = |(name, sent): (&String, &Sent)| {
+        let value = match sent {
+            Sent::Text(text) => text.reveal().to_owned(),
+            Sent::At(place) => at(place),
+        };
+        format!("{name}\0{value}")
+    };
+    let whose: Vec<String> = std::iter::once(key.unwrap_or_default()).chain(entry.headers.iter().map(sent)).collect();
+    format!("{} {}", address(entry).trim_end_matches('/'), store::sha256(whose.join("\0\0").as_bytes()))
+}
+
+/// Where a model is asked.
 fn address(entry: &ModelSettings) -> String {
     let own = match entry.provider {
         ProviderKind::OpenAi | ProviderKind::OpenAiResponses => "openai",
@@ -348,5 +368,26 @@ mod tests {
             as_it_was(model, &set, Tier::Code, &environment)
         };
         assert_eq!([was("openai/m", "b"), was("openai/m", "c"), was("openai/other", "b")], ["b", "a", "openai/other"]);
+    }
+    #[test]
+    fn each_key_has_limits_of_its_own_wherever_it_comes_from() {
+        let environment = Environment::from_vars([("ONE", "k-1"), ("SAME", "k-1"), ("OTHER", "k-2")]);
+        let entry = |key: Option<KeyPlace>| ModelSettings {
+            key,
+            ..ModelSettings::new(ProviderKind::OpenAi, "m", "config.yaml")
+        };
+        let of = |entry: &ModelSettings| shared(entry, None, &environment);
+        let by = |name: &str| of(&entry(Some(KeyPlace::Variable(name.into()))));
+        let (one, file) = (by("ONE"), of(&entry(Some(KeyPlace::File("/k".into())))));
+        assert_eq!(one, by("SAME"));
+        assert_eq!(one, shared(&entry(None), Some(&Secret::new("k-1")), &environment));
+        let mut team = entry(Some(KeyPlace::Variable("ONE".into())));
+        team.headers.insert("openai-organization".into(), Sent::Text(Secret::new("blue")));
+        let near = ModelSettings { base_url: Some("http://near/v1/".into()), ..entry(None) };
+        let all = [one, by("OTHER"), file, of(&team), of(&near), of(&entry(None))];
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "{all:?}");
+        assert!(!all.concat().contains("k-1"));
+        let slashless = ModelSettings { base_url: Some("http://near/v1".into()), ..entry(None) };
+        assert_eq!(of(&near), of(&slashless));
     }
 }

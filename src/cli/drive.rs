@@ -84,7 +84,8 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
     if let Some(can_move) = voice.asks {
-        agent.on_confirmation(move |question| asking::ask(question, can_move));
+        let screen = asking::screen();
+        agent.on_confirmation(move |question| asking::ask(question, can_move, screen.clone()));
     }
     let unwritten: Arc<Mutex<Option<std::io::Error>>> = Arc::default();
     if voice.json {

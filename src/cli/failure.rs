@@ -55,6 +55,16 @@ impl Failure {
         self.error.downcast_ref()
     }
 
+    /// The exit code.
+    pub(super) fn code(&self) -> u8 {
+        self.reason.exit_code(self.stopped_by)
+    }
+
+    /// Why it was, in the words of the table.
+    pub(super) fn reason(&self) -> Reason {
+        self.reason
+    }
+
     /// Says it on standard error, and gives the exit code.
     pub(super) fn show(&self) -> u8 {
         let mut causes = self.error.chain();
@@ -66,7 +76,7 @@ impl Failure {
         if let Some(hint) = self.hint {
             paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
         }
-        self.reason.exit_code(self.stopped_by)
+        self.code()
     }
 }
 

@@ -70,7 +70,7 @@ enum Verb {
     /// Write what a project needs for its first run: a lane, a task
     Init(init::InitArguments),
     /// Look at the project's lanes, or run one by hand
-    #[command(subcommand)]
+    #[command(subcommand, alias = "lane")]
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
@@ -94,7 +94,7 @@ enum Verb {
     /// Print the manual's pages, or write them
     Man(pages::ManArguments),
     /// Look at what the project's modules promise, or check it
-    #[command(subcommand)]
+    #[command(subcommand, alias = "spec")]
     Specs(specs::SpecsVerb),
     /// Become a program behind a wall
     #[command(hide = true)]
@@ -236,6 +236,31 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_of_lanes_are_held_against_the_verbs_that_there_are() {
+        let mut command = Arguments::command();
+        command.build();
+        let names = |command: &clap::Command| -> Vec<String> {
+            let own = |one: &clap::Command| {
+                [one.get_name().to_owned()]
+                    .into_iter()
+                    .chain(one.get_all_aliases().map(str::to_owned))
+                    .collect::<Vec<_>>()
+            };
+            command.get_subcommands().flat_map(own).filter(|name| name != "help").collect()
+        };
+        let mut verbs: Vec<(String, Vec<String>)> = Vec::new();
+        for verb in command.get_subcommands() {
+            let all = [verb.get_name()].into_iter().chain(verb.get_all_aliases());
+            verbs.extend(all.map(|name| (name.to_owned(), if name == "help" { Vec::new() } else { names(verb) })));
+        }
+        let known = crate::lane::verbs::VERBS.iter();
+        let owned = |(verb, own): &(&str, &[&str])| {
+            ((*verb).to_owned(), own.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(known.map(owned).collect::<Vec<_>>(), verbs);
     }
 
     #[test]

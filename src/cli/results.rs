@@ -8,14 +8,17 @@ use super::paint;
 use crate::batch::{Summary, forms};
 use crate::config::Environment;
 use crate::report::job;
-use crate::report::lane::{code_quality, github, junit, sarif};
+use crate::report::lane::{LaneResult, code_quality, github, junit, sarif};
 use crate::run::TaskResult;
+use crate::verdict::Verification;
 use crate::workspace::Outlet;
 use anyhow::anyhow;
 use clap::Args;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The flags.
 #[derive(Debug, Clone, Default, Args)]
@@ -40,6 +43,8 @@ pub(super) struct Results {
     files: Vec<(Form, Outlet)>,
     /// The summary and the outputs of a job of GitHub's; both files are its runner's.
     job: Option<Job>,
+    /// Whether a run's end was told here: nothing that comes later takes its place.
+    was_told: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -61,20 +66,22 @@ enum Form {
 }
 
 impl ResultArguments {
+    /// Those of the places that there are, for what is to be said although others are not.
+    pub(super) fn sound_places(&self, workspace: &Path, environment: &Environment) -> Results {
+        let found: Vec<(Form, Outlet)> =
+            self.asked().filter_map(|(flag, form, path)| Some((form, outlet(flag, path, workspace).ok()?))).collect();
+        let is_own = |place: &Outlet| found.iter().filter(|(_, other)| other == place).count() == 1;
+        let files = found.iter().filter(|(_, place)| is_own(place)).cloned().collect();
+        Results { files, ..Results::of_job(workspace, environment) }
+    }
+
     /// Finds the place of each file.
     ///
     /// # Errors
     /// A file without a place, or two for one.
     pub(super) fn places(&self, workspace: &Path, environment: &Environment) -> Result<Results, Failure> {
-        let asked = [
-            ("--junit", Form::Junit, &self.junit),
-            ("--summary", Form::Summary, &self.summary),
-            ("--sarif", Form::Sarif, &self.sarif),
-            ("--code-quality", Form::CodeQuality, &self.code_quality),
-        ];
         let mut files: Vec<(Form, Outlet)> = Vec::new();
-        for (flag, form, path) in asked {
-            let Some(path) = path else { continue };
+        for (flag, form, path) in self.asked() {
             let place = outlet(flag, path, workspace)?;
             if files.iter().any(|(_, taken)| *taken == place) {
                 return Err(Failure::input(anyhow!("{flag} {}: another result goes there already", path.display())));
@@ -82,6 +89,16 @@ impl ResultArguments {
             files.push((form, place));
         }
         Ok(Results { files, ..Results::of_job(workspace, environment) })
+    }
+
+    fn asked(&self) -> impl Iterator<Item = (&'static str, Form, &PathBuf)> {
+        let all = [
+            ("--junit", Form::Junit, &self.junit),
+            ("--summary", Form::Summary, &self.summary),
+            ("--sarif", Form::Sarif, &self.sarif),
+            ("--code-quality", Form::CodeQuality, &self.code_quality),
+        ];
+        all.into_iter().filter_map(|(flag, form, path)| Some((flag, form, path.as_ref()?)))
     }
 }
 
@@ -123,7 +140,7 @@ impl Results {
             summary: variable("GITHUB_STEP_SUMMARY"),
             outputs: variable("GITHUB_OUTPUT"),
         });
-        Self { files: Vec::new(), job }
+        Self { files: Vec::new(), job, was_told: Arc::default() }
     }
 
     /// Writes all of it.
@@ -133,6 +150,28 @@ impl Results {
     pub(super) fn write(&self, result: &TaskResult) -> Result<(), Failure> {
         let lanes = job::lanes(result);
         let lane = job::judged(result, &lanes);
+        // Who wants no gate is not told that it was not run.
+        let told = if result.verification == Verification::Skipped { &[][..] } else { &[&lane] };
+        self.put(&lane, told, &job::page(result, &lane), &job::outputs(result))
+    }
+
+    /// Writes that a run could not begin, or came to no result: what an earlier one has left would else be taken for its result. Does nothing
+    /// where a result was told.
+    ///
+    /// # Errors
+    /// As those of [`Self::write`].
+    pub(super) fn write_unbegun(&self, failure: &Failure) -> Result<(), Failure> {
+        if self.was_told.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let why = failure.message();
+        let lane = job::unbegun(&why);
+        self.put(&lane, &[&lane], &job::unbegun_page(&lane), &job::unbegun_outputs(failure.code(), failure.reason()))
+    }
+
+    /// `told` is what there are annotations of.
+    fn put(&self, lane: &LaneResult<'_>, told: &[&LaneResult<'_>], page: &str, outputs: &str) -> Result<(), Failure> {
+        self.was_told.store(true, Ordering::Relaxed);
         let mut failed = None;
         let mut keep = |done: Result<(), Failure>| {
             if let Err(failure) = done {
@@ -141,18 +180,18 @@ impl Results {
         };
         for (form, place) in &self.files {
             let text = match form {
-                Form::Junit => junit::document(&lane),
-                Form::Summary => job::page(result, &lane),
-                Form::Sarif => sarif::document(&lane),
-                Form::CodeQuality => code_quality::document(&lane),
+                Form::Junit => junit::document(lane),
+                Form::Summary => page.to_owned(),
+                Form::Sarif => sarif::document(lane),
+                Form::CodeQuality => code_quality::document(lane),
                 Form::Report => continue, // that of a run is written by its driver
             };
             keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
         }
         if let Some(job) = &self.job {
-            github::annotations(&lane, &job.below).iter().for_each(|line| paint::command(line));
-            keep(append(job.summary.as_deref(), &job::page(result, &lane)));
-            keep(append(job.outputs.as_deref(), &job::outputs(result)));
+            told.iter().flat_map(|lane| github::annotations(lane, &job.below)).for_each(|line| paint::command(&line));
+            keep(append(job.summary.as_deref(), page));
+            keep(append(job.outputs.as_deref(), outputs));
         }
         failed.map_or(Ok(()), Err)
     }

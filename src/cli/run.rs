@@ -7,11 +7,12 @@ use super::drive::{Voice, Work, driven};
 use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
+use super::results::Results;
 use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::Environment;
-use crate::driver::{PlanFault, RunError, Settings, Terms, lanes_at, prepare, terms};
+use crate::driver::{PlanFault, RunError, Settings, Terms, is_blocked, lanes_at, prepare, terms};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
@@ -71,15 +72,35 @@ pub(super) fn begin(
     task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
     environment: &Environment,
 ) -> Result<u8, Failure> {
-    let workspace = options.workspace()?;
-    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
+    let workspace = options.workspace();
+    let root = workspace.as_deref().unwrap_or(Path::new("."));
+    let results = options.results.places(root, environment);
+    let sound = results.as_ref().ok().cloned().unwrap_or_else(|| options.results.sound_places(root, environment));
+    let done = workspace.and_then(|workspace| begin_in(&workspace, options, task, results, environment));
+    if let (Err(failure), false) = (&done, options.dry_run)
+        && let Err(unwritten) = sound.write_unbegun(failure)
+    {
+        unwritten.show(); // the exit code is the first one's
+    }
+    done
+}
+
+/// The same in this workspace, with the places of its results.
+fn begin_in(
+    workspace: &Path,
+    options: &RunOptions,
+    task: impl FnOnce(&Defaults) -> Result<Task, Failure>,
+    results: Result<Results, Failure>,
+    environment: &Environment,
+) -> Result<u8, Failure> {
+    let set = configured::load(environment, workspace).map_err(Failure::input)?;
     let mut task = task(&set.defaults).and_then(|task| options.say(task))?;
     // What is kept and shown of it is what the model is told: no secret.
     let none = Late::default();
     let mask = secrets(environment, &set, &none);
     (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
     let state_dir = environment.state_dir().map_err(Failure::input)?;
-    let place = Place { workspace: &workspace, state_dir: &state_dir, set: &set };
+    let place = Place { workspace, state_dir: &state_dir, set: &set };
     if options.dry_run {
         return dry_run(options, &task, options.settings(environment, &place, &none));
     }
@@ -93,7 +114,7 @@ pub(super) fn begin(
             Err(failure) => Err(failure),
         }
     };
-    start_or_resume(options, environment, task, settings, place)
+    start_or_resume(options, environment, task, settings, place, results?)
 }
 
 /// Resumes the run that these arguments mean, or starts one.
@@ -103,8 +124,8 @@ fn start_or_resume(
     task: Task,
     settings: impl FnOnce(&Task) -> Result<Settings, Failure>,
     place: Place<'_>,
+    results: Results,
 ) -> Result<u8, Failure> {
-    let results = options.results.places(place.workspace, environment)?;
     let voice = Voice::new(options.voice, place.set, environment).with(results);
     let tape = options.record(place.workspace)?;
     let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
@@ -120,7 +141,7 @@ fn start_or_resume(
             Some(name) => keyed(&store, name).map_err(Failure::own)?,
             None => Found { newest: interrupted(&store, &digest, same).map_err(Failure::own)?, free: String::new() },
         };
-        if let Some(row) = found.newest.filter(must_count) {
+        if let Some(row) = found.newest.filter(|row| must_count(row, options.resume_or_start)) {
             let run = &row.head.id;
             if !options.resume_or_start {
                 let error = anyhow!("the run key `{}` belongs to run {run}", key.unwrap_or_default());
@@ -162,9 +183,10 @@ fn lost_gate(failure: &Failure) -> Option<&RunError> {
     failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
-/// Whether a run stands in the way of another one of its key: one that is over and not verified does not.
-fn must_count(row: &RunRow) -> bool {
-    !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
+/// Whether a run stands in the way of another one of its key: one that is over and not verified does not, but for one that is blocked, for
+/// who would go on with it.
+fn must_count(row: &RunRow, goes_on: bool) -> bool {
+    (goes_on && is_blocked(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {

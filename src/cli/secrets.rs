@@ -1,7 +1,6 @@
 //! What is kept nowhere and shown to nobody.
 
-use crate::config::{self, Environment, KeyPlace, McpAt, McpServer, ModelSettings, Sent};
-use crate::provider::Secret;
+use crate::config::{self, Environment, KeyPlace, McpAt, McpServer, ModelSettings, Sent, Woven};
 use crate::tool::{Late, Mask, in_url, parts, parts_of_header};
 
 /// A secret with its name; that of a part of one is empty.
@@ -12,7 +11,7 @@ type Named = (String, String);
 pub(super) fn secrets(environment: &Environment, set: &config::Settings, late: &Late) -> Mask {
     let own = environment.secrets().flat_map(|(name, value)| named(name, value));
     let models = set.models.values().flat_map(|model| of_model(model, environment));
-    Mask::of(own.chain(models).chain(set.mcp.values().flat_map(of_server))).with(late)
+    Mask::of(own.chain(models).chain(set.mcp.values().flat_map(|server| of_server(server, environment)))).with(late)
 }
 
 fn of_model(model: &ModelSettings, environment: &Environment) -> Vec<Named> {
@@ -29,9 +28,16 @@ fn of_model(model: &ModelSettings, environment: &Environment) -> Vec<Named> {
     model.key.iter().flat_map(variable).chain(model.headers.iter().flat_map(sent)).chain(proxy).collect()
 }
 
-fn of_server(server: &McpServer) -> Vec<Named> {
-    let given = |(name, secret): (&String, &Secret)| named(name, secret.reveal());
-    let sent = |(name, secret): (&String, &Secret)| header(name, secret.reveal());
+fn of_server(server: &McpServer, environment: &Environment) -> Vec<Named> {
+    let value = |variable: &str| environment.get(variable);
+    let within =
+        |woven: &Woven| woven.variables().filter_map(|name| Some(named(name, value(name)?))).flatten().collect();
+    let with = |woven: &Woven, whole: &dyn Fn(&str) -> Vec<Named>| {
+        let parts: Vec<Named> = within(woven);
+        parts.into_iter().chain(woven.filled(value).map_or(Vec::new(), |text| whole(text.reveal())))
+    };
+    let given = |(name, woven): (&String, &Woven)| with(woven, &|text| named(name, text)).collect::<Vec<_>>();
+    let sent = |(name, woven): (&String, &Woven)| with(woven, &|text| header(name, text)).collect::<Vec<_>>();
     match &server.at {
         McpAt::Command { env, command } => env.iter().flat_map(given).chain(in_command(command)).collect(),
         McpAt::Url { headers, url } => {
@@ -85,14 +91,16 @@ mod tests {
         fs::create_dir(folder.path().join("fledge")).unwrap();
         let config = "models:\n  m: { provider: openai, model: x, api_key_env: MINE, proxy: 'http://me:pr0xy-pass@proxy:1',\n    \
             headers: { Authorization: 'Bearer b3arer-word', x-org: { env: ORG }, cookie: 'a=c00kie-value; b=1' } }\n\
-            mcp:\n  a: { command: [srv, --api-key=arg-k3y-1, --token, arg-t0ken-2], env: { T: env-t0ken-3, D: 'pg://u:db-p4ss@h/x' } }\n  \
-            b: { url: 'https://mcp.example/u/0123456789abcdef/mcp?key=qu3ry-key', headers: { Authorization: 'Token hdr-t0ken-4' } }\n";
+            mcp:\n  a: { command: [srv, --api-key=arg-k3y-1, --token, arg-t0ken-2], env: { T: env-t0ken-3, V: '${OWN_VALUE}', D: 'pg://u:db-p4ss@h/x' } }\n  \
+            b: { url: 'https://mcp.example/u/0123456789abcdef/mcp?key=qu3ry-key', headers: { Authorization: 'Token hdr-t0ken-4', x-key: 'Bearer ${DOCS_VALUE}' } }\n";
         fs::write(folder.path().join("fledge/config.yaml"), config).unwrap();
         let home = folder.path().display().to_string();
         let vars = [
             ("XDG_CONFIG_HOME", home.as_str()),
             ("MINE", "m1ne-key"),
             ("ORG", "0rg-value"),
+            ("OWN_VALUE", "0wn-value"),
+            ("DOCS_VALUE", "d0cs-value"),
             ("URL", "x://u:url-p4ss@h"),
         ];
         let environment = Environment::from_vars(vars);
@@ -112,6 +120,8 @@ mod tests {
             "0123456789abcdef",
             "qu3ry-key",
             "hdr-t0ken-4",
+            "0wn-value",
+            "d0cs-value",
             "m1ne-key",
             "url-p4ss",
             "r0tated-key",

@@ -1,6 +1,7 @@
 //! `fledge verify-report`: whether the newest commit is what a report says was verified, and was judged by the lanes of another commit.
 //! What a report says can be edited; what is checked here is that it fits the commit and the lanes.
 
+use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use super::{block_on, no_output, print_json};
@@ -109,6 +110,9 @@ async fn reasons(
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
     let folder = &arguments.workspace;
+    if let Ok(root) = folder.canonicalize() {
+        configured::settle(environment, &root);
+    }
     let trees = Trees::open(&scratch.path().join("git"), folder, path, &stop).await.map_err(Failure::input)?;
     let repository = Repository::around(&trees, &env, &stop).await.map_err(Failure::input)?;
     let repository = repository.ok_or_else(|| Failure::input(DeliveryFault::NoRepository))?;

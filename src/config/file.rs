@@ -1,5 +1,6 @@
 //! One configuration file, read. What a project's file may say is decided in [`super::trust`].
 
+use super::limits::{LimitsSaid, limits};
 use super::model::ModelSettings;
 use super::servers::{Hook, McpServer, hooks, servers};
 use super::trust::{self, Owner};
@@ -25,6 +26,7 @@ pub(super) struct Layer {
     pub(super) ephemeral_ttl: Option<Duration>,
     pub(super) sandbox: Option<WallChoice>,
     pub(super) network: Option<bool>,
+    pub(super) limits: LimitsSaid,
     pub(super) defaults: Defaults,
     pub(super) hooks: Vec<Hook>,
     pub(super) mcp: BTreeMap<String, McpServer>,
@@ -61,6 +63,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     }
     layer.sandbox = sandbox(&mut table, owner, &mut problems);
     layer.network = network(&mut table, owner, &mut problems);
+    layer.limits = limits(&mut table, &mut problems);
     layer.defaults = defaults(&mut table, &mut problems);
     layer.hooks = table.take("hooks").map(|node| hooks(node, &mut problems)).unwrap_or_default();
     layer.mcp = table.take("mcp").map(|node| servers(node, &mut problems)).unwrap_or_default();

@@ -4,6 +4,7 @@
 mod file;
 mod headers;
 mod layers;
+mod limits;
 mod model;
 mod model_keys;
 mod prices;
@@ -11,6 +12,7 @@ mod servers;
 mod size;
 mod trust;
 mod url;
+mod woven;
 
 pub use headers::{Headers, Sent};
 pub use layers::Environment;
@@ -19,9 +21,10 @@ pub use prices::{PRICES_READ, Published, all_published, published};
 pub use servers::{Hook, McpAt, McpServer};
 pub(crate) use size::parse_size;
 pub use trust::Owner;
+pub use woven::Woven;
 
 use crate::limits::MAX_SOURCE;
-use crate::process::wall::WallChoice;
+use crate::process::wall::{WallChoice, WallLimits};
 use crate::task::{Baseline, Defaults};
 use crate::yaml::Problems;
 use std::collections::BTreeMap;
@@ -45,6 +48,8 @@ pub struct Settings {
     pub sandbox: WallChoice,
     /// Whether agents reach the network.
     pub network: bool,
+    /// What tools of agents, and steps of a gate, may use up.
+    pub limits: WallLimits,
     /// Whether nobody is there to be asked.
     pub non_interactive: bool,
     /// What holds for tasks that do not say it themselves.
@@ -235,6 +240,10 @@ fn overlay(settings: &mut Settings, file: &Read, owner: Owner, own: &[String]) -
         (Owner::User | Owner::Project, _, Some(choice)) => choice,
     };
     settings.network = layer.network.unwrap_or(settings.network);
+    settings.limits = match owner {
+        Owner::User => layer.limits.over(settings.limits),
+        Owner::Project => layer.limits.over(settings.limits).within(settings.limits),
+    };
     settings.ephemeral_ttl = layer.ephemeral_ttl.or(settings.ephemeral_ttl);
     let above = std::mem::take(&mut settings.defaults);
     settings.defaults = match owner {

@@ -2,9 +2,9 @@
 
 use super::model_keys::is_header;
 use super::url::url_fault;
-use crate::provider::Secret;
+use super::woven::Woven;
 use crate::task::Tier;
-use crate::yaml::{Key, Node, Problem, Problems, Table, Value, excerpt};
+use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -46,14 +46,14 @@ pub enum McpAt {
         /// The program and its arguments.
         command: Vec<String>,
         /// Its environment, beside what every program needs.
-        env: BTreeMap<String, Secret>,
+        env: BTreeMap<String, Woven>,
     },
     /// An address that is there already.
     Url {
         /// The address.
         url: String,
         /// Headers sent with each request.
-        headers: BTreeMap<String, Secret>,
+        headers: BTreeMap<String, Woven>,
     },
 }
 
@@ -108,7 +108,6 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
         problems.push(Problem::at(key.place, message).hint("use at most 32 letters, digits, `_` and `-`"));
     }
     let mut table = Table::open(node, &format!("the server `{name}`"), problems)?;
-    let secret = |(name, value): (String, String)| (name, Secret::new(value));
     let command = table.text_or_texts("command", problems).map(|words| {
         let is_text = table.take("command").is_some_and(|node| node.as_text().is_some());
         if is_text { ["/bin/sh", "-c", &words[0]].map(str::to_owned).to_vec() } else { words }
@@ -127,6 +126,8 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
         let message = format!("`{}` is not a header that can be sent", excerpt(header));
         problems.push(Problem::at(place(&mut table, "headers"), message).hint("names are letters, digits and `-`"));
     }
+    let env = woven(env, place(&mut table, "env"), problems);
+    let headers = woven(headers, place(&mut table, "headers"), problems);
     let misplaced = match (&command, &url) {
         (Some(_), None) => !headers.is_empty(),
         (None, Some(_)) => !env.is_empty(),
@@ -148,10 +149,27 @@ fn server(key: &Key, node: &Node, problems: &mut Problems) -> Option<McpServer> 
     let required = table.flag("required", problems).unwrap_or(false);
     table.finish(problems);
     let at = match (command, url) {
-        (Some(command), _) => McpAt::Command { command, env: env.into_iter().map(secret).collect() },
-        (None, url) => McpAt::Url { url: url?, headers: headers.into_iter().map(secret).collect() },
+        (Some(command), _) => McpAt::Command { command, env },
+        (None, url) => McpAt::Url { url: url?, headers },
     };
     Some(McpServer { at, tier, walled, network, timeout, required })
+}
+
+/// Texts by their names, each with its variables found.
+fn woven(texts: Vec<(String, String)>, place: Place, problems: &mut Problems) -> BTreeMap<String, Woven> {
+    let mut all = BTreeMap::new();
+    for (name, text) in texts {
+        match Woven::read(&text) {
+            Ok(woven) => drop(all.insert(name, woven)),
+            Err(why) => {
+                let message = format!("in `{}`, {why}", excerpt(&name));
+                let hint =
+                    "write `${NAME}` with capitals, digits and `_`; `$${` stands for the two characters themselves";
+                problems.push(Problem::at(place, message).hint(hint));
+            }
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -163,8 +181,8 @@ mod tests {
     #[test]
     fn hooks_and_servers_are_read_with_all_that_is_said_of_them() {
         let text = "hooks: { post_tools: [cargo fmt, { name: gen, run: make gen, timeout: 30s, tell_model: true }] }\n\
-            mcp:\n  docs: { command: [docs-server, --stdio], env: { A: b }, tier: read, sandbox: off, timeout: 5s }\n  \
-            web: { url: 'https://mcp.example/x', headers: { x-key: k }, required: true, network: allow }\n  sh: { command: ./serve --all }\n";
+            mcp:\n  docs: { command: [docs-server, --stdio], env: { A: '${B}' }, tier: read, sandbox: off, timeout: 5s }\n  \
+            web: { url: 'https://mcp.example/x', headers: { x-key: 'Bearer ${K}' }, required: true, network: allow }\n  sh: { command: ./serve --all }\n";
         let layer = parse(text, "f", Owner::User).unwrap();
         let second = Duration::from_secs(1);
         let hook = |run: &str| Hook { name: run.into(), run: run.into(), timeout: None, tell_model: false };
@@ -175,16 +193,25 @@ mod tests {
                 Hook { name: "gen".into(), timeout: Some(30 * second), tell_model: true, ..hook("make gen") }
             ]
         );
-        let secrets = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Secret::new(value))]);
+        let texts = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), Woven::read(value).unwrap())]);
         let server =
             |at| McpServer { at, tier: Tier::Tool, walled: true, network: false, timeout: None, required: false };
         let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let docs = McpAt::Command { command: command(&["docs-server", "--stdio"]), env: secrets("A", "b") };
-        let web = McpAt::Url { url: "https://mcp.example/x".into(), headers: secrets("x-key", "k") };
+        let docs = McpAt::Command { command: command(&["docs-server", "--stdio"]), env: texts("A", "${B}") };
+        let web = McpAt::Url { url: "https://mcp.example/x".into(), headers: texts("x-key", "Bearer ${K}") };
         let shell = McpAt::Command { command: command(&["/bin/sh", "-c", "./serve --all"]), env: BTreeMap::new() };
         let docs = McpServer { tier: Tier::Read, walled: false, timeout: Some(5 * second), ..server(docs) };
         let web = McpServer { network: true, required: true, ..server(web) };
         let all = [("docs", docs), ("sh", server(shell)), ("web", web)].map(|(name, server)| (name.to_owned(), server));
         assert_eq!(layer.mcp, BTreeMap::from(all));
+    }
+    #[test]
+    fn what_names_no_variable_is_refused_with_its_place_and_without_its_value() {
+        let wrong = |text: &str| parse(text, "f", Owner::User).unwrap_err().to_string();
+        let env = wrong("mcp:\n  docs: { command: [x], env: { TOKEN: 's3cret-${docs_token}' } }");
+        assert!(env.starts_with("f:2:30: in `TOKEN`, `${docs_token}` names no environment variable"), "{env}");
+        let header = wrong("mcp:\n  web: { url: 'https://mcp.example', headers: { x-key: 's3cret ${KEY' } }");
+        assert!(header.contains("in `x-key`, a `${` has no `}`") && header.contains("`$${`"), "{header}");
+        assert!(!env.contains("s3cret") && !header.contains("s3cret"));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::bus::{Bus, Count};
 use super::drive::{Beginning, Drive};
+use super::inbox::Outbox;
 use super::pen::Pen;
 use super::perform::Hands;
 use super::spawn::Wish;
@@ -16,6 +17,7 @@ use crate::run::{Bill, Charter, Event, ModelTerms, Run, TaskResult};
 use crate::verdict::Reason;
 use futures_util::FutureExt;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -34,6 +36,8 @@ struct Child {
     journal: Pen,
     told: Count,
     since: Moment,
+    /// Where its parent hears of it.
+    outbox: Outbox,
 }
 
 impl Drive<'_> {
@@ -81,6 +85,7 @@ impl Drive<'_> {
             journal: self.journal.of(path),
             told: self.told.clone(),
             since: self.run.now(),
+            outbox: self.inbox.outbox(),
             hands: Hands { settings, lineage, ..hands.clone() },
         })
     }
@@ -120,14 +125,18 @@ fn charter(run: RunId, wish: &Wish, settings: &Settings, parent: &Run) -> Charte
 impl Child {
     /// Sees it through to its end.
     async fn work(self) -> Event {
-        let Self { call, charter, hands, bus, stop, journal, told, since } = self;
+        let Self { call, charter, hands, bus, stop, journal, told, since, outbox } = self;
         let (run, ready) = (charter.run.clone(), hands.ready.get().cloned());
         let path = hands.lineage.path().unwrap_or_default();
-        let mut drive = Drive::new(&bus, &stop, hands, journal, run).beside(since, told);
+        let drive = Drive::new(&bus, &stop, hands, journal, run).beside(since, told);
+        let mut unheard = Unheard { drive, call, outbox: Some(outbox) };
+        let drive = &mut unheard.drive;
         let went = AssertUnwindSafe(drive.go(Beginning::Task(Box::new(charter)))).catch_unwind().await;
         if went.is_err() {
             drive.inbox.abort().await; // what it had running goes on for nobody
         }
+        unheard.outbox = None;
+        let drive = &unheard.drive;
         let (bill, result) = (drive.run.bill(), drive.run.result());
         let Some(result) = result.filter(|_| went.is_ok()) else {
             return finished(call, ToolOutcome::error("the sub-agent failed inside"), bill);
@@ -144,6 +153,25 @@ impl Child {
         let content = format!("{}{said}\n\n{}", opening(&result), closing(&bill));
         let outcome = if is_error { ToolOutcome::error(content) } else { ToolOutcome::ok(content) };
         finished(call, outcome, bill)
+    }
+}
+
+/// A sub-agent at work. When it is dropped before it has answered, since it did not stop in time, its parent hears what it has used.
+struct Unheard<'a> {
+    drive: Drive<'a>,
+    call: CallId,
+    outbox: Option<Outbox>,
+}
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        let Some(outbox) = self.outbox.take() else { return };
+        let Drive { run, hands, .. } = &self.drive;
+        // What is set aside for a model that was asked counts as used; nothing more is known of sub-agents of its own.
+        let unknown = hands.lineage.asked_for().into_iter().map(|call| (call, Bill::default()));
+        let bill = run.last_bill(&unknown.collect::<BTreeMap<_, _>>());
+        let late = format!("The sub-agent did not stop in time.\n\n{}", closing(&bill));
+        outbox.send(finished(self.call, ToolOutcome::error(late), bill));
     }
 }
 

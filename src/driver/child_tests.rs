@@ -1,15 +1,16 @@
 //! Whole runs with sub-agents, and cassettes in the place of their models.
 
+use super::*;
+use crate::driver::inbox::{Happened, Inbox};
 use crate::driver::tests::{agent_of, cut_off, store, task};
-use crate::driver::{EventRecord, replay, whose};
+use crate::driver::{EventRecord, record, replay, whose};
 use crate::limits::OUTPUT_ESTIMATE;
-use crate::run::{AgentEvent, TaskResult};
+use crate::run::{Action, AgentEvent};
 use crate::store::{Record, Store};
 use crate::task::{Budget, Task, Tier, ToolChoice};
-use crate::verdict::Reason;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// One sub-agent that writes a file.
 const ONE: &str = r#"turns:
@@ -274,4 +275,24 @@ async fn a_run_that_is_cut_off_with_a_sub_agent_at_work_never_does_its_work_agai
         }
     }
     assert_eq!(unknown, 7);
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
+    let home = tempfile::tempdir().unwrap();
+    let agent = agent_of(home.path(), "state", ONE);
+    let charter = agent.charter(&task(), RunId::new("run-1"));
+    let journal = record::begin(&agent.settings, &charter, &task(), None, 0).unwrap();
+    let (bus, stop) = (Bus::default(), Stop::default());
+    let hands = Hands::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
+    let mut drive = Drive::new(&bus, &stop, hands, journal, charter.run.clone());
+    let mut begun = drive.run.handle(Moment(0), Event::TaskSubmitted { charter: Box::new(charter) });
+    let plan = begun.iter().find_map(Action::call).unwrap();
+    begun = drive.run.handle(Moment(1), Event::PlanReady { call: plan, plan: Box::default() });
+    assert!(begun.iter().any(|action| matches!(action, Action::CallModel { .. })), "{begun:?}");
+    let mut inbox = Inbox::new(0);
+    drop(Unheard { drive, call: CallId(7), outbox: Some(inbox.outbox()) });
+    let happened = inbox.next(None, &Stop::default(), false).await;
+    let Happened::Event(Event::ChildFinished { call, outcome, usage, .. }) = happened else { panic!("{happened:?}") };
+    assert_eq!((call, outcome.is_error, usage.output_tokens), (CallId(7), true, OUTPUT_ESTIMATE), "{outcome:?}");
 }

@@ -50,6 +50,7 @@ impl Planner {
         if head.commit.is_none() {
             return Err(refused("the repository has no commit yet; make the first one"));
         }
+        let head = repository.with_config(head, &self.stop).await.map_err(failed)?;
         match repository.check(&head, base, &self.stop).await {
             Ok(true) if !self.task.allow_dirty => Err(refused(
                 "the workspace has work that is not committed; commit or stash it, or let it go into the commit by --allow-dirty",
@@ -96,7 +97,7 @@ impl Hands {
         let settings = &self.settings;
         let trees = trees_of(settings, stop).await?;
         let repository = Repository::around(&trees, &settings.env, stop).await?;
-        let repository = repository.ok_or(DeliveryFault::NoRepository)?;
+        let repository = repository.ok_or(DeliveryFault::NoRepository)?.as_configured(head);
         let (message, trailers) = (commit_message(result), commit_trailers(result, tree));
         let what = Commit { head, tree, base, message: &message, trailers: &trailers };
         let mut made = match repository.made(&what, stop).await? {

@@ -24,6 +24,8 @@ pub(super) enum Beginning {
     Task(Box<Charter>),
     /// In the middle, with what was asked for and never answered, in its order.
     Open(Vec<Action>),
+    /// In the middle, with what was asked for and refused, which cost nothing and is asked for once more.
+    Refused(Vec<Action>),
     /// In the middle, where it can only end: with this reason, and with what was asked for and never answered.
     End(Reason, Vec<Action>),
 }
@@ -120,6 +122,11 @@ impl<'a> Drive<'a> {
                     self.inbox.outbox().send(Event::Interrupted { call }); // it is booked on the way out
                 }
                 self.take(Event::LimitReached { reason }).await;
+            }
+            Beginning::Refused(actions) => {
+                for action in actions {
+                    self.hands.perform_again(action, &self.run, &mut self.inbox);
+                }
             }
             Beginning::Open(actions) => {
                 for action in actions {

@@ -30,6 +30,7 @@ pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir) -> Holes {
     holes.hidden.extend(hidden(settings));
     holes.home = Some(PathBuf::from(variable(settings, "HOME"))).filter(|home| home.is_absolute());
     holes.network = settings.network;
+    holes.limits = settings.limits;
     holes
 }
 

@@ -20,7 +20,8 @@ const TOLD: [&str; 16] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The answer to a question after a variable, or after those that are set.
+/// The answer to a question after a variable, or after those that are set. `env` is what tools have: behind a wall, home and temporary folder
+/// are others.
 pub(super) fn told(env: &[(String, String)], name: Option<&str>) -> String {
     let value = |name: &str| env.iter().find(|(other, _)| other == name).map(|(_, value)| value);
     let line = |name: &&str| value(name).map(|value| format!("{name}={value}"));

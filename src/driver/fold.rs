@@ -11,6 +11,7 @@ use crate::moment::Moment;
 use crate::process::wall::WallKind;
 use crate::run::{Action, AgentEvent, Bill, Event, Run, StateName};
 use crate::store::Record;
+use crate::verdict::Reason;
 use std::collections::BTreeMap;
 
 /// A run as its journal tells it, up to the newest record.
@@ -45,6 +46,8 @@ pub(super) struct Folded {
     unproven: Option<Box<Before>>,
     /// The run before its delivery failed.
     undelivered: Option<Box<Before>>,
+    /// The run before the newest answer of a model that was none, as long as nothing came after it but the end.
+    refused: Option<Box<Before>>,
     newest: (u64, String),
 }
 
@@ -152,6 +155,9 @@ impl Folded {
     /// Keeps the run as it is before what a resume may take back.
     fn keep(&mut self, event: &Event) {
         self.unreported = None;
+        if self.run.state() == StateName::Executing {
+            self.refused = None;
+        }
         if let Event::ReportFailed { call, .. } = event {
             self.unreported = self.before(*call);
         } else if let Event::GateFinished { call, verdict } = event {
@@ -160,6 +166,8 @@ impl Folded {
             self.unproven = None;
         } else if let Event::Delivered { call, result, .. } = event {
             self.undelivered = self.before(*call).filter(|_| result.is_err());
+        } else if let Event::ModelFailed { call, .. } = event {
+            self.refused = self.before(*call);
         }
     }
 
@@ -169,15 +177,19 @@ impl Folded {
     }
 
     /// Takes back that its report could not be written: a run that is resumed tries again. Where that is wanted also that its gate passed
-    /// and no report tells of that, as nobody knows what has become of the tree since, and that its delivery failed. Says what was.
+    /// and no report tells of that, as nobody knows what has become of the tree since, that its delivery failed, and that it was blocked
+    /// by a model which did not want to be asked. Says what was.
     pub(super) fn go_back(&mut self, wanted: Again) -> Again {
+        let is_blocked = self.run.result().is_some_and(|result| result.reason == Reason::Blocked);
         if let Some(unreported) = self.unreported.take() {
             self.return_to(*unreported);
         }
         let unproven = self.unproven.take_if(|_| wanted.gate);
         let undelivered = self.undelivered.take_if(|_| wanted.delivery);
-        let taken_back = Again { gate: unproven.is_some(), delivery: undelivered.is_some() };
-        unproven.into_iter().chain(undelivered).for_each(|before| self.return_to(*before));
+        let refused = self.refused.take_if(|_| wanted.request && is_blocked);
+        let taken_back =
+            Again { gate: unproven.is_some(), delivery: undelivered.is_some(), request: refused.is_some() };
+        unproven.into_iter().chain(undelivered).chain(refused).for_each(|before| self.return_to(*before));
         taken_back
     }
 

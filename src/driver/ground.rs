@@ -158,6 +158,7 @@ impl Ground {
             rooms: run.path().join("rooms"),
             ignored: run.path().join("ignored"),
             project: run.project().to_owned(),
+            limits: settings.limits,
             jobs: settings.jobs,
             on_tamper: task.on_tamper,
             may_judge_base: baseline(settings, task) != Baseline::Never,

@@ -175,7 +175,8 @@ impl After {
             log_limit: 0,
         };
         // What stands where nothing may be made stays for the tools, whose wall rests on it, and goes with them.
-        let ended = process::run(wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
+        let ended =
+            process::run_within(holes.limits.bounds(), wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
         wall.told(ended, &holes, inner, &self.stop).await
     }
 
@@ -188,6 +189,7 @@ impl After {
             End::TimedOut => {
                 format!("took longer than {} and was killed", seconds(crate::duration::milliseconds(hook.timeout)))
             }
+            End::Exceeded(how) => format!("was ended: {how} (`limits`)"),
             End::NotStarted(why) => format!("could not be started: {why}"),
         };
         let (said, output) = (format!("the hook `{}` {how}", hook.name), ended.output.text(TOLD));

@@ -163,4 +163,24 @@ mod tests {
         let happened = inbox.next(None, &Stop::default(), false).await;
         assert!(matches!(happened, Happened::Event(Event::DeadlinePassed)), "{happened:?}");
     }
+    /// What says something when it is dropped.
+    struct LastWord(Outbox);
+
+    impl Drop for LastWord {
+        fn drop(&mut self) {
+            self.0.send(Event::DeadlinePassed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_effect_says_that_did_not_stop_in_time_is_heard() {
+        let mut inbox = Inbox::new(0);
+        let word = LastWord(inbox.outbox());
+        let deaf = async move {
+            let _word = word;
+            std::future::pending::<Event>().await
+        };
+        inbox.start("effect", deaf, Event::DeadlinePassed);
+        assert_eq!(inbox.abort().await, [Event::DeadlinePassed]);
+    }
 }

@@ -90,6 +90,11 @@ impl Lineage {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).number(call)
     }
 
+    /// The calls of it that asked for sub-agents, in their order.
+    pub(super) fn asked_for(&self) -> Vec<CallId> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+
     /// Takes over which sub-agents an earlier process had.
     pub(super) fn recall(&self, roster: Roster) {
         *self.children.lock().unwrap_or_else(PoisonError::into_inner) = roster;

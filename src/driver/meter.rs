@@ -1,6 +1,6 @@
-//! What a call to a model has used so far, for one that is dropped before it can say so itself.
+//! What a call to a model has used and said so far, for one that breaks off, or is dropped before it can say so itself.
 
-use crate::chat::{Delta, Spent};
+use crate::chat::{Block, Delta, ModelError, Spent};
 use std::sync::{Mutex, PoisonError};
 
 /// Reads along while an answer comes.
@@ -8,11 +8,15 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Meter {
     /// Nothing, as long as the request is not on its way.
     read: Mutex<Option<Spent>>,
+    said: Mutex<Vec<Block>>,
 }
 
 impl Meter {
     /// Takes note of a piece; gives it back where it is one to be shown.
     pub(super) fn read(&self, delta: Delta) -> Option<Delta> {
+        if !matches!(delta, Delta::Spent(_)) {
+            add(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner), &delta);
+        }
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = match &delta {
             Delta::Text(text) | Delta::Thinking(text) => text.len(),
@@ -27,9 +31,29 @@ impl Meter {
         Some(delta)
     }
 
+    /// A failure of the call, with what was said before it.
+    pub(super) fn broken(&self, error: ModelError) -> ModelError {
+        let said = || std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        ModelError { spent: error.spent.map(|spent| Spent { said: said(), ..spent }), ..error }
+    }
+
     /// What it has used by now; `None`: nothing, as it has not begun.
     pub(super) fn spent(&self) -> Option<Spent> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Adds a piece to what was said.
+fn add(said: &mut Vec<Block>, delta: &Delta) {
+    match (said.last_mut(), delta) {
+        (Some(Block::Text { text }), Delta::Text(more))
+        | (Some(Block::Thinking { text, .. }), Delta::Thinking(more)) => {
+            text.push_str(more);
+        }
+        (_, Delta::Text(text)) => said.push(Block::Text { text: text.clone() }),
+        (_, Delta::Thinking(text)) => said.push(Block::Thinking { text: text.clone(), opaque: None }),
+        (_, Delta::ToolCall(call)) => said.push(Block::ToolUse(call.clone())),
+        (_, Delta::Spent(_)) => {}
     }
 }
 
@@ -45,7 +69,7 @@ mod tests {
         assert_eq!(meter.read(Delta::Spent(Spent::default())), None);
         assert_eq!(meter.spent(), Some(Spent::default()));
         let usage = Some(Usage { input_tokens: 9, output_tokens: 1, ..Usage::default() });
-        let counted = Spent { model: "m".into(), usage, bytes: 0 };
+        let counted = Spent { model: "m".into(), usage, bytes: 0, ..Spent::default() };
         assert_eq!(meter.read(Delta::Spent(counted.clone())), None);
         assert_eq!(meter.read(Delta::Text("four".into())), Some(Delta::Text("four".into())));
         assert_eq!(meter.spent(), Some(Spent { bytes: 4, ..counted }));

@@ -36,6 +36,7 @@ mod report;
 mod resume;
 mod servers;
 mod spawn;
+mod standing;
 mod stop;
 mod summary;
 mod tape;
@@ -57,7 +58,7 @@ pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, terms};
+pub use resume::{ResumeFault, is_blocked, terms};
 pub use stop::Stop;
 pub use tape::cassette;
 #[cfg(feature = "cli")]
@@ -67,7 +68,7 @@ pub use worktree::{project_of, worktrees};
 use crate::id::RunId;
 use crate::limits::Limits;
 use crate::mcp;
-use crate::process::wall::WallChoice;
+use crate::process::wall::{WallChoice, WallLimits};
 use crate::provider::Provider;
 use crate::run::{AgentEvent, Charter, ModelTerms, TaskResult};
 use crate::store;
@@ -131,6 +132,8 @@ pub struct Settings {
     pub wall: WallChoice,
     /// Whether the agent reaches the network from behind it.
     pub network: bool,
+    /// What tools, and steps of the gate, may use up: each call and each step by itself.
+    pub limits: WallLimits,
     /// The commands that follow every turn in which something may have changed.
     pub hooks: Vec<Hook>,
     /// Who agrees to calls that need it.

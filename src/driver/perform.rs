@@ -85,7 +85,8 @@ impl Hands {
             Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
             Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, run, inbox),
             Action::AnswerQuery { call, query: Query::Env { name } } => {
-                let answer = environment::told(&self.settings.env, name.as_deref());
+                let env = self.ready.get().and_then(|ready| ready.host.environment());
+                let answer = environment::told(env.as_deref().unwrap_or(&self.settings.env), name.as_deref());
                 inbox.outbox().send(Event::QueryAnswered { call, answer });
             }
             Action::AskConfirmation { call, tool } => self.confirm(call, &tool, inbox),
@@ -158,7 +159,7 @@ impl Hands {
                 () = stop.cancelled() => failed("stopped", meter.spent()),
                 answer = provider.complete(&request, &deltas) => match answer {
                     Ok(reply) => Event::ModelCompleted { call, reply: Box::new(reply) },
-                    Err(error) => Event::ModelFailed { call, error },
+                    Err(error) => Event::ModelFailed { call, error: meter.broken(error) },
                 },
             }
         };
@@ -265,7 +266,8 @@ impl Hands {
         let failed = move |message: String| Event::ReportFailed { call, message };
         let effect = async move {
             hands.close().await; // nobody is left who could write what is put back
-            let notes = hands.put_back_configuration().await;
+            let mut notes = hands.put_back_configuration().await;
+            notes.extend(hands.moved(run.result().as_ref(), &stop).await);
             let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
             match hands.see_out(&stop, hands.save(&run, &notes, &stop)).await {
                 Some(Ok(worktree)) => Event::ReportSaved { call, notes, worktree },

@@ -106,6 +106,7 @@ impl Planner {
         ground.forget_gone(&self.settings, &self.stop).await;
         let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
         let head = self.head(&ground, &base).await?;
+        self.note_standing(&ground).await;
         let begun = base.clone();
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
         let wall = ground.wall.clone();
@@ -117,12 +118,13 @@ impl Planner {
             let failed =
                 |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
             enclosure::note(&settings, &wall, &mut plan);
+            let kind = wall.kind();
             let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
                 HostError::HelperInside(_) => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
                 error => failed(&error),
             })?;
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
-            let kept = gate.keep();
+            let kept = gate.keep(kind);
             plan.gate_file = sha256(&kept);
             write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
             keep_ignored(&gate.lanes, &settings.workspace, &run_dir.path().join("ignored"), &mut plan.notes);
@@ -172,7 +174,8 @@ impl Planner {
             let event = Event::GateProgress { call: self.call, progress };
             if is_output { self.outbox.pass(event) } else { self.outbox.send(event) }
         };
-        let (ruling, feedback) = match self.task.is_fix {
+        // What is expected of today is asked today: what is kept may be what other tools said, or another day.
+        let (ruling, feedback) = match self.task.is_fix || self.task.expect.is_some() {
             true => self.judge_as_it_is(gate, ground, &site, &on_step, plan).await?,
             false => gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?,
         };
@@ -212,6 +215,7 @@ impl Planner {
         let mut verdict = judged.map_err(|fault| not_judged(&fault))?;
         let feedback = verdict.feedback.clone();
         match verdict.ruling {
+            Ruling::Passed if !self.task.is_fix => Ok((Ruling::Passed, feedback)),
             Ruling::Passed => {
                 let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
                 if let Err(fault) = ground.keep_candidate(&self.run_dir.run(), tree, &self.stop).await {
@@ -265,6 +269,7 @@ fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir, wall: 
         env: settings.env.clone(),
         max_result: crate::limits::MAX_RESULT,
         shell_timeout: crate::limits::SHELL_TIMEOUT,
+        bounds: settings.limits.bounds(),
     };
     ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, task, run))
 }

@@ -34,14 +34,17 @@ pub(super) struct Resumed {
     /// Whether a delivery that failed is taken back, so that it is tried once more.
     #[serde(default, skip_serializing_if = "is_false")]
     delivery_again: bool,
+    /// Whether it is taken back that the model did not want to be asked, so that it is asked once more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    request_again: bool,
 }
 
 impl Resumed {
     /// By this process, now.
     pub(super) fn now(again: Again) -> Self {
-        let Again { gate, delivery } = again;
+        let Again { gate, delivery, request } = again;
         let (at, process) = (super::timestamp(), std::process::id());
-        Self { kind: "resumed".into(), at, process, gate_again: gate, delivery_again: delivery }
+        Self { kind: "resumed".into(), at, process, gate_again: gate, delivery_again: delivery, request_again: request }
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -61,16 +64,19 @@ pub struct Again {
     pub gate: bool,
     /// The delivery, which failed.
     pub delivery: bool,
+    /// The request that the model did not want for so long that the run ended as blocked.
+    pub request: bool,
 }
 
 impl Again {
     /// What the data of a [`RESUMED`] record says of that.
     pub fn said(data: &str) -> Self {
-        let resumed = serde_json::from_str(data);
-        resumed.map_or_else(
-            |_| Self::default(),
-            |resumed: Resumed| Self { gate: resumed.gate_again, delivery: resumed.delivery_again },
-        )
+        let said = |resumed: Resumed| Self {
+            gate: resumed.gate_again,
+            delivery: resumed.delivery_again,
+            request: resumed.request_again,
+        };
+        serde_json::from_str(data).map_or_else(|_| Self::default(), said)
     }
 }
 

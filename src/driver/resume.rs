@@ -75,6 +75,11 @@ impl ResumeFault {
     }
 }
 
+/// Whether a run ended only for now: a model wanted to be left alone for too long.
+pub fn is_blocked(state: &RunState) -> bool {
+    matches!(state, RunState::Ended(outcome) if outcome.reason == Reason::Blocked.to_string())
+}
+
 /// What a run was begun with.
 ///
 /// # Errors
@@ -103,8 +108,8 @@ enum LostGate {
 
 impl Agent {
     /// Goes on with a run that was interrupted, or whose report could not be written, to its end. Where its gate had passed and no report
-    /// tells of that, the gate judges once more. Verified work that could not be delivered is delivered now, if that goes. Any other run that
-    /// was verified gives its result again, and nothing is begun.
+    /// tells of that, the gate judges once more. Verified work that could not be delivered is delivered now, if that goes, and a model that
+    /// blocked the run, since it wanted to be left alone for too long, is asked once more. Any other run that was verified gives its result again, and nothing is begun.
     ///
     /// # Errors
     /// As those of [`Agent::run_task`]; [`RunError::NotResumed`] when it cannot be gone on with.
@@ -132,6 +137,7 @@ impl Agent {
         let task = Task { source: row.head.source.clone(), ..terms.task };
         if let RunState::Ended(outcome) = &row.state
             && outcome.reason != Reason::NotDelivered.to_string()
+            && !is_blocked(&row.state)
         {
             let hands = Hands::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
@@ -144,10 +150,11 @@ impl Agent {
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
         settings.outlets().iter().for_each(Outlet::tidy);
-        let again = folded.go_back(Again { gate: true, delivery: true });
+        let again = folded.go_back(Again { gate: true, delivery: true, request: true });
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
             None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
+            Some(_) if again.request => Beginning::Refused(folded.open()),
             Some(_) => Beginning::Open(folded.open()),
         };
         let hands = Hands::new(settings.clone(), Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
@@ -198,7 +205,7 @@ impl Agent {
             return Err(ResumeFault::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
         let models: Vec<String> = self.settings.models.iter().map(|model| model.provider.name()).collect();
-        if !matches!(state, RunState::Ended(_)) && models != head.models {
+        if (is_blocked(state) || !matches!(state, RunState::Ended(_))) && models != head.models {
             let (theirs, ours) = (head.models.join(", "), models.join(", "));
             return Err(ResumeFault::OtherModels { run: head.id.clone(), theirs, ours });
         }

@@ -49,6 +49,7 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
         secrets: Mask::default(),
         wall: crate::process::wall::WallChoice::Off,
         network: false,
+        limits: crate::process::wall::WallLimits::default(),
         hooks: Vec::new(),
         asker: crate::driver::Asker::default(),
         helper: None,

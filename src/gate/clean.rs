@@ -92,7 +92,8 @@ impl CleanRoom {
             WallKind::Bubblewrap => site.root.clone(),
             WallKind::Landlock | WallKind::Off => folder.join("tree"),
         };
-        let behind = Behind { wall: site.wall.clone(), holes: Holes::default(), at };
+        let holes = Holes { limits: site.limits, ..Holes::default() };
+        let behind = Behind { wall: site.wall.clone(), holes, at };
         let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
         let mut room = Self { folder, behind, env: Variables::new(own), held_at: None };
         site.trees.export(wanted.tree, wanted.base, &room.files(), stop).await?;
@@ -247,7 +248,7 @@ pub(super) async fn copy_tree(
     match ended.end {
         End::Exited(0) => Ok(()),
         End::Stopped => Err("it was stopped".into()),
-        End::NotStarted(why) => Err(why),
+        End::NotStarted(why) | End::Exceeded(why) => Err(why),
         End::Exited(_) | End::Signalled(_) | End::TimedOut => Err(ended.output.text(500).trim_end().to_owned()),
     }
 }

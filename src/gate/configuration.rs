@@ -4,6 +4,7 @@
 use super::kept::ThawFault;
 use super::seal::Seal;
 use super::{Gate, pages};
+use crate::process::wall::WallKind;
 use crate::verdict::Finding;
 use std::fs;
 use std::path::Path;
@@ -22,15 +23,17 @@ pub struct PutBack {
     pub left: Vec<String>,
 }
 
-/// Puts back the configuration of a workspace as it was when this gate was frozen, which was kept; what stood there goes to below `aside`. A
+/// Puts back the configuration of a workspace as it was when this gate was frozen, which was kept, and what tells git what to run, where the
+/// agent could write that; what stood there goes to below `aside`. A
 /// path that `allow_edit` opens stays as it is.
 ///
 /// # Errors
 /// When the bytes are not those of a gate.
 pub fn put_back(kept: &[u8], root: &Path, allow_edit: &[String], aside: &Path) -> Result<PutBack, ThawFault> {
-    let seal = Gate::thaw(kept, root, allow_edit)?.seal;
+    let Gate { seal, wall, .. } = Gate::thaw(kept, root, allow_edit)?;
     let places: Vec<&str> = CONFIGURATION.into_iter().chain(FOLDERS).collect();
-    let findings = seal.inspect_in(&places);
+    // Where nobody has written down which wall stood, it may have been none.
+    let findings = seal.heeded(wall.unwrap_or(WallKind::Off), seal.inspect_in(&places));
     let mut left = Vec::new();
     if !findings.is_empty() {
         left = seal.set_aside(&findings, aside);
@@ -70,6 +73,8 @@ mod tests {
         put("fledge.yaml", "sandbox: required\n");
         put("lanes/verify.yaml", "steps: [{ run: 'true' }]\n");
         put("src/a.rs", "old");
+        put(".git/HEAD", "ref: refs/heads/main");
+        put(".git/config", "[core]");
         let (base, lanes) = (TreeId::empty(), ["verify".to_owned()]);
         let (protect, allow_edit): (&[String], &[String]) = (&[], &["lanes/open.yaml".into()]);
         let from = Definition {
@@ -82,7 +87,7 @@ mod tests {
             base: &base,
             paths: &[],
         };
-        let kept = freeze(from).unwrap().keep();
+        let kept = freeze(from).unwrap().keep(WallKind::Off);
         let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
         assert_eq!(again(), PutBack::default());
         put("fledge.yaml", "sandbox: off\n");
@@ -91,12 +96,16 @@ mod tests {
         put("lanes/open.yaml", "steps: [{ run: 'true' }]\n");
         put(".fledge/lanes/more.yaml", "steps: [{ run: 'true' }]\n");
         put("src/a.rs", "new");
+        put(".git/config", "[core]\nfsmonitor = evil");
+        put(".git/hooks/pre-commit", "evil");
         fs::create_dir(root.join("fledge.toml")).unwrap();
         let done = again();
         assert_eq!(
             found(&done),
             [
                 "added .fledge/lanes/more.yaml",
+                "changed .git/config",
+                "added .git/hooks/pre-commit",
                 "added fledge.local.yaml",
                 "changed fledge.yaml",
                 "changed lanes/verify.yaml"
@@ -110,7 +119,13 @@ mod tests {
         assert!(!root.join("fledge.local.yaml").exists() && !root.join("fledge.toml").exists());
         let kept_aside = fs::read_to_string(aside.path().join("fledge.local.yaml")).unwrap();
         assert_eq!(kept_aside, "hooks: { post_tools: [evil] }\n");
+        assert_eq!((text(".git/config").as_deref(), text(".git/hooks/pre-commit")), (Some("[core]"), None));
         assert_eq!(again(), PutBack::default());
+        // Behind bubblewrap no agent writes there: what differs is the user's own.
+        let kept = Gate::thaw(&kept, root, allow_edit).unwrap().keep(WallKind::Bubblewrap);
+        put(".git/config", "[user]");
+        assert_eq!(put_back(&kept, root, allow_edit, aside.path()).unwrap(), PutBack::default());
+        assert_eq!(text(".git/config").as_deref(), Some("[user]"));
     }
 
     #[test]
@@ -131,7 +146,7 @@ mod tests {
             base: &base,
             paths: &[],
         };
-        let kept = freeze(from).unwrap().keep();
+        let kept = freeze(from).unwrap().keep(WallKind::Off);
         std::os::unix::fs::symlink(&outside, root.join("fledge.yaml")).unwrap();
         fs::remove_file(root.join("lanes/verify.yaml")).unwrap();
         fs::create_dir(root.join("lanes/verify.yaml")).unwrap();

@@ -13,7 +13,7 @@ use crate::lane::{Lane, LaneFault, Remark, RoomKind, Step};
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
-use crate::yaml::{Problem, listed, nearest};
+use crate::yaml::{listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,6 +70,19 @@ pub enum GateFault {
 }
 
 impl GateFault {
+    /// The file and the line that it is about first, where it is about what is written.
+    pub fn place(&self) -> Option<(&str, u32)> {
+        match self {
+            Self::Lane(fault) => fault.place(),
+            Self::UnknownLane { .. }
+            | Self::Pattern(_)
+            | Self::Unreadable(_)
+            | Self::Seal(_)
+            | Self::Holdout { .. }
+            | Self::CannotRun { .. } => None,
+        }
+    }
+
     /// The reason that a run ends with when its gate cannot be frozen for this.
     pub fn reason(&self) -> Reason {
         match self {
@@ -161,6 +174,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         policy: Arc::new(policy),
         seal: Arc::new(seal),
         base: from.base.clone(),
+        wall: None,
         judged: OnceCell::new(),
     })
 }
@@ -177,6 +191,8 @@ pub struct Loaded {
     pub lane: Lane,
     /// For people: what is strange about its file; that it was detected and is not the project's own word, and what was left out.
     pub notes: Vec<String>,
+    /// Where it was brought in from, if its file says so.
+    pub source: Option<String>,
 }
 
 /// Reads and parses one lane of the project at `root`, or detects it where the project defines no lanes. `path` is the search
@@ -187,7 +203,8 @@ pub struct Loaded {
 pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
     let book = book(root);
     if book.has(name) {
-        return Ok(Loaded { lane: book.lane(name)?, notes: few(&book.warnings_of(name)) });
+        let source = book.source_of(name).map(ToOwned::to_owned);
+        return Ok(Loaded { lane: book.lane(name)?, notes: few(&book.warnings_of(name)), source });
     }
     let (mut known, mut left_out) = (book.names().map(ToOwned::to_owned).collect::<Vec<_>>(), Vec::new());
     let mut remarks = few(book.general_warnings().chain(&astray(root, !known.is_empty())));
@@ -195,7 +212,7 @@ pub fn load(root: &Path, name: &str, path: &str) -> Result<Loaded, GateFault> {
         if name == DETECTED_LANE && !detected.is_empty() {
             remarks.insert(0, "there are no lanes: this one was detected; keep it with `fledge lanes init`".into());
             remarks.append(&mut detected.remarks);
-            return Ok(Loaded { lane: detected.lane()?, notes: remarks });
+            return Ok(Loaded { lane: detected.lane()?, notes: remarks, source: None });
         }
         known.extend((!detected.is_empty()).then(|| format!("{DETECTED_LANE} (detected)")));
         left_out = detected.remarks;
@@ -220,6 +237,8 @@ fn few<'r>(remarks: impl IntoIterator<Item = &'r Remark>) -> Vec<String> {
 pub struct Listed {
     /// Those that are right, by name.
     pub lanes: Vec<Lane>,
+    /// Where those that were brought in are from, by name.
+    pub sources: BTreeMap<String, String>,
     /// Whether they were detected and are not the project's own word.
     pub is_detected: bool,
     /// What is wrong with the others, and with files that do not say which there are.
@@ -237,7 +256,9 @@ pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
     let (lanes, fault) = book.all();
     let has_lanes = book.names().next().is_some() || !book.is_whole();
     let remarks = few(book.general_warnings().chain(&astray(root, has_lanes)));
-    let mut listed = Listed { lanes, is_detected: false, fault, remarks };
+    let source = |lane: &Lane| Some((lane.name.clone(), book.source_of(&lane.name)?.to_owned()));
+    let sources = lanes.iter().filter_map(source).collect();
+    let mut listed = Listed { lanes, sources, is_detected: false, fault, remarks };
     let detected = if has_lanes { None } else { look_if_no_lanes(root, path)? };
     if let Some(mut detected) = detected {
         listed.remarks.append(&mut detected.remarks);
@@ -247,46 +268,6 @@ pub fn list(root: &Path, path: &str) -> Result<Listed, GateFault> {
         }
     }
     Ok(listed)
-}
-
-/// All lanes of a project, and all that there is to say about their files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
-    /// The lanes that are right.
-    pub lanes: Vec<Lane>,
-    /// What is wrong, by file and place.
-    pub problems: Vec<Remark>,
-    /// What is strange, by file and place, and then what steps lack here.
-    pub warnings: Vec<Remark>,
-}
-
-/// Reads and compiles all lanes of the project at `root`. `path` is the search path that steps will have.
-/// What cannot be read is among the problems.
-pub fn check(root: &Path, path: &str) -> Checked {
-    let book = book(root);
-    let (lanes, problems, mut warnings) = book.check();
-    warnings.extend(astray(root, !lanes.is_empty() || !problems.is_empty()));
-    for lane in &lanes {
-        let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
-            lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
-        }
-        for step in lane.steps.iter().filter(|step| step.is_deaf_to_failures()) {
-            let why = "has several lines, of which only the last one's failure counts (begin with `set -e`)";
-            lacking.entry(why.into()).or_default().push(&step.name);
-        }
-        for (why, steps) in lacking {
-            let steps = match steps.as_slice() {
-                [step] => format!("step `{step}`"),
-                steps => format!("steps {}", listed(steps.iter().copied())),
-            };
-            let message = format!("{steps} of lane `{}` {why}", lane.name);
-            let problem = Problem { place: None, message, hint: None };
-            let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
-            warnings.push(Remark { path, lane: Some(lane.name.clone()), problem });
-        }
-    }
-    Checked { lanes, problems, warnings }
 }
 
 /// Whether the steps of a lane that run, by their number, have what is plain to see that they need: the program that a command begins
@@ -303,7 +284,7 @@ pub fn can_run(root: &Path, lane: &Lane, path: &str, runs: &[bool]) -> Result<()
 }
 
 /// The steps that run and, as things are, cannot, each with its number and what it lacks.
-fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(usize, &'l Step, String)> {
+pub(super) fn missing<'l>(root: &Path, lane: &'l Lane, path: &str, runs: &[bool]) -> Vec<(usize, &'l Step, String)> {
     let lacks = |(number, step): (usize, &'l Step)| {
         let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map_or(path, String::as_str);
         let is_first = number == 0 && lane.setup.is_empty();

@@ -6,6 +6,7 @@ use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
+use crate::process::wall::WallKind;
 use crate::workspace::pattern::PatternError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +49,9 @@ struct Head {
     notes: Vec<String>,
     policy: Frozen,
     files: Vec<File>,
+    /// What stands around the agent; `None` where an older program has kept it.
+    #[serde(default)]
+    wall: Option<WallKind>,
     /// Git directories; none where an older program has kept it, which looked at none.
     #[serde(default)]
     gits: Vec<OsString>,
@@ -75,7 +79,7 @@ enum What {
 
 impl Gate {
     /// The gate as bytes.
-    pub fn keep(&self) -> Vec<u8> {
+    pub fn keep(&self, wall: WallKind) -> Vec<u8> {
         let mut contents: Vec<u8> = Vec::new();
         let mut files = Vec::new();
         for (path, sealed) in &self.seal.files {
@@ -98,6 +102,7 @@ impl Gate {
             notes: self.notes.clone(),
             policy: self.policy.frozen().clone(),
             files,
+            wall: Some(wall),
             gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
@@ -135,7 +140,7 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, gits, .. } = head;
+        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, gits, wall, .. } = head;
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
         let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
@@ -143,7 +148,7 @@ impl Gate {
         let (root, protection) = (root.to_owned(), policy.protection().clone());
         let gits = gits.into_iter().map(Into::into).collect();
         let seal = Arc::new(Seal { root, protection, scope, files, gits });
-        Ok(Self { lanes, held_out, digest, notes, policy, seal, base, judged: OnceCell::new() })
+        Ok(Self { lanes, held_out, digest, notes, policy, seal, base, wall, judged: OnceCell::new() })
     }
 }
 
@@ -170,13 +175,13 @@ mod tests {
         let (lanes, protect, allow_edit) = (lanes.as_slice(), protect.as_slice(), allow_edit.as_slice());
         let from = Definition { root, lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &[] };
         let gate = freeze(from).unwrap();
-        let kept = gate.keep();
+        let kept = gate.keep(WallKind::Off);
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();
         fs::remove_file(root.join("specs/bytes")).unwrap();
         let thawed = Gate::thaw(&kept, root, &["specs/free".into()]).unwrap();
         assert_eq!((&thawed.lanes, &thawed.digest, &thawed.notes), (&gate.lanes, &gate.digest, &gate.notes));
         assert_eq!(thawed.seal.files, gate.seal.files);
-        assert_eq!(thawed.keep(), kept);
+        assert_eq!((thawed.keep(WallKind::Off), thawed.wall), (kept.clone(), Some(WallKind::Off)));
         let changed: Vec<String> = {
             let findings = thawed.seal.inspect();
             assert_eq!(thawed.seal.restore(&findings, &dir.path().join("aside")), [""; 0]);

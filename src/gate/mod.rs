@@ -5,6 +5,7 @@ mod base;
 mod by_hand;
 mod canary;
 mod candidate;
+mod check;
 mod clean;
 mod configuration;
 mod detection;
@@ -29,13 +30,12 @@ mod unfetched;
 
 pub use base::BaseFault;
 pub use by_hand::Entered;
+pub use check::{Checked, check, check_file};
 pub use clean::RoomFault;
 pub use configuration::{CONFIGURATION, PutBack, put_back};
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use forget::forget_bases;
-pub use freeze::{
-    Checked, Definition, GateFault, Listed, Loaded, can_run, check, digest_of, freeze, freeze_by, list, load,
-};
+pub use freeze::{Definition, GateFault, Listed, Loaded, can_run, digest_of, freeze, freeze_by, list, load};
 pub use kept::ThawFault;
 pub use masked::mask_logs;
 pub use planted::CanaryFault;
@@ -46,7 +46,7 @@ use crate::id::TreeId;
 use crate::lane::{Facts, Lane, RoomKind, Selection};
 use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
-use crate::process::wall::{Holes, Wall, WallKind, at_home_in};
+use crate::process::wall::{Holes, Wall, WallKind, WallLimits, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, Verdict};
@@ -73,6 +73,8 @@ pub struct Gate {
     pub policy: Arc<Policy>,
     /// What may not be changed, as it was.
     pub seal: Arc<Seal>,
+    /// The wall that stood around the agent, of a gate that was kept.
+    wall: Option<WallKind>,
     /// The tree that was there before the agent.
     base: TreeId,
     /// What the lanes said of it, once they were asked.
@@ -102,6 +104,8 @@ pub struct Site {
     pub ignored: PathBuf,
     /// The folder of what is kept of the project: caches of its bases, and how long steps took.
     pub project: PathBuf,
+    /// What the programs of a step may use up.
+    pub limits: WallLimits,
     /// Steps at once.
     pub jobs: usize,
     /// What happens when a protected path was changed.
@@ -115,6 +119,7 @@ impl Site {
     fn in_place(&self, lane: &Lane, logs: PathBuf) -> Room {
         let mut holes = Holes::of_workspace(&self.root);
         holes.hidden.clone_from(&self.hidden);
+        holes.limits = self.limits;
         let home = self.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
         holes.home = home.filter(|home| home.is_absolute());
         holes.network = lane.network;

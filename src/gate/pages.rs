@@ -14,8 +14,10 @@ use std::path::Path;
 pub(super) const LANES: &str = "lanes";
 /// Tasks and lanes of a project that has them all in one file.
 pub(super) const TOML: &str = "fledge.toml";
+/// Tasks of a project that has its lanes in files of their own.
+pub(super) const TASKS: &str = "fledge.yaml";
 /// Where files of that form lie that were brought in from elsewhere.
-const IMPORTED: &str = ".fledge/lanes";
+pub(super) const IMPORTED: &str = ".fledge/lanes";
 /// Entries of a folder that are looked at for names that are nearly right.
 const MOST_ENTRIES: usize = 5_000;
 
@@ -23,8 +25,8 @@ const MOST_ENTRIES: usize = 5_000;
 /// into `.fledge/lanes`. In this order, in which they count.
 pub(super) fn book(root: &Path) -> Book {
     let mut book = Book::default();
-    if let Some(text) = text(root, "fledge.yaml", &mut book) {
-        book.add_tasks("fledge.yaml", &text);
+    if let Some(text) = text(root, TASKS, &mut book) {
+        book.add_tasks(TASKS, &text);
     }
     add_lanes(root, &mut book);
     if let Some(text) = text(root, TOML, &mut book) {
@@ -76,7 +78,8 @@ fn text(root: &Path, path: &str, book: &mut Book) -> Option<String> {
     })
 }
 
-fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
+/// The text of a file, where there is one.
+pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
     let path = root.join(path);
     match store::read_text(&path, MAX_SOURCE) {
         Ok(None) if path.is_symlink() => Err(unreadable("it is a link that leads nowhere")),
@@ -89,6 +92,13 @@ fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
             None => unreadable(&error.cause()),
         }),
     }
+}
+
+/// That a file is none of those that can define lanes or tasks.
+pub(super) fn unlike() -> Problem {
+    let hint =
+        format!("a lane is `<name>.yaml`; tasks are in `{TASKS}`, lanes and tasks in `{TOML}` and what has its form");
+    Problem { place: None, message: "this is no file of lanes".into(), hint: Some(hint) }
 }
 
 fn unreadable(why: &str) -> Problem {

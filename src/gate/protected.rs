@@ -102,6 +102,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_a_step_only_writes_is_not_what_it_is_judged_by() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("sum.txt"), "3").unwrap();
+        for (step, is_protected) in [
+            ("run: wc -l src.c > sum.txt", false),
+            ("run: wc -l src.c 2>&1 >>sum.txt", false),
+            ("run: wc -l src.c < sum.txt", true),
+            ("run: wc -l src.c > sum.txt && cmp sum.txt x", true),
+            ("run: echo '> sum.txt'", true),
+        ] {
+            let lanes = vec![parse("verify", "verify.yaml", &format!("steps: [{{ {step} }}]")).unwrap()];
+            let policy = policy(&lanes, dir.path(), &[], &[], &[]).unwrap();
+            assert_eq!(policy.rule("sum.txt").is_some(), is_protected, "{step}");
+        }
+    }
+
+    #[test]
     fn the_folder_that_a_linked_gate_leads_to_is_protected() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ci")).unwrap();

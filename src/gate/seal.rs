@@ -88,10 +88,10 @@ impl Seal {
         self.compare(self.survey(), |_| true)
     }
 
-    /// The same of these files and folders alone, from the root.
+    /// The same of these files and folders alone, from the root, and of git directories.
     pub(super) fn inspect_in(&self, places: &[&str]) -> Vec<Finding> {
         let entries = places.iter().flat_map(|place| self.walk(&self.root.join(place)));
-        self.compare(entries.collect(), |path| places.iter().any(|place| path.starts_with(place)))
+        self.compare(entries.collect(), |path| self.is_git(path) || places.iter().any(|place| path.starts_with(place)))
     }
 
     fn compare(&self, entries: Vec<(PathBuf, DirEntry)>, is_looked_at: impl Fn(&Path) -> bool) -> Vec<Finding> {

@@ -79,6 +79,7 @@ impl Court {
             rooms: home.join("rooms"),
             ignored: home.join("ignored"),
             project: home.join("project"),
+            limits: WallLimits::default(),
             jobs: 1,
             on_tamper,
             may_judge_base: true,
@@ -95,7 +96,7 @@ impl Court {
 
     /// The same in another process.
     fn taken_up_again(self) -> Self {
-        let kept = self.gate().keep();
+        let kept = self.gate().keep(crate::process::wall::WallKind::Off);
         let gate = Gate::thaw(&kept, &self.tree(""), &[]).unwrap();
         Self { gate: Ok(gate), ..self }
     }

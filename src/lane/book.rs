@@ -29,7 +29,15 @@ impl LaneFault {
         other.files.iter().for_each(|(path, problems)| self.files.entry(path.clone()).or_default().merge(problems));
     }
 
-    fn remarks(&self) -> Vec<Remark> {
+    /// The first file, and the line in it of what is wrong first; the first line where that is about the whole file.
+    pub fn place(&self) -> Option<(&str, u32)> {
+        let (path, problems) = self.files.first_key_value()?;
+        let line = problems.sorted().first().and_then(|problem| problem.place).map_or(1, |place| place.line);
+        Some((path, u32::try_from(line).unwrap_or(u32::MAX)))
+    }
+
+    /// Each of them by itself.
+    pub fn remarks(&self) -> Vec<Remark> {
         let remark = |path: &String, problem| Remark { path: path.clone(), lane: None, problem };
         let all =
             self.files.iter().map(|(path, problems)| problems.sorted().into_iter().map(move |one| remark(path, one)));
@@ -72,12 +80,22 @@ pub(super) struct Chapter {
     pub(super) path: String,
     /// Where its name stands, in a file with several.
     place: Option<Place>,
+    /// Where that file was brought in from, as it says itself.
+    source: Option<String>,
     /// What is written, as far as it could be read.
     pub(super) draft: Option<Draft>,
     /// What is wrong with it.
     pub(super) problems: Problems,
     /// Whether a broken file that counts before its own may define it.
     pub(super) is_doubtful: bool,
+}
+
+impl Chapter {
+    /// Nothing yet, of this file.
+    fn of(path: &str) -> Self {
+        let (path, problems) = (path.to_owned(), Problems::default());
+        Self { path, place: None, source: None, draft: None, problems, is_doubtful: false }
+    }
 }
 
 /// A task for all lanes, and the file that it stands in.
@@ -92,15 +110,16 @@ pub(super) struct Shared {
 impl Book {
     /// Adds the YAML file of a lane. A later one of the same name takes its place.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
-        let (draft, problems) = file::draft(text);
-        let chapter = Chapter { path: path.to_owned(), place: None, draft, problems, is_doubtful: false };
+        let (draft, problems, warnings) = file::draft(text);
+        self.warnings.retain(|warning| warning.lane.as_deref() != Some(name));
+        self.warn(path, Some(name), &warnings);
+        let chapter = Chapter { draft, problems, ..Chapter::of(path) };
         self.lanes.insert(name.to_owned(), chapter);
     }
 
     /// Adds a lane whose file cannot be read, and why: a problem for those that need it.
     pub fn add_unreadable(&mut self, name: &str, path: &str, why: Problem) {
-        let (path, problems) = (path.to_owned(), why.into());
-        self.lanes.insert(name.to_owned(), Chapter { path, place: None, draft: None, problems, is_doubtful: false });
+        self.lanes.insert(name.to_owned(), Chapter { problems: why.into(), ..Chapter::of(path) });
     }
 
     /// Adds a file or folder of several lanes or tasks that cannot be read, and why. In its turn: what is added later, it may define.
@@ -142,6 +161,7 @@ impl Book {
             Err(problems) => return drop(self.broken.insert(path.to_owned(), problems)),
         };
         let (mut about, is_doubtful) = (warnings, !self.broken.is_empty());
+        let source = if says_so { None } else { source_in(text) };
         for (name, read) in tasks {
             if let Some(first) = self.tasks.get(&name) {
                 about.merge(&overlap(says_so, "task", &name, read.place, &first.path));
@@ -159,8 +179,8 @@ impl Book {
                 continue;
             }
             self.warn(path, Some(&name), &read.warnings);
-            let (path, place, problems) = (path.to_owned(), Some(read.place), read.problems);
-            self.lanes.insert(name, Chapter { path, place, draft: read.what, problems, is_doubtful });
+            let (draft, problems, place, source) = (read.what, read.problems, Some(read.place), source.clone());
+            self.lanes.insert(name, Chapter { place, source, draft, problems, is_doubtful, ..Chapter::of(path) });
         }
     }
 
@@ -182,6 +202,11 @@ impl Book {
     /// The file that a lane stands in.
     pub fn path_of(&self, lane: &str) -> Option<&str> {
         self.lanes.get(lane).map(|chapter| chapter.path.as_str())
+    }
+
+    /// Where a lane was brought in from, if its file says so.
+    pub fn source_of(&self, lane: &str) -> Option<&str> {
+        self.lanes.get(lane).and_then(|chapter| chapter.source.as_deref())
     }
 
     /// Makes a lane of what is written, with tasks and included lanes in their place. Not for a name that is not there.
@@ -264,10 +289,15 @@ impl Book {
         };
         let draft = Draft { form: Form::Toml, items: self.tasks.keys().map(item).collect(), ..Draft::default() };
         let mut book = self.clone();
-        let (path, draft, problems) = (String::new(), Some(draft), Problems::default());
-        book.lanes.insert(String::new(), Chapter { path, place: None, draft, problems, is_doubtful: false });
+        book.lanes.insert(String::new(), Chapter { draft: Some(draft), ..Chapter::of("") });
         compile(&book, "").map(drop)
     }
+}
+
+/// What a file says of where it was brought in from: who brings one in writes it on a line of its own.
+fn source_in(text: &str) -> Option<String> {
+    let source = text.lines().find_map(|line| line.strip_prefix("# Imported from "))?.trim();
+    (!source.is_empty()).then(|| source.to_owned())
 }
 
 /// That something is in two files, and which of them counts.

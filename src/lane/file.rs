@@ -29,12 +29,12 @@ pub fn parse(name: &str, path: &str, text: &str) -> Result<Lane, LaneFault> {
     book.lane(name)
 }
 
-/// Reads a file with one lane, as far as it can be read, and says what is wrong with it.
-pub(super) fn draft(text: &str) -> (Option<Draft>, Problems) {
+/// Reads a file with one lane, as far as it can be read, and says what is wrong with it and what is strange.
+pub(super) fn draft(text: &str) -> (Option<Draft>, Problems, Problems) {
     let mut reading = Reading::default();
     match yaml::parse(text, 1) {
-        Ok(node) => (reading.lane(&node), reading.problems),
-        Err(problem) => (None, problem.into()),
+        Ok(node) => (reading.lane(&node), reading.problems, reading.warnings),
+        Err(problem) => (None, problem.into(), Problems::default()),
     }
 }
 

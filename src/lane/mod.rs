@@ -19,6 +19,7 @@ mod reading;
 mod selection;
 mod terms;
 mod toml;
+pub(crate) mod verbs;
 
 pub use book::{Book, LaneFault, Remark};
 pub use condition::Condition;

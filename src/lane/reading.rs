@@ -4,6 +4,7 @@
 use super::Condition;
 use super::condition::is_variable;
 use super::draft::{Form, Named, Task, When};
+use super::verbs;
 use crate::duration::show_duration;
 use crate::yaml::{Node, Place, Problem, Problems, Table, Value, excerpt};
 use std::collections::BTreeMap;
@@ -76,6 +77,9 @@ impl Reading {
         if command.contains('\0') {
             let message = format!("{what} holds a character that no command line can hold");
             self.complain(place, message, "remove the `\\0`");
+        }
+        if let Some((message, hint)) = verbs::strange(command, self.form) {
+            self.warnings.push(Problem::at(place, message).hint(hint));
         }
         Some(command.trim().to_owned())
     }

@@ -47,6 +47,7 @@ pub(super) fn ended(lane: &Lane, number: usize, tried: &Tried, before: &StepRepo
         End::Exited(_) => unrun.unwrap_or((StepStatus::Failed, String::new())),
         End::Signalled(9) => (StepStatus::Failed, "killed by signal 9, not by fledge; was memory short?".into()),
         End::Signalled(signal) => (StepStatus::Failed, format!("ended by signal {signal}")),
+        End::Exceeded(how) => (StepStatus::Failed, format!("ended by fledge: {how} (`limits`)")),
         End::TimedOut => {
             let limit = step.timeout.map(show_duration).unwrap_or_default();
             (StepStatus::TimedOut, format!("ran out of its time of {limit}"))

@@ -47,7 +47,7 @@ pub(super) fn judge(room: &Room, step: &Step, variables: &Variables, ended: &End
             };
             Some((if is_missing { StepStatus::Errored } else { StepStatus::Failed }, note))
         }
-        End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Stopped => None,
+        End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Stopped | End::Exceeded(_) => None,
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Server {
     pub name: String,
     /// How it is reached.
     pub reach: Reach,
+    /// A variable that its environment or its headers name and that is not set: it is not started without.
+    pub lacks: Option<String>,
     /// The longest that one call may take.
     pub timeout: Duration,
     /// The lowest tier whose tasks may have its tools.
@@ -74,7 +76,8 @@ impl Server {
     }
 
     fn new(name: String, reach: Reach) -> Self {
-        Self { name, reach, timeout: MCP_TIMEOUT, tier: Tier::Tool, is_walled: true, network: false, required: false }
+        let (lacks, tier, is_walled) = (None, Tier::Tool, true);
+        Self { name, reach, lacks, timeout: MCP_TIMEOUT, tier, is_walled, network: false, required: false }
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) struct Process {
     pub(super) session: i32,
     /// False for one that has ended and waits to be reaped.
     pub(super) alive: bool,
+    pub(super) threads: u64,
+    /// Pages of memory that it holds, also those that it has in common with others.
+    pub(super) pages: u64,
 }
 
 /// Our own list of children, kept open since it is read many times a step. It is that of the first thread, which is the one that
@@ -36,7 +39,7 @@ pub(super) fn look(pid: i32) -> Option<Process> {
     let stat = read(&format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in brackets, and may itself hold spaces and brackets.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let threads: u32 = fields.get(17)?.parse().ok()?;
+    let threads: u64 = fields.get(17)?.parse().ok()?;
     Some(Process {
         pid,
         started: fields.get(19)?.parse().ok()?,
@@ -45,6 +48,8 @@ pub(super) fn look(pid: i32) -> Option<Process> {
         session: fields.get(3)?.parse().ok()?,
         // A process whose first thread has ended while others run is listed as a zombie too.
         alive: !matches!(*fields.first()?, "Z" | "X") || threads > 1,
+        threads,
+        pages: fields.get(21).and_then(|pages| pages.parse().ok()).unwrap_or(0),
     })
 }
 
@@ -53,6 +58,12 @@ pub(super) fn read(path: &str) -> Option<String> {
     let mut bytes = [0; 4096];
     let count = File::open(path).ok()?.read(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
+}
+
+/// How many processes and threads the whole machine has.
+pub(super) fn threads_of_machine() -> Option<u64> {
+    let text = read("/proc/loadavg")?; // proc(5)
+    text.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 /// The numbers of the processes that orphans of a step are among: our children where we adopt orphans, everybody elsewhere.

@@ -2,13 +2,14 @@
 //! and the number that it inherits; and by being adopted, since this process is made the subreaper of what it starts. Never
 //! touches another step's processes, nor children that this process has for other reasons.
 
+use super::bounds::Bounds;
 use super::census::{self, Process};
 use super::guard::Guard;
 use super::mark;
 use super::open_files;
 use super::start::Program;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, waitpid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -106,6 +107,18 @@ impl Group {
         for orphan in self.find().iter().filter(|process| !process.alive && process.pid != self.leader.as_raw_pid()) {
             census::reap(orphan);
         }
+    }
+
+    /// How its processes have gone beyond what they may use up together. Remembers who is there, too.
+    pub(super) fn exceeded(&self, bounds: Bounds) -> Option<String> {
+        let most = bounds.processes.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let found = forest().visit(self.number, |tree, around| tree.find_beyond(around, most)).unwrap_or_default();
+        bounds.exceeded(&found)
+    }
+
+    /// Kills the process group, at one moment, without looking who else there is: nothing can start more of itself in it while it is ended.
+    pub(super) fn fell(&self) {
+        let _it_is_empty = rustix::process::kill_process_group(self.leader, Signal::KILL);
     }
 
     /// How many processes are alive.
@@ -226,19 +239,29 @@ impl Tree {
     /// Everything of this step that is still on the kernel's list, but for a leader that has ended: those of our children that
     /// are its own, and their descendants. When no other step runs, that includes adopted ones that have changed their mark.
     fn find(&mut self, around: &Around) -> Vec<Process> {
+        self.find_beyond(around, usize::MAX)
+    }
+
+    /// The same, but not many more than `most`: whoever is looked for there is too many, and grows.
+    fn find_beyond(&mut self, around: &Around, most: usize) -> Vec<Process> {
         let mut strays = census::candidates();
         strays.retain(|pid| !around.taken.contains(pid));
         let mut found: Vec<Process> = strays.into_iter().filter_map(census::look).collect();
         found.retain(|process| self.owns(process, around.alone));
         found.extend(if self.is_led() { census::look(self.leader.as_raw_pid()) } else { None });
+        let mut pids: BTreeSet<i32> = found.iter().map(|process| process.pid).collect();
         let mut next = 0;
-        while let Some(parent) = found.get(next) {
+        while let Some(parent) = found.get(next).filter(|_| found.len() <= most) {
             for child in census::children(parent.pid) {
-                if !found.iter().any(|other| other.pid == child.pid) {
+                if pids.insert(child.pid) {
                     found.push(child);
                 }
             }
             next += 1;
+        }
+        if found.len() > most {
+            self.known.extend(found.iter().map(|process| (process.pid, process.started)));
+            return found;
         }
         self.known = found.iter().map(|process| (process.pid, process.started)).collect();
         found

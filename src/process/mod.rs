@@ -4,6 +4,7 @@
 //! come to us and not to init, so that daemons are found. Elsewhere only the process group is killed.
 #![expect(clippy::disallowed_methods, reason = "the room that starts programs measures how long they take")]
 
+mod bounds;
 mod capture;
 mod census;
 mod dialogue;
@@ -22,6 +23,7 @@ mod text;
 mod variables;
 pub mod wall;
 
+pub use bounds::Bounds;
 pub use capture::Captured;
 pub use dialogue::{Aside, Dialogue, Lines};
 pub use group::{close, kill_everything};
@@ -106,6 +108,8 @@ pub enum End {
     TimedOut,
     /// It was asked to stop.
     Stopped,
+    /// It used up more than it may, as it is said here.
+    Exceeded(String),
     /// It could not be started, for this reason.
     NotStarted(String),
 }
@@ -116,10 +120,30 @@ pub async fn run(invocation: Invocation, stop: &CancellationToken, on_output: &(
     run_at(None, invocation, stop, on_output).await
 }
 
+/// The same within bounds: a program that goes beyond is ended at once, with all that it started.
+pub async fn run_within(
+    bounds: Bounds,
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> Ended {
+    run_paced(None, bounds, invocation, stop, on_output).await
+}
+
 /// The same for one who may be behind in hearing the output: it comes in pieces of 4 KiB at most, none of them while the pace is
 /// shut, but for a second in all.
 pub async fn run_at(
     pace: Option<&Pace>,
+    invocation: Invocation,
+    stop: &CancellationToken,
+    on_output: &(dyn Fn(&[u8]) + Send + Sync),
+) -> Ended {
+    run_paced(pace, Bounds::default(), invocation, stop, on_output).await
+}
+
+async fn run_paced(
+    pace: Option<&Pace>,
+    bounds: Bounds,
     invocation: Invocation,
     stop: &CancellationToken,
     on_output: &(dyn Fn(&[u8]) + Send + Sync),
@@ -133,7 +157,7 @@ pub async fn run_at(
         Err(why) => return Ended::at_once(End::NotStarted(why), begun.elapsed()),
     };
 
-    let cause = output.pump(wait(&mut leader, &group, invocation.timeout, stop)).await;
+    let cause = output.pump(wait(&mut leader, &group, bounds, invocation.timeout, stop)).await;
     let mut leaked = false;
     match cause {
         Cause::Ended => {
@@ -145,6 +169,7 @@ pub async fn run_at(
             let parting = output.pump(part(&mut leader, &group, invocation.grace));
             tokio::select! { () = parting => {}, () = stop.cancelled() => {} }
         }
+        Cause::Exceeded(_) => group.fell(),
     }
 
     let cleared = output.pump(tokio::time::timeout(CLEARING, group.gone())).await.is_ok();
@@ -155,6 +180,7 @@ pub async fn run_at(
     let end = match cause {
         Cause::Stopped => End::Stopped,
         Cause::TimedOut => End::TimedOut,
+        Cause::Exceeded(how) => End::Exceeded(how),
         Cause::Ended => how(status),
     };
     let (output, is_logged) = output.finish(end != End::Exited(0));
@@ -185,6 +211,7 @@ enum Cause {
     Ended,
     Stopped,
     TimedOut,
+    Exceeded(String),
 }
 
 impl Leader {
@@ -198,7 +225,13 @@ impl Leader {
 }
 
 /// Waits for the first reason to be over.
-async fn wait(leader: &mut Leader, group: &Group, timeout: Option<Duration>, stop: &CancellationToken) -> Cause {
+async fn wait(
+    leader: &mut Leader,
+    group: &Group,
+    bounds: Bounds,
+    timeout: Option<Duration>,
+    stop: &CancellationToken,
+) -> Cause {
     let deadline = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
@@ -206,13 +239,26 @@ async fn wait(leader: &mut Leader, group: &Group, timeout: Option<Duration>, sto
         }
     };
     tokio::pin!(deadline);
+    let (mut pause, mut untended) = (bounds.pause(Duration::ZERO).unwrap_or(TENDING), Duration::ZERO);
+    let mut crowd = bounds.crowd();
     loop {
         tokio::select! {
             biased;
             () = leader.ended() => return Cause::Ended,
             () = stop.cancelled() => return Cause::Stopped,
             () = &mut deadline => return Cause::TimedOut,
-            () = tokio::time::sleep(TENDING) => group.tend(),
+            () = crowd.grown() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        untended += pause;
+        if untended >= TENDING {
+            group.tend();
+            untended = Duration::ZERO;
+        }
+        let begun = Instant::now();
+        match bounds.pause(Duration::ZERO).and_then(|_| group.exceeded(bounds)) {
+            Some(how) => return Cause::Exceeded(how),
+            None => pause = bounds.pause(begun.elapsed()).unwrap_or(TENDING),
         }
     }
 }

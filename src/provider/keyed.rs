@@ -84,7 +84,7 @@ impl KeyCommand {
             End::Exited(126) => return Err(KeyFault::NotStarted("it may not be run".into())),
             End::Exited(code) => return Err(KeyFault::Failed(format!("exit code {code}"))),
             End::Signalled(signal) => return Err(KeyFault::Failed(format!("signal {signal}"))),
-            End::TimedOut | End::Stopped => return Err(KeyFault::Late),
+            End::TimedOut | End::Stopped | End::Exceeded(_) => return Err(KeyFault::Late),
             End::NotStarted(why) => return Err(KeyFault::NotStarted(why)),
         }
         if output.total > LONGEST_KEY as u64 {

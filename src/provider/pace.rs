@@ -1,6 +1,6 @@
 //! How fast models are asked: requests per minute, requests at a time, and a provider's wish to be left alone, shared by all that ask.
 //!
-//! What is counted belongs to an address and a model there, and so does the wish to be left alone: providers have limits for each model. The
+//! What is counted belongs to a model at an address and to a key, and so does the wish to be left alone: providers have limits for each. The
 //! bounds belong to whoever asks. Who comes first is served first. One that is dropped while it waits leaves no trace.
 #![expect(clippy::disallowed_methods, reason = "the clock by which requests are counted is read here")]
 
@@ -30,19 +30,19 @@ pub struct Rate {
     pub max_wait: Duration,
 }
 
-/// What is known of all addresses: cheap to clone, and one for all runs that share a provider's limits.
+/// What is known of all places: cheap to clone, and one for all runs that share a provider's limits.
 #[derive(Debug, Clone, Default)]
 pub struct Pacer {
     places: Arc<Mutex<BTreeMap<String, Place>>>,
 }
 
-/// An address.
+/// A key at an address.
 #[derive(Debug, Default)]
 struct Place {
     models: BTreeMap<String, Arc<Traffic>>,
 }
 
-/// The requests to one model at one address.
+/// The requests to one model at one address with one key.
 #[derive(Debug, Default)]
 struct Traffic {
     /// Until when it wants to be left alone.
@@ -55,10 +55,11 @@ struct Traffic {
 }
 
 impl Pacer {
-    /// The same provider, asked at this rate. `address` is what it shares with others, its base URL or the provider's name.
-    pub fn pace(&self, provider: Arc<dyn Provider>, address: &str, rate: Rate) -> Arc<dyn Provider> {
+    /// The same provider, asked at this rate. `place` says with whom it shares its limits: the base URL or the provider's name, and whatever
+    /// tells one key from another there, but not the key itself.
+    pub fn pace(&self, provider: Arc<dyn Provider>, place: &str, rate: Rate) -> Arc<dyn Provider> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = places.entry(address.trim_end_matches('/').to_owned()).or_default();
+        let place = places.entry(place.trim_end_matches('/').to_owned()).or_default();
         let traffic = place.models.entry(provider.name()).or_default().clone();
         Arc::new(Paced { provider, rate, traffic })
     }

@@ -4,13 +4,16 @@ use super::lane::LaneResult;
 use super::lane::markdown::{self, code};
 use super::{Fact, closing};
 use crate::run::TaskResult;
-use crate::verdict::{StepReport, Verification};
+use crate::verdict::{Reason, StepReport, Verification};
+
+/// The name of what no lane has judged.
+const NO_LANE: &str = "gate";
 
 /// The names of the lanes of the last verdict.
 pub(crate) fn lanes(result: &TaskResult) -> String {
     let mut lanes: Vec<&str> = steps(result).iter().map(|step| step.lane.as_str()).collect();
     lanes.dedup();
-    if lanes.is_empty() { "gate".into() } else { lanes.join(", ") }
+    if lanes.is_empty() { NO_LANE.into() } else { lanes.join(", ") }
 }
 
 /// The last verdict as the result of one lane, by that name.
@@ -22,7 +25,15 @@ pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str) -> LaneResult<'
         duration_ms: result.attempts.last().map_or(0, |attempt| attempt.verdict.duration_ms),
         steps: steps(result),
         retried: &[],
+        why: &result.message,
+        at: Some(("lanes", 1)),
     }
+}
+
+/// A run that could not begin, as a lane that was not reached.
+pub(crate) fn unbegun(why: &str) -> LaneResult<'_> {
+    let (lane, word) = (NO_LANE, word(Verification::NotReached));
+    LaneResult { lane, word, passed: false, duration_ms: 0, steps: &[], retried: &[], why, at: Some(("lanes", 1)) }
 }
 
 fn steps(result: &TaskResult) -> &[StepReport] {
@@ -51,24 +62,45 @@ pub(crate) fn page(result: &TaskResult, lane: &LaneResult<'_>) -> String {
         text.push_str(&format!("- {about}{}\n", code(&says)));
     }
     text.push('\n');
-    text.push_str(&markdown::page(lane));
+    text.push_str(&markdown::page(&LaneResult { why: "", ..*lane })); // that stands above
     text
+}
+
+/// The page of a run that could not begin.
+pub(crate) fn unbegun_page(lane: &LaneResult<'_>) -> String {
+    format!("# ✗ the run did not begin\n\n{}", markdown::page(lane))
+}
+
+/// The outputs of a run that could not begin.
+pub(crate) fn unbegun_outputs(exit_code: u8, reason: Reason) -> String {
+    let [run, tree, commit, branch] = [""; 4].map(str::to_owned);
+    lines([
+        ("verified", false.to_string()),
+        ("exit-code", exit_code.to_string()),
+        ("reason", reason.to_string()),
+        ("run", run),
+        ("tree", tree),
+        ("commit", commit),
+        ("branch", branch),
+        ("attempts", 0.to_string()),
+    ])
 }
 
 /// The outputs of a step of a job, each a line `name=value`.
 pub(crate) fn outputs(result: &TaskResult) -> String {
-    let reason = serde_json::to_value(result.reason).ok().and_then(|word| word.as_str().map(str::to_owned));
-    let reason = reason.unwrap_or_default();
-    let all = [
+    lines([
         ("verified", result.verified.to_string()),
         ("exit-code", result.exit_code.to_string()),
-        ("reason", reason),
+        ("reason", result.reason.to_string()),
         ("run", result.run.to_string()),
         ("tree", result.tree.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("commit", result.commit.clone().unwrap_or_default()),
         ("branch", result.branch.clone().unwrap_or_default()),
         ("attempts", result.attempts.len().to_string()),
-    ];
+    ])
+}
+
+fn lines(all: [(&str, String); 8]) -> String {
     let one_line = |value: &str| value.split(['\r', '\n']).collect::<Vec<_>>().join(" ");
     all.iter().map(|(name, value)| format!("{name}={}\n", one_line(value))).collect()
 }

@@ -15,14 +15,14 @@ const NAMED: usize = 100;
 /// Why a step is left out that comes before the one that was asked for, as those scripts know it.
 const BEFORE: &str = "--from";
 
-/// One lane of `lanes list`.
-pub fn listed(lane: &Lane, is_detected: bool) -> Value {
-    json!({
+/// One lane of `lanes list`; `source` is where it was brought in from. Nobody has looked at what is there: no tier says more than that.
+pub fn listed(lane: &Lane, is_detected: bool, source: Option<&str>) -> Value {
+    let mut value = json!({
         "name": lane.name,
         "description": Some(&lane.description).filter(|text| !text.is_empty()),
         "step_count": lane.entries.len(),
         "fail_fast": lane.fail_fast,
-        "trust_tier": "local",
+        "trust_tier": if source.is_some() { "unverified" } else { "local" },
         "detected": is_detected,
         "timeout": seconds(lane.timeout),
         "jobs": lane.jobs,
@@ -37,7 +37,11 @@ pub fn listed(lane: &Lane, is_detected: bool) -> Value {
         "canary": lane.canary,
         "flaky": lane.flaky,
         "include_ignored": lane.include_ignored,
-    })
+    });
+    if let Some(source) = source {
+        value["source"] = source.into();
+    }
+    value
 }
 
 /// What a run of the lane would do: the answer to `--dry-run --json`. `left_out` is why commands would not run, by their number;
@@ -121,6 +125,25 @@ pub fn ended(lane: &Lane, outcome: &LaneOutcome, result: &str, exit_code: u8, fr
     });
     begun_with(&mut value, from);
     value
+}
+
+/// The answer to `lanes run --json` for a lane of which nothing is known but that it did not come to an end, and why.
+pub fn unbegun(lane: &str, result: &str, exit_code: u8, error: &str) -> Value {
+    json!({
+        "schema_version": LANE_SCHEMA_VERSION,
+        "lane": lane,
+        "description": "",
+        "total_steps": 0,
+        "success": false,
+        "duration_ms": 0,
+        "fail_fast": true,
+        "steps": [],
+        "failures": [],
+        "result": result,
+        "exit_code": exit_code,
+        "commands": [],
+        "error": error,
+    })
 }
 
 fn begun_with(value: &mut Value, from: Option<usize>) {

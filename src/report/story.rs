@@ -36,6 +36,7 @@ pub struct Story {
     unproven: Option<Box<Run>>,
     /// The run before its delivery failed: who takes it up may go back to it.
     undelivered: Option<Box<Run>>,
+    refused: Option<Box<Run>>,
 }
 
 /// Something that happened.
@@ -150,6 +151,9 @@ impl Story {
 
     fn keep(&mut self, event: &Event) {
         let before = || Some(Box::new(self.run.clone()));
+        if self.run.state() == StateName::Executing {
+            self.refused = if let Event::ModelFailed { .. } = event { before() } else { None };
+        }
         self.unreported = if let Event::ReportFailed { .. } = event { before() } else { None };
         if let Event::GateFinished { call, verdict } = event {
             self.unproven = if verdict.passed() && self.run.awaited().contains(call) { before() } else { None };
@@ -161,8 +165,8 @@ impl Story {
     }
 
     /// Notes that another process has taken the run up; with `gate_again`, that the gate then judges the newest attempt once more; with
-    /// `delivery_again`, that a delivery which failed is tried once more.
-    pub fn resumed(&mut self, at: Moment, gate_again: bool, delivery_again: bool) {
+    /// `delivery_again`, that a delivery which failed is tried once more; with `request_again`, that a model which blocked it is asked again.
+    pub fn resumed(&mut self, at: Moment, gate_again: bool, delivery_again: bool, request_again: bool) {
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
@@ -172,7 +176,8 @@ impl Story {
             self.run = *run;
             self.gates -= 1;
         }
-        if let Some(run) = self.undelivered.take_if(|_| delivery_again) {
+        let undelivered = self.undelivered.take_if(|_| delivery_again);
+        if let Some(run) = undelivered.or_else(|| self.refused.take_if(|_| request_again)) {
             self.run = *run;
             self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, What::Ended { .. }));
         }

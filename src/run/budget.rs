@@ -225,7 +225,7 @@ impl Context {
     /// set aside for it. One that was refused, or came to nobody, has used nothing.
     pub(super) fn book_failure(&mut self, call: CallId, spent: Option<&Spent>) {
         let aside = self.settle(call);
-        let Some(Spent { model, usage, bytes }) = spent else { return };
+        let Some(Spent { model, usage, bytes, said: _ }) = spent else { return };
         let heard = bytes.div_ceil(BYTES_PER_TOKEN as u64);
         let length = usize::try_from(*bytes).unwrap_or(usize::MAX);
         let usage = match usage.clone().filter(|usage| is_plausible(usage, self.request_bytes(), length)) {

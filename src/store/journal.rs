@@ -18,6 +18,10 @@ pub(super) const LARGEST_IN_ROW: usize = 64 * 1024;
 /// Pages in the write-ahead log from which on a sync moves them into the database: 4 MB.
 const FULL_LOG: i64 = 1000;
 
+/// What follows a sync: commits are fast again, and no page is held in memory. Before a model is asked there is a sync, and of hundreds of
+/// runs in a process nearly all wait for a model.
+const AFTER_SYNC: &str = "PRAGMA synchronous = NORMAL; PRAGMA shrink_memory";
+
 /// An open journal: the right to write to a run, which one process has at a time.
 #[derive(Debug)]
 pub struct Journal {
@@ -168,7 +172,7 @@ impl Journal {
         let changed = empty_full_log(&self.store.db)
             .and_then(|()| self.store.db.execute_batch("PRAGMA synchronous = FULL"))
             .and_then(|()| self.store.db.execute(&sql, values.as_slice()))
-            .and_then(|changed| self.store.db.execute_batch("PRAGMA synchronous = NORMAL").map(|()| changed));
+            .and_then(|changed| self.store.db.execute_batch(AFTER_SYNC).map(|()| changed));
         if changed.map_err(self.store.fault("sync"))? != 1 {
             return Err(StoreError::Unknown { name: self.run.to_string() });
         }

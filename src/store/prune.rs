@@ -9,10 +9,13 @@ use crate::id::RunId;
 use rusqlite::{Row, Transaction, TransactionBehavior};
 use std::fs;
 use std::io::ErrorKind;
+use std::time::{Duration, SystemTime};
 use walkdir::{DirEntry, WalkDir};
 
 /// Bytes of a page of the database, and of a block of the disk.
 const PAGE: u64 = 4096;
+/// How long after its folder a run has its row at the latest.
+const BEGINNING: Duration = Duration::from_secs(10 * 60);
 /// The folder of a run with its rooms.
 const ROOMS: &str = "rooms";
 /// What a record has beside its data: its place, time, kind and hash.
@@ -69,6 +72,7 @@ impl Store {
     pub fn prune(&self, keep: &Retention, now_ms: i64) -> Result<Pruned, StoreError> {
         let gone = self.project.join("removed");
         remove_all(&gone)?;
+        self.sweep()?;
         let kept = self.kept()?;
         kept.iter().filter(|run| !run.has_ended).try_for_each(|run| self.clear_rooms(run))?;
         let mut pruned = Pruned::default();
@@ -82,6 +86,29 @@ impl Store {
             schema::shrink(&self.db).map_err(self.fault("shrink"))?;
         }
         Ok(pruned)
+    }
+
+    /// Removes the folders of runs that never began: whoever made them died before there was a row, or before the folder was whole. One that is
+    /// young may be about to have one.
+    fn sweep(&self) -> Result<(), StoreError> {
+        for entry in fs::read_dir(self.project.join("runs")).into_iter().flatten().flatten() {
+            let is_old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(is_past);
+            let run = RunId::new(entry.file_name().to_string_lossy());
+            let folder = self.folder(&run);
+            let is_known = || match self.run(&run) {
+                Err(StoreError::Unknown { .. }) => Ok(false),
+                known => known.map(|_| true),
+            };
+            if !is_old || is_known()? {
+                continue;
+            }
+            if let Ok(_lock) = Lock::take(&folder, &run)
+                && !is_known()?
+            {
+                remove_all(folder.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the rooms that a dead process has left of a run. Whoever takes it up makes them anew.
@@ -178,6 +205,11 @@ pub(super) fn in_files(folder: &RunDir) -> u64 {
     let files = WalkDir::new(folder.path()).into_iter().filter_entry(is_kept);
     let files = files.flatten().filter_map(|entry| entry.metadata().ok());
     files.filter(|meta| meta.is_file()).map(|meta| meta.len().next_multiple_of(PAGE)).fold(0, u64::saturating_add)
+}
+
+/// Whether this is longer ago than any run takes to begin.
+fn is_past(then: SystemTime) -> bool {
+    then.elapsed().is_ok_and(|age| age > BEGINNING)
 }
 
 fn remove_all(folder: &std::path::Path) -> Result<(), StoreError> {

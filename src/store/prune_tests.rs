@@ -76,6 +76,22 @@ fn a_removal_that_was_interrupted_is_finished() {
 }
 
 #[test]
+fn the_folder_of_a_run_that_never_began_is_swept_once_it_is_old() {
+    let (_home, store) = store();
+    end(&store, "a", 0, 1);
+    let folder = |id: &str| store.folder(&RunId::new(id));
+    for id in ["young", "dead"] {
+        folder(id).make().unwrap();
+    }
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_secs(24 * 60 * 60);
+    for id in ["a", "dead"] {
+        fs::File::open(folder(id).path()).unwrap().set_modified(yesterday).unwrap();
+    }
+    assert_eq!(store.prune(&Retention::default(), 5_000).unwrap(), Pruned::default());
+    assert_eq!(["a", "young", "dead"].map(|id| folder(id).path().exists()), [true, true, false]);
+}
+
+#[test]
 fn what_many_runs_leave_stays_within_what_is_kept_of_them() {
     let (_home, store) = store();
     let keep = Retention { age_ms: None, runs: None, bytes: Some(2 << 20) };

@@ -43,6 +43,8 @@ pub(super) struct Behind {
     settings: HostSettings,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
     past: Mutex<Past>,
+    /// What the newest host, and what it starts, has for its environment.
+    env: Mutex<Option<Vec<(String, String)>>>,
 }
 
 /// What the next host has to know.
@@ -79,11 +81,23 @@ struct Waiting<'s> {
 
 impl Behind {
     pub(super) fn new(wall: Wall, holes: Holes, helper: PathBuf, settings: HostSettings) -> Self {
-        Self { wall, holes, helper, settings, session: tokio::sync::Mutex::new(None), past: Mutex::default() }
+        Self {
+            wall,
+            holes,
+            helper,
+            settings,
+            session: tokio::sync::Mutex::new(None),
+            past: Mutex::default(),
+            env: Mutex::default(),
+        }
     }
 
     pub(super) fn recall(&self, changes: impl IntoIterator<Item = FileChange>) {
         self.past().changes.extend(changes);
+    }
+
+    pub(super) fn environment(&self) -> Option<Vec<(String, String)>> {
+        self.env.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts the host, if it is not there.
@@ -186,7 +200,9 @@ impl Behind {
 
     /// What the host works with. Home and temporary folder are others behind the wall, for the host and for what it starts.
     fn opening(&self, outer: &Invocation) -> Opening {
-        let env = outer.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let env: Vec<(String, String)> =
+            outer.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        *self.env.lock().unwrap_or_else(PoisonError::into_inner) = Some(env.clone());
         let settings = HostSettings { env, ..self.settings.clone() };
         let past = self.past();
         Opening { settings, ledger: past.ledger.clone(), changes: past.changes.clone() }

@@ -6,6 +6,7 @@ use super::shelf::Shelf;
 use super::{ToolError, bound};
 use crate::chat::{Detail, FileChange, ToolOutcome};
 use crate::id::CallId;
+use crate::process::Bounds;
 use crate::workspace::jail::{Jail, Last, Place};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,7 @@ pub(super) struct Bench {
     pub(super) env: Vec<(String, String)>,
     pub(super) max_result: usize,
     pub(super) shell_timeout: Duration,
+    pub(super) bounds: Bounds,
     /// The memory of the project, unless the run has none.
     pub(super) shelf: Option<Shelf>,
 }

@@ -10,8 +10,8 @@ use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound, foreign};
 use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
-use crate::process::visible;
 use crate::process::wall::{Holes, NoWall, Wall};
+use crate::process::{Bounds, visible};
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
 use futures_util::FutureExt;
@@ -45,6 +45,8 @@ pub struct HostSettings {
     pub max_result: usize,
     /// The longest that a shell command may take, and what it may take when the call does not say.
     pub shell_timeout: Duration,
+    /// What all processes of a shell command may use up together.
+    pub bounds: Bounds,
 }
 
 /// Why there can be no tool host: for the operator.
@@ -108,6 +110,7 @@ impl ToolHost {
             env: settings.env,
             max_result: settings.max_result.max(MIN_RESULT),
             shell_timeout: settings.shell_timeout,
+            bounds: settings.bounds,
             shelf,
         };
         Ok(Self { bench: Arc::new(bench), behind: None })
@@ -142,6 +145,11 @@ impl ToolHost {
         if let Some(behind) = &self.behind {
             behind.close().await;
         }
+    }
+
+    /// The environment that shell commands have behind the wall, where there is one and it was built.
+    pub fn environment(&self) -> Option<Vec<(String, String)>> {
+        self.behind.as_ref()?.environment()
     }
 
     /// Takes down what an earlier process did to files in the same run, so that what is counted goes on from there.
@@ -263,6 +271,7 @@ mod tests {
             env: Vec::new(),
             max_result: 0,
             shell_timeout: Duration::ZERO,
+            bounds: Bounds::default(),
         };
         let call = Call { tool, id: CallId(1), input: json!({}), stop: CancellationToken::new() };
         ToolHost::new(settings).unwrap().perform(call, &|_| {}).await

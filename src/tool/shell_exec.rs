@@ -60,7 +60,7 @@ async fn execute(bench: &Bench, call: &Call, progress: Progress<'_>) -> Result<T
         log_limit: MAX_FILE / 2,
     };
     let lines = WholeLines { held: Mutex::default(), progress };
-    let ended = process::run(invocation, &call.stop, &|bytes| lines.take(bytes)).await;
+    let ended = process::run_within(bench.bounds, invocation, &call.stop, &|bytes| lines.take(bytes)).await;
     lines.end();
     Ok(outcome(bench, call, &ended, timeout))
 }
@@ -71,6 +71,7 @@ fn outcome(bench: &Bench, call: &Call, ended: &Ended, timeout: Duration) -> Tool
         End::Signalled(signal) => (format!("killed by signal {signal}"), None, Some(*signal)),
         End::TimedOut => (format!("timed out after {} s and was killed", timeout.as_secs_f64()), None, None),
         End::Stopped => ("stopped: the run was cancelled".into(), None, None),
+        End::Exceeded(how) => (format!("ended, and all that it started: {how}"), None, None),
         End::NotStarted(why) => (format!("could not be started: {}", bound::line(why, 400)), None, None),
     };
     let mut content = said + "\n";

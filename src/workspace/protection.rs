@@ -2,10 +2,12 @@
 
 use super::pattern::{PatternError, Patterns};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// A protected path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProtectedRule {
     /// What is protected, as a glob; a directory means everything in it. It covers paths that do not exist yet, too.
     pub pattern: String,
@@ -13,10 +15,24 @@ pub struct ProtectedRule {
     pub why: String,
 }
 
-/// The rules of one run, compiled. Tens of thousands of plain paths from the root (`/tests/a.rs`) cost no more than one.
+/// The rules of one run, compiled. Tens of thousands of plain paths from the root (`/tests/a.rs`) cost no more than one, and any number of
+/// runs at a time that have the same rules no more than one of them.
 #[derive(Debug, Clone)]
 pub struct Protection {
+    said: Arc<Said>,
+    compiled: Arc<Compiled>,
+}
+
+/// What a protection is made of. Whoever says the same while there is one has the same one.
+#[derive(Debug)]
+struct Said {
     rules: Vec<ProtectedRule>,
+    allow_edit: Vec<String>,
+    compiled: OnceLock<Result<Arc<Compiled>, PatternError>>,
+}
+
+#[derive(Debug)]
+struct Compiled {
     /// The rules that are plain paths, by these.
     plain: HashMap<String, usize>,
     /// The rules that are plain names, at any depth.
@@ -27,13 +43,62 @@ pub struct Protection {
     open: Patterns,
 }
 
+/// What is said at present, by what it comes to as a number.
+static PRESENT: Mutex<BTreeMap<u64, Weak<Said>>> = Mutex::new(BTreeMap::new());
+
 impl Protection {
     /// Compiles rules; `allow_edit` opens paths again.
     ///
     /// # Errors
     /// The first pattern that is none.
     pub fn new(rules: impl IntoIterator<Item = ProtectedRule>, allow_edit: &[String]) -> Result<Self, PatternError> {
-        let rules: Vec<ProtectedRule> = rules.into_iter().collect();
+        let said = Said::once(rules.into_iter().collect(), allow_edit);
+        let compiled =
+            said.compiled.get_or_init(|| Compiled::new(&said.rules, &said.allow_edit).map(Arc::new)).clone()?;
+        Ok(Self { said, compiled })
+    }
+
+    /// The rules, as they were given.
+    pub fn rules(&self) -> impl Iterator<Item = &ProtectedRule> {
+        self.said.rules.iter()
+    }
+
+    /// The rule that protects a path, if one does. The path is relative to the workspace, with `/` between its parts.
+    pub fn rule(&self, path: &str) -> Option<&ProtectedRule> {
+        if self.compiled.open.fit(path) { None } else { self.closed_rule(path) }
+    }
+
+    /// The first rule that would protect a path if nothing was opened.
+    pub fn closed_rule(&self, path: &str) -> Option<&ProtectedRule> {
+        let Compiled { plain, names, globs, of_globs, .. } = &*self.compiled;
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
+        let plain = above.filter_map(|path| plain.get(path)).min().copied();
+        let name = path.split('/').filter_map(|name| names.get(name)).min().copied();
+        let glob = globs.first(path).map(|tree| of_globs[tree]);
+        plain.into_iter().chain(name).chain(glob).min().map(|number| &self.said.rules[number])
+    }
+}
+
+impl Said {
+    /// The one that says this.
+    fn once(rules: Vec<ProtectedRule>, allow_edit: &[String]) -> Arc<Self> {
+        let mut number = DefaultHasher::new();
+        (&rules, allow_edit).hash(&mut number);
+        let number = number.finish();
+        let mut present = PRESENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = present.get(&number).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.rules == rules && known.allow_edit == allow_edit) {
+            return known;
+        }
+        present.retain(|_, said| said.strong_count() > 0);
+        let said = Arc::new(Self { rules, allow_edit: allow_edit.to_vec(), compiled: OnceLock::new() });
+        present.insert(number, Arc::downgrade(&said));
+        said
+    }
+}
+
+impl Compiled {
+    fn new(rules: &[ProtectedRule], allow_edit: &[String]) -> Result<Self, PatternError> {
         let (mut plain, mut names, mut of_globs) = (HashMap::new(), HashMap::new(), Vec::new());
         for (number, rule) in rules.iter().enumerate() {
             if let Some(path) = plain_path(&rule.pattern) {
@@ -46,26 +111,7 @@ impl Protection {
         }
         let globs = Patterns::trees(of_globs.iter().map(|number| rules[*number].pattern.as_str()))?;
         let open = Patterns::trees(allow_edit.iter().map(String::as_str))?;
-        Ok(Self { rules, plain, names, globs, of_globs, open })
-    }
-
-    /// The rules, as they were given.
-    pub fn rules(&self) -> impl Iterator<Item = &ProtectedRule> {
-        self.rules.iter()
-    }
-
-    /// The rule that protects a path, if one does. The path is relative to the workspace, with `/` between its parts.
-    pub fn rule(&self, path: &str) -> Option<&ProtectedRule> {
-        if self.open.fit(path) { None } else { self.closed_rule(path) }
-    }
-
-    /// The first rule that would protect a path if nothing was opened.
-    pub fn closed_rule(&self, path: &str) -> Option<&ProtectedRule> {
-        let above = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
-        let plain = above.filter_map(|path| self.plain.get(path)).min().copied();
-        let name = path.split('/').filter_map(|name| self.names.get(name)).min().copied();
-        let glob = self.globs.first(path).map(|tree| self.of_globs[tree]);
-        plain.into_iter().chain(name).chain(glob).min().map(|number| &self.rules[number])
+        Ok(Self { plain, names, globs, of_globs, open })
     }
 }
 
@@ -105,5 +151,19 @@ mod tests {
             assert_eq!(protection.rule(path).map(|rule| rule.why.as_str()), told, "{path}");
         }
         assert_eq!(protection.closed_rule("a/b/open").map(|rule| rule.why.as_str()), Some("/a/b"));
+    }
+    #[test]
+    fn the_same_rules_are_compiled_once_as_long_as_somebody_has_them() {
+        let new = |pattern: &str, open: &str| Protection::new([rule(pattern)], &[open.into()]).unwrap();
+        let first = new("only-here/*.lock", "a");
+        assert!(Arc::ptr_eq(&first.compiled, &new("only-here/*.lock", "a").compiled));
+        for (pattern, open) in [("only-here/*.lock", "b"), ("only-here/*.lack", "a")] {
+            assert!(!Arc::ptr_eq(&first.compiled, &new(pattern, open).compiled), "{pattern} {open}");
+        }
+        let said = Arc::downgrade(&first.said);
+        drop(first);
+        assert!(said.upgrade().is_none(), "nobody has it any more");
+        let wrong = || Protection::new([rule("only-here/{")], &[]).unwrap_err();
+        assert_eq!(wrong(), wrong());
     }
 }

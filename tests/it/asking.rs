@@ -188,3 +188,33 @@ fn a_file_that_is_asked_for_in_prose_needs_the_same_yes_as_the_tool() {
     let told: Vec<bool> = model.asked().iter().map(|asked| asked.newest().contains("canary")).collect();
     assert_eq!(told, [false, false, true, false]);
 }
+
+#[test]
+fn a_question_stays_below_what_others_have_to_say_and_is_answered_there() {
+    let cassette = "turns:\n  \
+        - tools: [{ name: subagent-spawn, input: { task: ask } }, { name: subagent-spawn, input: { task: talk } }]\n  \
+        - { of: 1, tools: [{ name: shell-exec, input: { command: touch done } }] }\n  \
+        - { of: 1, text: asked }\n  \
+        - { of: 2, tools: [{ name: shell-exec, input: { command: 'until test -e go; do sleep 0.05; done; echo gone' } }] }\n  \
+        - { of: 2, text: talked }\n  \
+        - { text: Done. }\n";
+    let model = Model::new([]);
+    let fledge = asking(&model, "'shell-exec:touch *'").file("c.yaml", cassette);
+    let go = fledge.workspace().join("go");
+    let mut seat = Seat::at(fledge, &model, &["--model=cassette/c.yaml"], &[]);
+    let mut size = rustix::termios::tcgetwinsize(&seat.terminal).unwrap();
+    (size.ws_col, size.ws_row) = (100, 30);
+    rustix::termios::tcsetwinsize(&seat.terminal, size).unwrap();
+    seat.wait_for("? shell-exec of sub-agent 1: may it run?\n  │ touch done\n");
+    seat.wait_for(PROMPT);
+    File::create(go).unwrap();
+    seat.wait_for("  2 ┆ shell-exec until test -e go");
+    seat.wait_for("  2 ┆ done");
+    seat.wait_for(PROMPT); // it was drawn again below that
+    seat.types("y\n");
+    seat.wait_for("  1 ┆ done");
+    let (code, said, fledge) = seat.end();
+    assert_eq!((code, fledge.workspace().join("done").exists()), (Some(0), true), "{said}");
+    let below = said.rsplit("  2 ┆ done").next().unwrap();
+    assert!(below.contains("? ") && below.contains("│ touch done"), "the whole question is drawn again: {below}");
+}

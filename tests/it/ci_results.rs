@@ -78,3 +78,38 @@ fn a_lane_by_hand_leaves_the_same_files() {
     let quality: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(quality[0]["check_name"], "verify/cc");
 }
+
+#[test]
+fn a_run_that_cannot_begin_leaves_no_file_of_an_earlier_one() {
+    let model = Model::new([]);
+    let cases: [(&[&str], i32, &str); 3] = [
+        (&["run", "task.md", "--lane=nope"], 2, "there is no lane `nope`"),
+        (&["run", "gone.md"], 2, "there is no task file gone.md"),
+        (&["fix", "--model=no/such"], 2, "no/such"),
+    ];
+    for (args, code, why) in cases {
+        let mut fledge = Fledge::simple(&model).args(&[args, FILES].concat());
+        for file in ["j.xml", "s.md", "r.sarif", "q.json", "summary.md", "outputs"] {
+            fledge = fledge.file(file, "old\n");
+        }
+        let (summary, outputs) = (fledge.workspace().join("summary.md"), fledge.workspace().join("outputs"));
+        let fledge = fledge
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_STEP_SUMMARY", summary.to_str().unwrap())
+            .env("GITHUB_OUTPUT", outputs.to_str().unwrap());
+        let ended = fledge.run();
+        ended.must_exit(code);
+        let file = |name: &str| ended.file(name).unwrap();
+        for name in ["j.xml", "s.md", "r.sarif", "q.json", "summary.md"] {
+            assert!(file(name).contains(why), "{name}: {}\n{}", file(name), ended.story());
+        }
+        let sarif: Value = serde_json::from_str(&file("r.sarif")).unwrap();
+        assert_eq!(sarif["runs"][0]["invocations"][0]["executionSuccessful"], false);
+        assert!(
+            file("outputs").starts_with(&format!("old\nverified=false\nexit-code={code}\nreason=")),
+            "{}",
+            file("outputs")
+        );
+        assert!(ended.stderr.contains("::error title="), "{}", ended.story());
+    }
+}

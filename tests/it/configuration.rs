@@ -118,3 +118,31 @@ fn behind_bubblewrap_configuration_that_is_there_cannot_be_written() {
     }
     assert_eq!(ended.file("fledge.yaml").as_deref(), Some("max_retries: 0\n"));
 }
+
+#[test]
+fn what_a_killed_run_has_left_is_put_back_before_a_resume_reads_it() {
+    let model = Model::new([write("done", "x"), say("Done.")]);
+    let ended = killed().again(&["runs", "resume", "last"]).anthropic(&model).run();
+    ended.must_exit(0);
+    let said = "is as it was before: fledge.local.yaml (added), fledge.yaml (changed), lanes/verify.yaml (changed); ";
+    assert!(ended.stderr.contains(said), "{}", ended.story());
+    assert!(ended.file("fledge.local.yaml").is_none() && !ended.path("ran").exists());
+}
+
+#[test]
+fn what_a_killed_run_has_told_git_is_put_back_by_every_verb_that_may_ask_git() {
+    let evil = "git config core.fsmonitor 'touch PWNED; false'; echo x >.git/hooks/pre-commit";
+    for verb in [&["runs", "list"][..], &["runs", "show", "last"], &["doctor"], &["lanes", "run", "verify"]] {
+        let model = Model::new([shell(evil), hang()]);
+        let running: Running = Fledge::simple(&model).committed().arg("--sandbox=off").start();
+        model.wait_for(2);
+        running.signal(Signal::KILL);
+        let ended = running.end();
+        assert!(ended.file(".git/config").unwrap().contains("fsmonitor"), "{}", ended.story());
+        let next = ended.again(verb).env("ANTHROPIC_API_KEY", KEY).run();
+        let said = "is as it was before: .git/config (changed), .git/hooks/pre-commit (added); ";
+        assert!(next.stderr.contains(said) || next.stdout.contains(said), "{verb:?}: {}", next.story());
+        assert!(!next.file(".git/config").unwrap().contains("fsmonitor"), "{verb:?}");
+        assert!(next.file(".git/hooks/pre-commit").is_none() && !next.path("PWNED").exists(), "{verb:?}");
+    }
+}

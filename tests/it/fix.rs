@@ -193,3 +193,26 @@ fn a_dry_run_asks_nothing_of_gate_or_model() {
     assert!(ended.stdout.contains("# Fix verify") && ended.stdout.contains("- verify/sum: "), "{}", ended.story());
     assert_eq!((model.asked().len(), ended.runs().len()), (0, 0));
 }
+
+#[test]
+fn what_a_task_expects_is_asked_today_and_not_of_what_is_kept() {
+    // What a step finds may change without any file of the project: here a program beside it.
+    let tools = tempfile::tempdir().unwrap();
+    let tool = tools.path().join("is-good");
+    let says = |code: u8| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::write(&tool, format!("#!/bin/sh\nexit {code}\n")).unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").unwrap());
+    let model = Model::new([say("Done.").always()]);
+    let lane = "steps: [{ name: good, run: is-good }]";
+    says(0);
+    let passing = Fledge::simple(&model).lane("verify", lane).task("---\nexpect: passing\n---\nLook at it.\n");
+    let passed = passing.env("PATH", &path).arg("--sandbox=off").run();
+    passed.must_exit(0);
+    says(1);
+    let failed = passed.again(&["run", "task.md", "--sandbox=off"]).anthropic(&model).env("PATH", &path).run();
+    failed.must_exit(2);
+    assert!(failed.stderr.contains("the gate fails on the base"), "{}", failed.story());
+}

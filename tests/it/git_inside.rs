@@ -40,9 +40,24 @@ fn what_git_runs_is_put_back_and_told_when_a_run_ends_that_nobody_judges() {
     ]);
     let ended = scene(&model).arg("--no-verify").arg("--sandbox=off").run();
     ended.must_be(0, "skipped");
-    for told in ["`.git/config` was changed in this run and was put back", ".git/hooks/pre-commit (added)"] {
+    for told in [".git/config (changed)", ".git/hooks/pre-commit (added)"] {
         assert!(ended.stderr.contains(told), "{told}: {}", ended.story());
     }
     assert!(!ended.file(".git/config").unwrap().contains("fsmonitor"), "{}", ended.story());
     assert_eq!(ended.file(".git/hooks/pre-commit"), None);
+}
+
+#[test]
+fn what_was_moved_in_a_repository_that_no_wall_keeps_is_told_and_stays() {
+    let work = "git config user.name a; git config user.email a@localhost; git branch side; git tag v1; echo x >staged; git add staged; echo x >done";
+    for sandbox in ["--sandbox=off", "--sandbox=auto"] {
+        let model = Model::new([shell(work), say("Done."), say("Done.")]);
+        let ended = Fledge::simple(&model).committed().arg(sandbox).run();
+        let report = ended.must_be(0, "verified");
+        let warnings = report["warnings"].to_string();
+        let told = ["refs/heads/side was made", "refs/tags/v1 was made", "what is staged was changed"];
+        let is_kept = report["sandbox"] == "bubblewrap";
+        assert!(told.iter().all(|told| warnings.contains(told) != is_kept), "{sandbox}: {warnings}");
+        assert_eq!(ended.git(&["tag"]).is_empty(), is_kept, "{sandbox}");
+    }
 }

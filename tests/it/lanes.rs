@@ -263,7 +263,8 @@ fn warnings_are_errors_when_strict() {
     none.must_exit(2);
     gone.must_exit(2);
     assert!(
-        none.stderr.contains("there are no lanes") && gone.stderr.contains("no folder `gone`"),
+        none.stderr.contains("there are no lanes")
+            && gone.stderr.contains("gone: there is no file or folder of this name"),
         "{none:?} {gone:?}"
     );
 }

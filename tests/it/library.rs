@@ -38,6 +38,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         secrets: Mask::default(),
         wall: fledge::process::wall::WallChoice::Off,
         network: false,
+        limits: fledge::process::wall::WallLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,

@@ -138,3 +138,25 @@ fn a_recording_has_a_place_or_the_run_does_not_begin() {
     }
     assert_eq!(model.count(), 0);
 }
+
+#[test]
+fn what_was_said_before_an_answer_broke_off_is_recorded_and_played_again() {
+    let model = Model::new([
+        say("I was about to say something.").breaking_off(),
+        write("done", "1\n").saying("Half a call").breaking_off(),
+        write("done", "1\n").saying("Now."),
+        say("Done."),
+    ]);
+    let run = place().anthropic(&model).args(&["run", "task.md", "--json", "--record", "../tape.yaml"]).run();
+    run.must_be(0, "verified");
+    let tape = fs::read_to_string(run.path("../tape.yaml")).unwrap();
+    assert_eq!(tape.matches("fault:").count(), 2, "{tape}");
+    let again = place().file("../tape.yaml", &tape);
+    let again = again.args(&["run", "task.md", "--json", "--model", "cassette/../tape.yaml"]).run();
+    again.must_be(0, "verified");
+    let (first, second) = (told(&run), told(&again));
+    assert!(first.iter().any(|event| event["type"] == "text" && event["data"].as_str().unwrap().starts_with("I was")));
+    assert_eq!(first, second);
+    let exported = run.again(&["runs", "export", "last", "--cassette"]).run();
+    assert_eq!(exported.stdout, tape);
+}

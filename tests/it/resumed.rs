@@ -1,6 +1,6 @@
 //! What is shown of runs that were taken up again, and which run is taken for the one that is meant.
 
-use crate::support::{Ended, Fledge, Model, say, shell, words, write};
+use crate::support::{Ended, Fledge, Model, say, shell, status, words, write};
 use fledge::store::{RunRow, RunState};
 use rusqlite::Connection;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -248,4 +248,27 @@ fn one_project_that_cannot_be_read_does_not_end_the_list_of_all() {
     let ended = ended.again(&["runs", "list", "--all-projects"]).run();
     ended.must_exit(8);
     assert!(ended.stdout.contains("verified") && ended.stderr.contains("no such table"), "{}", ended.story());
+}
+
+#[test]
+fn a_run_that_is_blocked_goes_on_where_it_was() {
+    let later = || status(429).header("retry-after", "3600");
+    let model = Model::new([write("half", ""), later(), later(), write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).arg("--run-key=ci").run();
+    ended.must_be(7, "blocked");
+    let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
+    ended.must_be(7, "blocked"); // it still does not want to be asked
+    assert_eq!(ended.events_of("resumed"), [json!({ "state": "executing", "attempt": 1, "turn": 2 })]);
+    let ended = ended.again(&["run", "--resume-or-start", "--run-key=ci", "task.md"]).anthropic(&model).run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!((ended.runs().len(), model.count()), (1, 5));
+    assert_eq!(report["files_changed"].as_array().unwrap().len(), 2);
+    let ended = ended.again(&["runs", "show", "last"]).run();
+    assert_eq!(ended.stdout.matches("● taken up again").count(), 2, "{}", ended.story());
+    assert!(!ended.stdout.contains("asked to wait"), "how it ended for now is taken back: {}", ended.story());
+    let ended = ended.again(&["runs", "replay", "last"]).run();
+    ended.must_exit(0);
+    let ended = ended.again(&["runs", "resume", "last"]).run();
+    ended.must_exit(0);
+    assert_eq!(model.count(), 5);
 }

@@ -51,6 +51,7 @@ impl Scene {
                 .collect(),
             max_result: 30_000,
             shell_timeout: Duration::from_secs(60),
+            bounds: fledge::process::Bounds::default(),
         };
         let mut holes = Holes::of_workspace(&root);
         holes.writable.extend([settings.outputs_dir.clone(), folder.path().join("outside")]);
@@ -86,6 +87,21 @@ async fn commands_have_a_home_and_a_temporary_folder_of_their_own_wherever_those
         let left = fs::read_to_string(scene.folder.path().join("home/.gitconfig")).unwrap();
         assert_eq!(left, "[user]\nname = somebody\n", "{kind:?}");
         assert!(!scene.folder.path().join("temporary").exists(), "{kind:?}");
+        scene.host.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_environment_that_is_told_is_the_one_that_commands_have() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(scene) = Scene::behind(kind, |_| {}).await else { continue };
+        assert_eq!(scene.host.environment(), None, "{kind:?}");
+        let outcome = scene.shell("echo \"<$HOME|$TMPDIR>\"").await;
+        let env = scene.host.environment().unwrap();
+        let value = |name: &str| env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value.as_str());
+        let told = format!("<{}|{}>", value("HOME"), value("TMPDIR"));
+        assert!(outcome.content.contains(&told) && told.len() > 3, "{kind:?}: {told} {}", outcome.content);
+        assert_ne!(value("TMPDIR"), scene.folder.path().join("temporary").display().to_string(), "{kind:?}");
         scene.host.close().await;
     }
 }
@@ -214,6 +230,7 @@ async fn a_program_that_the_agent_could_change_is_no_helper() {
         env: Vec::new(),
         max_result: 0,
         shell_timeout: Duration::ZERO,
+        bounds: fledge::process::Bounds::default(),
     };
     let holes = Holes { writable: vec![wall.helper().unwrap().parent().unwrap().into()], ..Holes::default() };
     let outputs = settings.outputs_dir.clone();

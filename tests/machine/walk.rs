@@ -149,7 +149,7 @@ pub(crate) fn fails(fault: ModelFault) -> impl FnOnce(CallId) -> Event {
 
 /// A failure of a call that its provider was at work on: what it had counted, and how many bytes of the answer had come.
 pub(crate) fn breaks(fault: ModelFault, usage: Option<Usage>, bytes: u64) -> impl FnOnce(CallId) -> Event {
-    let spent = Spent { model: "model-v1".into(), usage, bytes };
+    let spent = Spent { model: "model-v1".into(), usage, bytes, ..Spent::default() };
     move |call| Event::ModelFailed { call, error: ModelError::new(fault, "it broke off").after(spent) }
 }
 

@@ -49,6 +49,7 @@ async fn run(
         secrets: Mask::default(),
         wall: WallChoice::Off,
         network: false,
+        limits: fledge::process::wall::WallLimits::default(),
         hooks: Vec::new(),
         asker: fledge::driver::Asker::default(),
         helper: None,

@@ -156,7 +156,8 @@ fn rows(key: &Key, node: &Node, problems: &mut Problems) -> Vec<Entry> {
             Some(Entry { place: item.place, values })
         }
         _ => {
-            let message = format!("expected an item of `{}` to be a map, found {}", key.text, item.describe());
+            let found = if matches!(item.value, Value::Map(_)) { "an empty one".to_owned() } else { item.describe() };
+            let message = format!("expected an item of `{}` to be a map, found {found}", key.text);
             problems.push(Problem::at(item.place, message).hint("write `{ name: value }`"));
             None
         }

@@ -30,6 +30,7 @@ use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
 use screen::Screen;
 use site::{Sites, Works};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use voice::Voice;
@@ -71,8 +72,22 @@ struct Planned {
 /// Whatever was wrong before the first run began: then none has.
 pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8, Failure> {
     let workspace = request.options.workspace()?;
+    let has_begun = Cell::new(false);
+    let done = begin(request, &workspace, environment, &has_begun);
+    if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run) {
+        request.options.results.sound_places(&workspace, environment).write_unbegun(failure)?;
+    }
+    done
+}
+
+fn begin(
+    request: &Request<'_>,
+    workspace: &Path,
+    environment: &Environment,
+    has_begun: &Cell<bool>,
+) -> Result<u8, Failure> {
     request.options.must_be_for_many()?;
-    let Planned { file, order, folders } = read(request, &workspace)?;
+    let Planned { file, order, folders } = read(request, workspace)?;
     let bounds = request.arguments.bounds(&file, request.options.max_usd);
     let sites = Sites::open(request, &file, folders, environment)?;
     let jobs = plan::plan(&order, |text, params, site| sites.task(text, params, site)).map_err(Failure::input)?;
@@ -86,12 +101,12 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
     }
     let report = request.options.reports();
     let results =
-        request.options.results.places_of_batch(report.first().map(PathBuf::as_path), &workspace, environment)?;
+        request.options.results.places_of_batch(report.first().map(PathBuf::as_path), workspace, environment)?;
     let models = sites.connect(&jobs, texts)?;
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
-        None => identity(&workspace, &jobs, &sites),
+        None => identity(workspace, &jobs, &sites),
     };
     block_on(async {
         let clock = Stopwatch::start();
@@ -106,6 +121,7 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
         let stop = Stop::default();
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, results);
+        has_begun.set(true);
         let voice = Voice::open(screen, before.len());
         let ran = drive(&mut course, &jobs, &works, &stop, &voice).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));

@@ -39,7 +39,8 @@ pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String>
     let path = below.join(pattern);
     if path.is_dir() {
         let found = listed(&path)?.into_iter().filter(|path| {
-            path.extension().is_some_and(|ending| ending == "md") && path.file_name().is_some_and(|name| name != README)
+            path.extension().is_some_and(|ending| ending == "md")
+                && path.file_name().is_some_and(|name| name != README && !name.to_string_lossy().starts_with('.'))
         });
         let found: Vec<PathBuf> = found.filter(|path| path.is_file()).collect();
         return if found.is_empty() { Err(format!("there is no `*.md` in the folder {pattern}")) } else { Ok(found) };

@@ -4,7 +4,7 @@ use super::super::models::key_of;
 use crate::config::{Environment, McpAt, ModelSettings, Settings};
 use crate::duration::show_duration;
 use crate::limits::{EPHEMERAL_TTL, Limits};
-use crate::process::wall::WallChoice;
+use crate::process::wall::{WallChoice, WallLimits};
 use crate::task::{Baseline, GateChoice, Isolation, OnTamper, Task};
 use std::time::Duration;
 
@@ -53,6 +53,9 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
         row("protect", listed(&set.protect)),
         row("sandbox", wall(set.sandbox).into()),
         row("network", if set.network { "allow" } else { "deny" }.into()),
+        row("limits.processes", set.limits.processes.map_or_else(unlimited, |count| count.to_string())),
+        row("limits.memory", memory(set.limits)),
+        row("limits.file_size", set.limits.file_size.map_or_else(unlimited, mebibytes)),
         row("memory.ephemeral_ttl", show_duration(set.ephemeral_ttl.unwrap_or(EPHEMERAL_TTL))),
         Row { variable: Some("FLEDGE_NON_INTERACTIVE"), ..row("non_interactive", set.non_interactive.to_string()) },
     ];
@@ -87,6 +90,18 @@ fn wall(choice: WallChoice) -> &'static str {
 
 fn listed(texts: &[String]) -> String {
     if texts.is_empty() { "none".into() } else { texts.join(", ") }
+}
+
+/// The bound on memory; where nothing is set it is another one on each machine.
+fn memory(limits: WallLimits) -> String {
+    match limits.memory {
+        memory if memory == WallLimits::default().memory => "3/4 of the machine's".into(),
+        memory => memory.map_or_else(|| "unlimited".into(), mebibytes),
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{}MiB", bytes >> 20)
 }
 
 fn share(percent: u64) -> String {

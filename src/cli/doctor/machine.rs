@@ -3,7 +3,7 @@
 use super::Found;
 use crate::config::{self, Environment};
 use crate::process;
-use crate::process::wall::{NoWall, Wall, WallChoice, WallKind};
+use crate::process::wall::{NoWall, Wall, WallChoice, WallKind, WallLimits};
 use crate::store::is_inside;
 use crate::workspace::delivery::Repository;
 use crate::workspace::trees::{Trees, TreesFault};
@@ -38,6 +38,7 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let mut found = git(root, path, &hand).await;
     found.push(sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await);
+    found.push(limits(set.limits, set.sandbox));
     found.push(temporary(environment.get("TMPDIR"), root));
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
@@ -135,6 +136,23 @@ async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &
         Ok(kind @ (WallKind::Bubblewrap | WallKind::Off)) => Found::good("sandbox", format!("{}{who}", kind.name())),
         Err(none) => Found::problem("sandbox", format!("none{who}: {none}"), none.mend),
     }
+}
+
+/// What a call or a step may use up, and who sees to that.
+fn limits(limits: WallLimits, choice: WallChoice) -> Found {
+    let count = limits.processes.map_or("any number of".into(), |count| count.to_string());
+    let memory = limits.memory.map_or("any".into(), |bytes| format!("{} MiB of", bytes >> 20));
+    let kernel = match choice {
+        WallChoice::Off => "",
+        WallChoice::Auto | WallChoice::Required if is_root() => {
+            ", the kernel bounds files, and counts no processes of root"
+        }
+        WallChoice::Auto | WallChoice::Required => ", the kernel bounds processes and files too",
+    };
+    let says = format!(
+        "a call or step may have {count} processes and {memory} memory together: looked at ten times a second{kernel}; cgroups are not used"
+    );
+    Found::good("limits", says)
 }
 
 /// Whose files this process writes says who it is.

@@ -73,6 +73,7 @@ impl Court {
             rooms: logs.path().join("rooms"),
             ignored: root.to_owned(), // as they are now
             project: project.to_owned(),
+            limits: set.limits,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             on_tamper: OnTamper::Restore,
             may_judge_base: false,

@@ -106,6 +106,9 @@ impl Data {
             for key in ["lane", "result", "success", "exit_code", "duration_ms"] {
                 event[key] = object[key].clone();
             }
+            if let Some(error) = object.get("error") {
+                event["error"] = error.clone();
+            }
             event
         });
     }

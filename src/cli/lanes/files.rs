@@ -50,7 +50,7 @@ impl Form {
 }
 
 /// Where the result goes when the lane is over.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Files {
     pub(super) wanted: Vec<(Form, PathBuf)>,
     /// The summary of GitHub's job, which others write to as well.
@@ -79,6 +79,24 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    /// Those of them that can be written, each for itself. `is_taken` says whether data goes to standard output.
+    pub(super) fn sound(&self, is_taken: bool) -> Self {
+        let is_shared = |one: usize, path: &Path| {
+            let others = self.wanted.iter().enumerate().filter(|(number, _)| *number != one);
+            others.into_iter().any(
+                |(_, (_, other))| {
+                    if is_stdout(path) { is_stdout(other) } else { is_same_file(path, other) }
+                },
+            )
+        };
+        let is_sound = |(number, (form, path)): (usize, &(Form, PathBuf))| {
+            let is_free = if is_stdout(path) { !is_taken } else { has_place(form.flag(), path).is_ok() };
+            (is_free && !is_shared(number, path)).then(|| (*form, path.clone()))
+        };
+        let wanted = self.wanted.iter().enumerate().filter_map(is_sound).collect();
+        Self { wanted, job_summary: self.job_summary.clone() }
     }
 
     /// Whether there are any.

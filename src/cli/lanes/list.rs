@@ -5,6 +5,7 @@ use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data, print_json};
 use super::{Unasked, failed, plan, say};
 use crate::gate::{self, GateFault, Listed, Loaded};
+use crate::lane::Lane;
 use crate::report::lane_data;
 use clap::Args;
 use std::path::Path;
@@ -21,11 +22,12 @@ pub(in crate::cli) struct ListArguments {
 
 /// Lists the lanes; gives the exit code.
 pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result<u8, Failure> {
-    let Listed { lanes, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
+    let Listed { lanes, sources, is_detected, fault, remarks } = gate::list(root, path).map_err(failed)?;
     // What is right is listed all the same.
     let code = if fault.files.is_empty() { 0 } else { failed(fault.into()).show() };
     if arguments.json {
-        let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, is_detected)).collect();
+        let source = |lane: &Lane| sources.get(&lane.name).map(String::as_str);
+        let lanes: Vec<_> = lanes.iter().map(|lane| lane_data::listed(lane, is_detected, source(lane))).collect();
         print_json(
             &serde_json::json!({ "schema_version": lane_data::LANE_SCHEMA_VERSION, "lanes": lanes }).to_string(),
         )
@@ -36,7 +38,11 @@ pub(super) fn list(root: &Path, arguments: &ListArguments, path: &str) -> Result
         paint::line(&[(Tone::Plain, "no lanes: write lanes/verify.yaml, one step is enough")]);
     }
     for lane in &lanes {
-        let mark = if is_detected { " (detected)" } else { "" };
+        let mark = match sources.get(&lane.name) {
+            Some(source) => format!(" (imported from {})", paint::one_line(source)),
+            None if is_detected => " (detected)".to_owned(),
+            None => String::new(),
+        };
         let line = format!("{}{mark}  {}", paint::one_line(&lane.name), paint::one_line(&lane.description));
         print_data(line.trim_end()).map_err(no_output)?;
         for step in &lane.steps {
@@ -68,11 +74,11 @@ pub(in crate::cli) struct ShowArguments {
 
 /// Shows one lane; gives the exit code.
 pub(super) fn show(root: &Path, arguments: &ShowArguments, path: &str) -> Result<u8, Failure> {
-    let Loaded { lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
+    let Loaded { lane, notes, source } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     let printed = if arguments.json {
         let is_detected = gate::look_if_no_lanes(root, path).map_err(GateFault::from).map_err(failed)?.is_some();
-        let mut data = lane_data::listed(&lane, is_detected);
+        let mut data = lane_data::listed(&lane, is_detected, source.as_deref());
         data["schema_version"] = lane_data::LANE_SCHEMA_VERSION.into();
         print_json(&data.to_string())
     } else {

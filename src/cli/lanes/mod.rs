@@ -7,6 +7,7 @@ mod init;
 mod list;
 pub(super) mod log;
 mod plan;
+mod refusal;
 mod run;
 mod screen;
 mod validate;
@@ -15,6 +16,7 @@ mod watch;
 
 pub(super) use voice::below_checkout;
 
+use super::configured;
 use super::failure::Failure;
 use super::paint::{self, Tone};
 use crate::config::Environment;
@@ -51,12 +53,13 @@ struct Unasked {
 /// An unknown or wrong lane, or no place for logs.
 pub(super) fn run(verb: LanesVerb, environment: &Environment) -> Result<u8, Failure> {
     let root = Path::new(".").canonicalize().context("the current folder is gone").map_err(Failure::input)?;
+    configured::settle(environment, &root);
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     match verb {
         LanesVerb::List(arguments) => list::list(&root, &arguments, path),
         LanesVerb::Show(arguments) => list::show(&root, &arguments, path),
-        LanesVerb::Validate(arguments) => validate::validate(&arguments, path),
+        LanesVerb::Validate(arguments) => validate::validate(&root, &arguments, path),
         LanesVerb::Init(arguments) => init::init(&root, &arguments, path),
         LanesVerb::Run(arguments) => run::run(&root, &arguments, environment, path),
     }

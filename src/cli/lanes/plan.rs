@@ -1,12 +1,32 @@
 //! A lane as it is understood, for people: what runs, in which order, and what would be left out. Nothing that a lane file says
 //! moves a cursor or makes a line of its own where it should not.
 
-use super::super::paint;
+use super::super::failure::Failure;
+use super::super::{no_output, paint, print_data, print_json};
 use crate::duration::show_duration;
 use crate::lane::{EntryKind, Flaky, Lane, RoomKind, Step};
+use crate::report::lane_data;
 
 /// The most steps that are named as those that one waits for.
 const NAMED: usize = 20;
+
+/// Prints what a run would do; gives the exit code. `from` is the number of the entry that it would begin with, from 0.
+///
+/// # Errors
+/// When it cannot be printed.
+pub(super) fn print(
+    lane: &Lane,
+    left_out: &[Option<String>],
+    from: Option<usize>,
+    is_json: bool,
+) -> Result<u8, Failure> {
+    let printed = if is_json {
+        print_json(&lane_data::planned(lane, left_out, from).to_string())
+    } else {
+        print_data(text(lane, left_out).trim_end())
+    };
+    printed.map_err(no_output).map(|()| 0)
+}
 
 /// The lane's own settings, then its commands in their order. `left_out` is why commands would not run, by their number.
 pub(super) fn text(lane: &Lane, left_out: &[Option<String>]) -> String {

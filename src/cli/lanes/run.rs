@@ -2,25 +2,29 @@
 
 use super::super::failure::Failure;
 use super::super::options::wall_choice;
-use super::super::{block_on, no_output, print_data, print_json, signals};
+use super::super::{block_on, signals};
 use super::clean::{Court, lost};
+use super::refusal::Refused;
 use super::voice::{Voice, VoiceArguments};
 use super::{failed, plan, say, watch};
 use crate::config::Environment;
-use crate::driver::Stop;
+use crate::driver::{RunError, Stop};
 use crate::gate::{self, Entered, Loaded};
 use crate::lane::{Facts, Lane, RoomKind, Selection};
-use crate::lane_runner::{LaneRuling, Room, recall, remember, run_lane};
+use crate::lane_runner::{LaneOutcome, LaneRuling, Room, recall, remember, run_lane};
 use crate::process::wall::WallChoice;
 use crate::report::lane_data;
 use crate::store::{self, LaneDir};
 use crate::tool::Mask;
-use crate::verdict::Reason;
+use crate::verdict::{Reason, StopCause};
 use crate::workspace::changed_paths;
+use crate::yaml::listed;
 use anyhow::{Context, anyhow};
 use clap::Args;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `fledge lanes run`.
 #[derive(Debug, Args)]
@@ -65,45 +69,58 @@ pub(super) fn run(root: &Path, arguments: &RunArguments, environment: &Environme
         let stop = Stop::default();
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let code = if arguments.watch {
-            let state = environment.state_dir().map_err(Failure::input)?;
-            let once = async |stop: &Stop| once(root, arguments, environment, path, stop).await;
-            let apart = [vec![state], arguments.voice.files(environment, root)].concat();
+            let state = environment.state_dir().into_iter().collect(); // each run says what is wrong with it
+            let once = async |stop: &Stop| once(Ask { root, arguments, environment, path, stop }).await;
+            let apart = [state, arguments.voice.files(environment, root)].concat();
             watch::watch(root, apart, &stop, once).await
         } else {
-            once(root, arguments, environment, path, &stop).await
+            once(Ask { root, arguments, environment, path, stop: &stop }).await
         };
         drop(listening);
         code
     })?
 }
 
-/// Reads the lane as it is now, and runs it once; gives the exit code.
-async fn once(
-    root: &Path,
-    arguments: &RunArguments,
-    environment: &Environment,
-    path: &str,
-    stop: &Stop,
-) -> Result<u8, Failure> {
-    let Loaded { mut lane, notes } = gate::load(root, &arguments.name, path).map_err(failed)?;
+/// What is asked for, and of whom.
+#[derive(Clone, Copy)]
+struct Ask<'a> {
+    root: &'a Path,
+    arguments: &'a RunArguments,
+    environment: &'a Environment,
+    /// The search path that steps will have.
+    path: &'a str,
+    stop: &'a Stop,
+}
+
+/// Reads the lane as it is now, and runs it once; gives the exit code. However it ends, that is told in every form that was asked for.
+async fn once(ask: Ask<'_>) -> Result<u8, Failure> {
+    let Ask { arguments, environment, stop, .. } = ask;
+    let was_told = Cell::new(false);
+    let done = attempt(ask, &was_told).await;
+    if let (Err(failure), false) = (&done, was_told.get()) {
+        let refused = Refused { lane: &arguments.name, voice: &arguments.voice, is_dry: arguments.dry_run };
+        refused.tell(failure, environment, stop).await;
+    }
+    done
+}
+
+/// The same; `was_told` is set where its end is told.
+async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
+    let Ask { root, arguments, environment, path, stop } = ask;
+    arguments.voice.places(environment)?;
+    let Loaded { mut lane, notes, .. } = gate::load(root, &arguments.name, path).map_err(failed)?;
     say(&notes);
     lane.fail_fast &= !arguments.keep_going;
     lane.jobs = arguments.jobs.or(lane.jobs);
-    let left_out = left_out(root, &lane, arguments, environment, stop).await?;
+    let left_out = left_out(ask, &lane).await?;
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
-        let printed = if arguments.voice.json.is_some() {
-            print_json(&lane_data::planned(&lane, &left_out, from).to_string())
-        } else {
-            print_data(plan::text(&lane, &left_out).trim_end())
-        };
-        printed.map_err(no_output)?;
-        return Ok(0);
+        was_told.set(true);
+        return plan::print(&lane, &left_out, from, arguments.voice.json.is_some());
     }
     let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
     gate::can_run(root, &lane, path, &runs).map_err(failed)?;
-    arguments.voice.places(environment)?;
-    let project = store::project_dir(&environment.state_dir().map_err(Failure::input)?, root);
+    let project = store::project_dir(&state_dir(ask)?, root);
     let logs = LaneDir::create(&project, &uuid::Uuid::now_v7().to_string()).map_err(Failure::own)?;
     let court = match arguments.clean {
         true => Some(Court::open(root, &lane.name, arguments.sandbox, environment, (&project, &logs), stop).await?),
@@ -131,18 +148,19 @@ async fn once(
         never = voice.tick(stop) => match never {},
     };
     gate::mask_logs(logs.path(), &Mask::of(environment.secrets())).await;
-    let (mut word, mut data_word, mut code) = ruling(outcome.ruling, stop.cause());
     let doubts = match entered {
-        Some(entered) => entered.leave(&outcome, stop.token()).await.map_err(lost(stop))?,
-        None => Vec::new(),
+        Some(entered) => entered.leave(&outcome, stop.token()).await.map_err(lost(stop)),
+        None => Ok(Vec::new()),
     };
-    if !doubts.is_empty() {
-        say(&doubts);
-        (word, data_word, code) = ("passed its steps, and as a gate it would fail", "failed", 1);
-    }
-    if outcome.ruling == LaneRuling::NothingRan && outcome.steps.iter().any(|step| step.tries > 0) {
-        word = "ran nothing that has to pass";
-    }
+    let doubts = match doubts {
+        Ok(doubts) => doubts,
+        Err(failure) => {
+            voice.break_off(stop).await;
+            return Err(failure);
+        }
+    };
+    say(&doubts);
+    let (word, data_word, code) = ruled(&outcome, &doubts, stop.cause());
     let data = || {
         let mut data = lane_data::ended(&lane, &outcome, data_word, code, from);
         if let Some(court) = &court {
@@ -150,9 +168,27 @@ async fn once(
         }
         data
     };
-    let code = voice.close(&outcome, word, code, data, stop).await;
+    was_told.set(true);
+    let code = voice.close(&outcome, (word, &why(&outcome, &doubts)), code, data, stop).await;
     remember(&lane, &outcome, &project); // nobody waits for it
     code
+}
+
+/// Where fledge keeps its state. In the project it may be for a lane that runs in place, where all that is changed is somebody's anyway; a
+/// tree with it would be another one after each run.
+fn state_dir(ask: Ask<'_>) -> Result<PathBuf, Failure> {
+    let state = ask.environment.state_dir().map_err(Failure::input)?;
+    if store::is_inside(&state, ask.root) {
+        let hint = "set FLEDGE_STATE_DIR to a folder outside of the project";
+        if ask.arguments.clean {
+            return Err(Failure::because(Reason::BadInput, RunError::StateInside(state)).hint(hint));
+        }
+        say([&format!(
+            "the state folder `{}` is inside the project, and so are the logs of its steps ({hint})",
+            state.display()
+        )]);
+    }
+    Ok(state)
 }
 
 /// The lane as its room knows it. What is left out may be what its canary is for.
@@ -162,13 +198,8 @@ fn judged(lane: &Lane, arguments: &RunArguments) -> Lane {
 }
 
 /// Why steps of the lane are left out, by their number.
-async fn left_out(
-    root: &Path,
-    lane: &Lane,
-    arguments: &RunArguments,
-    environment: &Environment,
-    stop: &Stop,
-) -> Result<Vec<Option<String>>, Failure> {
+async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Failure> {
+    let Ask { root, arguments, environment, stop, .. } = ask;
     let selection = match (&arguments.from, &arguments.only) {
         (Some(step), _) => Selection::From(step.clone()),
         (None, Some(step)) => Selection::Only(step.clone()),
@@ -176,6 +207,12 @@ async fn left_out(
     };
     let asks = !arguments.clean && lane.steps.iter().any(|step| !step.changed.is_empty());
     let changed = if asks { changed_paths(root, &child_env(environment), stop.token()).await } else { None };
+    let state = environment.state_dir().ok().and_then(|state| state.canonicalize().ok());
+    let own = state.as_deref().and_then(|state| state.strip_prefix(root).ok());
+    let changed = changed.map(|mut paths| {
+        paths.retain(|path| own.is_none_or(|own| !Path::new(path).starts_with(own)));
+        paths
+    });
     // Where all is committed nothing is known of what to leave out: a clean checkout is judged whole.
     let changed = changed.filter(|paths| !paths.is_empty());
     let variables = if arguments.clean { environment.child_env() } else { environment.hand_env() };
@@ -192,12 +229,29 @@ fn child_env(environment: &Environment) -> Vec<(String, String)> {
 }
 
 /// The word for people, the one for programs, and the exit code.
-fn ruling(ruling: LaneRuling, cause: crate::verdict::StopCause) -> (&'static str, &'static str, u8) {
-    match ruling {
+fn ruled(outcome: &LaneOutcome, doubts: &[String], cause: StopCause) -> (&'static str, &'static str, u8) {
+    if !doubts.is_empty() {
+        return ("passed its steps, and as a gate it would fail", "failed", 1);
+    }
+    match outcome.ruling {
         LaneRuling::Passed => ("passed", "passed", 0),
         LaneRuling::Failed => ("failed", "failed", 1),
+        LaneRuling::NothingRan if outcome.steps.iter().any(|step| step.tries > 0) => {
+            ("ran nothing that has to pass", "nothing_ran", 1)
+        }
         LaneRuling::NothingRan => ("ran nothing", "nothing_ran", 1),
         LaneRuling::Errored => ("could not run", "could_not_run", Reason::GateErrored.row().exit_code),
         LaneRuling::Cancelled => ("cancelled", "cancelled", Reason::Cancelled.exit_code(Some(cause))),
+    }
+}
+
+/// What is to be said where no step says why: what a gate would hold against it, or why nothing ran.
+fn why(outcome: &LaneOutcome, doubts: &[String]) -> String {
+    let skipped = outcome.steps.iter().filter(|step| !step.note.is_empty());
+    let notes: BTreeSet<&str> = skipped.map(|step| step.note.as_str()).collect();
+    match (doubts, outcome.ruling) {
+        ([_, ..], _) => doubts.join("; "),
+        ([], LaneRuling::NothingRan) => listed(notes),
+        ([], LaneRuling::Passed | LaneRuling::Failed | LaneRuling::Errored | LaneRuling::Cancelled) => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! `fledge lanes validate`: everything that is wrong or strange in a project's lanes, at once, and nothing is run.
+//! `fledge lanes validate`: everything that is wrong or strange in the lanes of projects, or in files of lanes, at once, and nothing is run.
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// Arguments of `fledge lanes validate`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ValidateArguments {
-    /// The project
+    /// Projects, or files of lanes wherever they are
     #[arg(default_value = ".")]
-    path: PathBuf,
+    path: Vec<PathBuf>,
     /// Take warnings for errors
     #[arg(long)]
     strict: bool,
@@ -29,37 +29,92 @@ pub(in crate::cli) struct ValidateArguments {
     _unasked: Unasked,
 }
 
+/// All that was found.
+#[derive(Default)]
+struct Found {
+    lanes: usize,
+    problems: Vec<Remark>,
+    warnings: Vec<Remark>,
+    /// What is wrong with projects as a whole, and what is strange about them.
+    errors: Vec<String>,
+    strange: Vec<String>,
+}
+
 /// Checks the lanes; gives the exit code: 2 when one is wrong. `search` is the search path that steps will have.
-pub(super) fn validate(arguments: &ValidateArguments, search: &str) -> Result<u8, Failure> {
-    let what = || format!("there is no folder `{}`", arguments.path.display());
-    let root = arguments.path.canonicalize().with_context(what).map_err(Failure::input)?;
-    let Checked { mut lanes, problems, warnings } = gate::check(&root, search);
-    let (mut errors, mut strange) = (said(&problems), said(&warnings));
-    if lanes.is_empty() && problems.is_empty() {
-        match gate::look_if_no_lanes(&root, search).map_err(GateFault::from).map_err(failed)? {
-            Some(detected) if !detected.is_empty() => {
-                lanes.push(detected.lane().map_err(GateFault::from).map_err(failed)?);
-                strange.push("there are no lanes; `verify` is detected: keep it with `fledge lanes init`".into());
-            }
-            Some(_) | None => errors.push("there are no lanes: write lanes/verify.yaml; one step is enough".into()),
+pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str) -> Result<u8, Failure> {
+    let mut found = Found::default();
+    for path in &arguments.path {
+        if path.is_dir() {
+            found.project(path, arguments.path.len() > 1, search)?;
+        } else {
+            let Checked { lanes, problems, warnings } = gate::check_file(root, &path.to_string_lossy(), search);
+            found.add(lanes.len(), problems, warnings);
         }
     }
+    let Found { lanes, problems, warnings, errors, strange } = found;
+    let errors = [said(&problems), errors].concat();
+    let strange = [said(&warnings), strange].concat();
     let is_right = errors.is_empty() && (strange.is_empty() || !arguments.strict);
     if arguments.json {
-        print_json(&as_json(&root, lanes.len(), [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
+        let paths: Vec<String> = arguments.path.iter().map(|path| whole(path).display().to_string()).collect();
+        print_json(&as_json(&paths, lanes, [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
     } else {
         errors.iter().for_each(|error| paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, error)]));
         strange.iter().for_each(|warning| paint::line(&[(Tone::Warn, "warning: "), (Tone::Plain, warning)]));
         let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
-        let counts = format!(
-            "{}, {} and {}",
-            many(lanes.len(), "lane"),
-            many(errors.len(), "error"),
-            many(strange.len(), "warning")
-        );
+        let counts =
+            format!("{}, {} and {}", many(lanes, "lane"), many(errors.len(), "error"), many(strange.len(), "warning"));
         paint::line(&[(tone, word), (Tone::Plain, &format!(": {counts}"))]);
     }
     Ok(if is_right { 0 } else { Reason::BadInput.row().exit_code })
+}
+
+impl Found {
+    /// Adds what there is to say about a file, once: two that are named may be one, or share what is wrong.
+    fn add(&mut self, lanes: usize, problems: Vec<Remark>, warnings: Vec<Remark>) {
+        self.lanes += lanes;
+        for (all, new) in [(&mut self.problems, problems), (&mut self.warnings, warnings)] {
+            for remark in new {
+                if !all.contains(&remark) {
+                    all.push(remark);
+                }
+            }
+        }
+    }
+
+    /// Adds a project. Among others its files are named with its folder.
+    fn project(&mut self, path: &Path, is_one_of_many: bool, search: &str) -> Result<(), Failure> {
+        let what = || format!("there is no folder `{}`", path.display());
+        let root = path.canonicalize().with_context(what).map_err(Failure::input)?;
+        let Checked { lanes, mut problems, mut warnings } = gate::check(&root, search);
+        let before =
+            if is_one_of_many && path != Path::new(".") { format!("{}: ", path.display()) } else { String::new() };
+        if lanes.is_empty() && problems.is_empty() {
+            match gate::look_if_no_lanes(&root, search).map_err(GateFault::from).map_err(failed)? {
+                Some(detected) if !detected.is_empty() => {
+                    detected.lane().map_err(GateFault::from).map_err(failed)?;
+                    self.lanes += 1;
+                    let says = "there are no lanes; `verify` is detected: keep it with `fledge lanes init`";
+                    self.strange.push(format!("{before}{says}"));
+                }
+                Some(_) | None => {
+                    let says = "there are no lanes: write lanes/verify.yaml; one step is enough";
+                    self.errors.push(format!("{before}{says}"));
+                }
+            }
+        }
+        if !before.is_empty() {
+            for remark in problems.iter_mut().chain(&mut warnings) {
+                remark.path = path.join(&remark.path).to_string_lossy().into_owned();
+            }
+        }
+        self.add(lanes.len(), problems, warnings);
+        Ok(())
+    }
+}
+
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 fn said(remarks: &[Remark]) -> Vec<String> {
@@ -71,7 +126,12 @@ fn many(count: usize, what: &str) -> String {
 }
 
 /// `errors` and `warnings` are for people; what is in `findings` has its parts apart.
-fn as_json(root: &Path, lanes: usize, [errors, warnings]: [&[String]; 2], [wrong, strange]: [&[Remark]; 2]) -> String {
+fn as_json(
+    paths: &[String],
+    lanes: usize,
+    [errors, warnings]: [&[String]; 2],
+    [wrong, strange]: [&[Remark]; 2],
+) -> String {
     let finding = |severity: &'static str| {
         move |remark: &Remark| -> Value {
             json!({
@@ -88,7 +148,8 @@ fn as_json(root: &Path, lanes: usize, [errors, warnings]: [&[String]; 2], [wrong
     let findings = wrong.iter().map(finding("error")).chain(strange.iter().map(finding("warning")));
     json!({
         "schema_version": LANE_SCHEMA_VERSION,
-        "path": root.display().to_string(),
+        "path": paths.first(),
+        "paths": paths,
         "lane_count": lanes,
         "errors": errors,
         "warnings": warnings,

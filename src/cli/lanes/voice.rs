@@ -63,11 +63,20 @@ impl VoiceArguments {
     /// # Errors
     /// A file without a place, or two things for standard output.
     pub(super) fn places(&self, environment: &Environment) -> Result<Files, Failure> {
-        let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
-        let job_summary = job_summary.filter(|_| paint::is_runner(environment));
-        let files = Files { wanted: self.wanted(), job_summary };
+        let files = self.all(environment);
         files.check(self.json.is_some())?;
         Ok(files)
+    }
+
+    /// Those that have a place, for what can be said although others have none.
+    pub(super) fn sound_places(&self, environment: &Environment) -> Files {
+        self.all(environment).sound(self.json.is_some())
+    }
+
+    fn all(&self, environment: &Environment) -> Files {
+        let job_summary = environment.get("GITHUB_STEP_SUMMARY").map(PathBuf::from);
+        let job_summary = job_summary.filter(|_| paint::is_runner(environment));
+        Files { wanted: self.wanted(), job_summary }
     }
 
     /// The files that are written, as they stand below `root`, which is the current folder.
@@ -182,14 +191,23 @@ impl Voice {
         }
     }
 
-    /// Says how it ended; gives the exit code. `object` makes the whole result.
+    /// Lets what was told so far be read, where the end is to be told in another way.
+    pub(super) async fn break_off(self, stop: &Stop) {
+        hear_out(stop, async {
+            self.screen.settled().await;
+            self.data.settled().await;
+        })
+        .await;
+    }
+
+    /// Says how it ended, and why where no step says so; gives the exit code. `object` makes the whole result.
     ///
     /// # Errors
     /// When a lane passed, and that could not be told where it should have been.
     pub(super) async fn close(
         self,
         outcome: &LaneOutcome,
-        word: &'static str,
+        (word, why): (&'static str, &str),
         code: u8,
         object: impl FnOnce() -> Value,
         stop: &Stop,
@@ -197,8 +215,16 @@ impl Voice {
         let retried = self.retried.into_inner().unwrap_or_else(PoisonError::into_inner);
         let duration_ms = milliseconds(outcome.duration);
         let passed = code == 0;
-        let result =
-            LaneResult { lane: &self.lane, word, passed, duration_ms, steps: &outcome.steps, retried: &retried };
+        let result = LaneResult {
+            lane: &self.lane,
+            word,
+            passed,
+            duration_ms,
+            steps: &outcome.steps,
+            retried: &retried,
+            why,
+            at: None,
+        };
         self.data.ended(&outcome.steps, object);
         let commands = if self.in_folds { github::annotations(&result, &self.below) } else { Vec::new() };
         let was_stopped = outcome.ruling == LaneRuling::Cancelled;

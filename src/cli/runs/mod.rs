@@ -23,6 +23,7 @@ pub(super) use data::{ago, rfc3339};
 pub(super) use left::heeding;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
+use super::configured;
 use super::failure::Failure;
 use crate::config::Environment;
 use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, project_of, whose};
@@ -116,6 +117,7 @@ impl Shelf {
         let none = || format!("there is no folder {}", workspace.display());
         let workspace = canonical.with_context(none).map_err(Failure::input)?;
         let state = environment.state_dir().map_err(Failure::input)?;
+        configured::settle(environment, &workspace);
         let project = project_of(&state, &workspace);
         Ok(Self { state, workspace, project, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
@@ -207,8 +209,8 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
         for record in store.events(&row.head.id, 0).map_err(failed)? {
             let record = record.map_err(failed)?;
             if record.kind == RESUMED {
-                let Again { gate, delivery } = Again::said(&record.data);
-                story.resumed(Moment(record.at_ms), gate, delivery);
+                let Again { gate, delivery, request } = Again::said(&record.data);
+                story.resumed(Moment(record.at_ms), gate, delivery, request);
                 continue;
             }
             let event = serde_json::from_str(&record.data);

@@ -10,7 +10,7 @@ use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{Asker, ResumeFault, Settings, Terms, project_of, terms};
+use crate::driver::{Asker, ResumeFault, Settings, Terms, is_blocked, project_of, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
@@ -95,13 +95,13 @@ pub(in crate::cli) fn resume(
 ) -> Result<u8, Failure> {
     let store = place.store()?;
     let (row, mut terms) = terms(&store, run).map_err(failed)?;
-    let is_over = matches!(row.state, RunState::Ended(_));
+    let is_over = matches!(row.state, RunState::Ended(_)) && !is_blocked(&row.state);
     if !is_over && !reports.is_empty() {
         terms.reports = reports.to_vec();
     }
-    let models = match row.state {
-        RunState::Ended(_) => Connected::default(), // nothing is asked any more, so that no key is needed
-        RunState::Interrupted | RunState::Running { .. } => again(&row, &terms, place, environment, &Pacer::default())?,
+    let models = match is_over {
+        true => Connected::default(), // nothing is asked any more, so that no key is needed
+        false => again(&row, &terms, place, environment, &Pacer::default())?,
     };
     let settings = settings(place, environment, models, terms);
     let code = block_on(drive(how(run.clone()), settings, voice))??;
@@ -143,7 +143,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         reports,
         patch,
         jobs,
-        mcp: servers(place.set),
+        mcp: servers(place.set, environment),
         earlier,
         memory,
         secrets: secrets(environment, place.set, &late),
@@ -152,6 +152,7 @@ pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: 
         baseline: place.set.baseline.unwrap_or_default(),
         wall,
         network,
+        limits: place.set.limits,
         hooks: hooks(place.set),
         asker: Asker::default(),
         helper: environment.program().map(Path::to_owned),

@@ -1,5 +1,6 @@
 //! What the gate said of a base, in a folder of its own among what is kept of the project: by the tree, the lanes, the ignored files that
-//! these bring, and the wall.
+//! these bring, the wall, and the folders in which programs are found. Other tools in the same folders are not seen: what is kept is evidence and caches, and who
+//! asks what holds today (`fledge fix`, `expect:`) has the lanes run.
 
 use super::{Base, BaseFault, Caches, VERSION, failing};
 use crate::fail_point::reach;
@@ -82,7 +83,8 @@ fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
     let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
     let wall = site.wall.kind().name();
-    let key = format!("{VERSION} {} {held_out} {} {wall}{}", gate.digest, gate.base(), ignored(gate, site));
+    let path = site.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
+    let key = format!("{VERSION} {} {held_out} {} {wall} {path:?}{}", gate.digest, gate.base(), ignored(gate, site));
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 

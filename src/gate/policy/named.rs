@@ -84,11 +84,12 @@ pub(super) fn by_lanes(
             found.extend(beside.map(|path| (path.clone(), BESIDE)));
         }
         for step in lane.steps.iter().chain(&lane.setup) {
-            let mut words = words(&step.run);
+            let line = if step.has_plain_shell() { without_written(&step.run) } else { step.run.clone() };
+            let mut words = words(&line);
             let above: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("../")).collect();
             words.extend(above.iter().map(|word| word.trim_start_matches("../"))); // from a folder that the base may not have
             let folders = folders(&words, step.dir.as_deref(), base);
-            let run: BTreeSet<&str> = commands(&step.run).flat_map(|command| run_in(command)).collect();
+            let run: BTreeSet<&str> = commands(&line).flat_map(|command| run_in(command)).collect();
             for word in words.iter().filter(|word| run.contains(*word) || !is_source(word)) {
                 let files = folders.iter().filter_map(|folder| inside(folder, word));
                 let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
@@ -205,6 +206,38 @@ fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
     found
 }
 
+/// The line without the names of files that its commands only write: what stands behind the `>` of a shell, outside of quotes. One that has a
+/// document in it stays as it is.
+fn without_written(line: &str) -> String {
+    if line.contains("<<") {
+        return line.to_owned();
+    }
+    let (mut kept, mut rest, mut quote) = (String::new(), line, None);
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match (quote, c) {
+            (_, '\\') if quote != Some('\'') => {
+                let next = rest.chars().next();
+                kept.extend([c].into_iter().chain(next));
+                rest = &rest[next.map_or(0, char::len_utf8)..];
+                continue;
+            }
+            (Some(open), _) if open == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '>') if !kept.ends_with('<') => {
+                let target = rest.trim_start_matches(['>', '|', '&']).trim_start_matches([' ', '\t']);
+                let end = target.find(|c: char| c.is_whitespace() || ";|&()<>".contains(c)).unwrap_or(target.len());
+                rest = &target[end..];
+                kept.push(' ');
+                continue;
+            }
+            (Some(_) | None, _) => {}
+        }
+        kept.push(c);
+    }
+    kept
+}
+
 /// The commands of a line, as far as they can be told apart without a shell.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
     line.split(['\n', ';', '|', '&']).filter(|command| !command.trim().is_empty())
@@ -318,5 +351,22 @@ mod tests {
         let line = "mkdir -p b && gcc -c src/a.c; python3 src/a.py";
         let run: Vec<&str> = commands(line).flat_map(run_in).collect();
         assert!(run.contains(&"src/a.py") && !run.contains(&"src/a.c"), "{run:?}");
+    }
+
+    #[test]
+    fn what_a_line_only_writes_is_not_what_it_is_judged_by() {
+        for (line, left) in [
+            ("sum a b > sum.txt", "sum a b  "),
+            ("sum >>sum.txt 2>&1 && cat sum.txt", "sum   2  && cat sum.txt"),
+            ("a 2> err.log | b >| x <in.txt", "a 2  | b   <in.txt"),
+            ("grep 'a > b.txt' in.txt", "grep 'a > b.txt' in.txt"),
+            ("grep \"\\\" > b.txt\" in.txt", "grep \"\\\" > b.txt\" in.txt"),
+            ("cat <> both.txt", "cat <> both.txt"),
+            ("tee >(sort) ", "tee  (sort) "),
+            ("cat <<END > x\nEND", "cat <<END > x\nEND"),
+            ("echo \\> b.txt", "echo \\> b.txt"),
+        ] {
+            assert_eq!(without_written(line), left, "{line}");
+        }
     }
 }

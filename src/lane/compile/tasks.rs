@@ -22,7 +22,7 @@ impl<'b> Compiler<'b> {
     /// A step that is a task: the task's dependencies, then its command. Of a task that only gathers others, these are the step;
     /// so it is with one that is there already because others depend on it, of which nothing more is said.
     pub(super) fn task_step(&mut self, item: &Item, named: &Named, scope: &Scope<'b>, waits: &[Wait]) -> Vec<Wait> {
-        let Some(found) = self.find_task(named, &scope.path, scope) else { return Vec::new() };
+        let Some(found) = self.find_task(named, &scope.path, scope, true) else { return Vec::new() };
         let task = found.task;
         if let Some(there) = self.made_for_others(item, named, scope) {
             return self.gather(item, there.into_iter().chain(waits.iter().copied()).collect(), scope);
@@ -92,7 +92,7 @@ impl<'b> Compiler<'b> {
         if let Some(made) = self.tasks.get(&key) {
             return made.clone();
         }
-        let Some(found) = self.find_task(named, path, scope) else { return Vec::new() };
+        let Some(found) = self.find_task(named, path, scope, false) else { return Vec::new() };
         let before = self.dependencies(found, shared, scope, waits);
         if self.has_grown(0, before.len(), path, named.place) {
             return Vec::new();
@@ -150,8 +150,8 @@ impl<'b> Compiler<'b> {
         before.into_iter().collect()
     }
 
-    /// The task of this name, for the file at `path` that asks for it.
-    fn find_task(&mut self, named: &Named, path: &str, scope: &Scope<'b>) -> Option<Found<'b>> {
+    /// The task of this name, for the file at `path` that asks for it: as a step, or for another task.
+    fn find_task(&mut self, named: &Named, path: &str, scope: &Scope<'b>, is_step: bool) -> Option<Found<'b>> {
         let book = self.book;
         if let Some((name, task)) = scope.tasks.get_key_value(&named.name) {
             return Some(Found { name, task, path: None });
@@ -172,6 +172,12 @@ impl<'b> Compiler<'b> {
             self.fault.merge(&self.book.doubts());
             return None;
         }
+        if book.lanes.contains_key(&named.name) {
+            let name = excerpt(&named.name);
+            let problem = Problem::at(named.place, format!("`{name}` is a lane, and here stands a task"));
+            self.complain(path, problem.hint(lane_hint(&name, scope.form, is_step)));
+            return None;
+        }
         let names: Vec<&str> = scope.tasks.keys().chain(book.tasks.keys()).map(String::as_str).collect();
         let hint = if names.is_empty() {
             "there are no tasks".into()
@@ -181,6 +187,19 @@ impl<'b> Compiler<'b> {
         let problem = Problem::at(named.place, format!("there is no task `{}`", excerpt(&named.name)));
         self.complain(path, problem.hint(hint).near(&named.name, names.iter().copied()));
         None
+    }
+}
+
+/// What to do where a lane is named in the place of a task.
+fn lane_hint(name: &str, form: Form, is_step: bool) -> String {
+    match (form, is_step) {
+        (_, false) => "a task depends on tasks alone".into(),
+        (Form::Yaml, true) => format!("write `{{ lane: {name} }}`"),
+        (Form::Toml, true) => {
+            format!(
+                "a lane inside of another one is written in `lanes/<name>.yaml`, with the step `{{ lane: {name} }}`"
+            )
+        }
     }
 }
 

@@ -172,6 +172,12 @@ impl Reading {
             table.take(kind);
         }
         match present.as_slice() {
+            [] if let Some(place) = table.place_of("lane") => {
+                table.take("lane");
+                let hint = "write the lane as `lanes/<name>.yaml`: there a step can be `{ lane: … }`";
+                self.complain(place, "a lane inside of another one cannot be written here", hint);
+                None
+            }
             [] => {
                 self.complain(
                     node.place,

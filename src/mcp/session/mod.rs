@@ -68,6 +68,9 @@ impl Session {
     /// # Errors
     /// Why it is of no use.
     pub(super) async fn start(server: &Server, (place, placeholders): Behind<'_>) -> Result<Self, String> {
+        if let Some(variable) = &server.lacks {
+            return Err(format!("the variable `{variable}`, which its configuration names, is not set"));
+        }
         let (command, env) = match &server.reach {
             Reach::Http { url, headers } => {
                 let begun = within(begin(http::transport(url, headers)?, &server.name)).await;

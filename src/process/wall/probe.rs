@@ -127,6 +127,7 @@ async fn stands(wall: &Wall, path: &str) -> Result<(), String> {
         End::Exited(42) => Ok(()),
         End::NotStarted(why) => Err(why),
         End::TimedOut => Err("a trial did not end".into()),
+        End::Exceeded(how) => Err(format!("of a trial, {how}")),
         End::Exited(_) | End::Signalled(_) | End::Stopped if said.is_empty() => Err("a trial failed".into()),
         End::Exited(_) | End::Signalled(_) | End::Stopped => Err(said),
     }

@@ -57,7 +57,8 @@ impl Wall {
         while let Some(outer) = builds.next() {
             let waiting = (self.kind() == WallKind::Bubblewrap).then(Vec::new);
             let held = Held { on_output, waiting: Mutex::new(waiting) };
-            let ended = process::run_at(pace, outer.clone(), stop, &|bytes| held.take(bytes)).await;
+            let hear = |bytes: &[u8]| held.take(bytes);
+            let ended = process::run_paced(pace, holes.limits.bounds(), outer.clone(), stop, &hear).await;
             let is_last = stop.is_cancelled() || ended.duration > BUILDING || builds.peek().is_none();
             if !is_last && self.met_something_gone(&ended, &outer) {
                 continue;

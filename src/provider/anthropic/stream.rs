@@ -68,7 +68,7 @@ impl Decoder for Stream {
 
     fn spent(&self) -> Spent {
         let model = self.model.clone().unwrap_or_default();
-        Spent { model, usage: read_usage(&self.usage), bytes: self.bytes }
+        Spent { model, usage: read_usage(&self.usage), bytes: self.bytes, ..Spent::default() }
     }
 }
 

@@ -15,7 +15,7 @@
 //!     model: claude-sonnet-4-5        # optional: who has said it, as the report is to name it
 //!   - content: [{ text: a }, { tool: { name: files-list } }, { text: b }]   # for another order than thinking, text, tools
 //!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }   # acted out so often; then the next turn
-//!     text: "half of an"              # optional: what comes before the fault
+//!     text: "half of an"              # optional: what comes before the fault; also thinking, tools, content, usage and model
 //!   - hang: true                      # never answers; asked again, the next turn
 //! ```
 //!
@@ -31,7 +31,7 @@ mod script;
 pub use recording::Recording;
 
 use super::{Completion, DeltaSink, Provider, ProviderError, Request};
-use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role, Spent, text_of};
+use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role, Spent};
 use script::{Act, Expect, Fault, ResultKind, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,11 +83,10 @@ impl Cassette {
         deltas(Delta::Spent(Spent::default()));
         match &turn.act {
             Act::Hang => std::future::pending().await,
-            Act::Fault(said, Fault { kind, message, retry_after_ms, .. }) => {
+            Act::Fault(said, Fault { kind, message, retry_after_ms, spent, .. }) => {
                 stream(said, deltas).await;
-                // With nothing said it is a request that was refused.
-                let spent = (!said.is_empty()).then(|| Spent { bytes: bytes_of(said), ..Spent::default() });
-                Err(ModelError { fault: *kind, message: message.clone(), retry_after_ms: *retry_after_ms, spent })
+                let (message, spent) = (message.clone(), spent.clone());
+                Err(ModelError { fault: *kind, message, retry_after_ms: *retry_after_ms, spent })
             }
             Act::Reply(reply) => {
                 stream(&reply.content, deltas).await;
@@ -181,11 +180,6 @@ async fn stream(content: &[Block], deltas: DeltaSink<'_>) {
             tokio::task::yield_now().await;
         }
     }
-}
-
-/// The bytes of what is said.
-fn bytes_of(said: &[Block]) -> u64 {
-    text_of(said).len() as u64
 }
 
 /// What was said to the model since it last spoke.

@@ -1,6 +1,6 @@
 //! A cassette that is written: what models have said, in the form in which it is read and played again.
 
-use crate::chat::{Block, ModelError, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage};
+use crate::chat::{Block, ModelError, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,14 +20,19 @@ impl Recording {
 
     /// A whole answer. What only its provider understands is left out: a cassette has nobody who wants it back.
     pub fn reply(&mut self, reply: &Reply) {
-        let mut taken = Taken {
-            of: self.of.clone(),
+        let taken = Taken {
             usage: reply.usage.as_ref().map(Tokens::of),
             stop: Some(reply.stop),
             model: Some(reply.model.clone()),
-            ..Taken::default()
+            ..self.taken(&reply.content)
         };
-        let said: Vec<Said> = reply.content.iter().filter_map(Said::of).collect();
+        self.turns.push(taken);
+    }
+
+    /// A turn that says this.
+    fn taken(&self, content: &[Block]) -> Taken {
+        let mut taken = Taken { of: self.of.clone(), ..Taken::default() };
+        let said: Vec<Said> = content.iter().filter_map(Said::of).collect();
         if is_plain(&said) {
             for block in said {
                 match block {
@@ -39,15 +44,17 @@ impl Recording {
         } else {
             taken.content = said;
         }
-        self.turns.push(taken);
+        taken
     }
 
-    /// An answer that did not come. What was said of it before it broke off is not known.
+    /// An answer that did not come, with what was said of it before it broke off.
     pub fn fault(&mut self, error: &ModelError) {
-        let ModelError { fault: kind, message, retry_after_ms, spent: _ } = error.clone();
+        let ModelError { fault: kind, message, retry_after_ms, spent } = error.clone();
         let retry_after = retry_after_ms.map(|wait| format!("{wait}ms"));
-        let fault = Some(Broken { kind, message, retry_after });
-        self.turns.push(Taken { of: self.of.clone(), fault, ..Taken::default() });
+        let fault = Some(Broken { kind, message, retry_after, bytes: spent.as_ref().map(|spent| spent.bytes) });
+        let Spent { model, usage, said, .. } = spent.unwrap_or_default();
+        let (usage, model) = (usage.as_ref().map(Tokens::of), Some(model).filter(|model| !model.is_empty()));
+        self.turns.push(Taken { fault, usage, model, ..self.taken(&said) });
     }
 
     /// How many turns there are.
@@ -122,6 +129,8 @@ struct Broken {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -187,6 +196,7 @@ fn is_plain(said: &[Said]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::Delta;
     use crate::provider::{Cassette, Provider, Request};
     use serde_json::json;
 
@@ -257,6 +267,47 @@ mod tests {
         wanted.extend(faults.map(Err));
         wanted.extend(replies[1..].iter().cloned().map(Ok));
         assert_eq!(played(&recording, 7).await, wanted);
+    }
+
+    #[tokio::test]
+    async fn what_was_said_before_a_failure_is_played_again_with_what_it_used() {
+        let spent = |said: Vec<Block>, bytes| Spent {
+            model: "m-1".into(),
+            usage: Some(Usage { input_tokens: 9, output_tokens: 2, ..Usage::default() }),
+            bytes,
+            said,
+        };
+        let said = vec![
+            Block::Thinking { text: "hm ".into(), opaque: None },
+            text("a b"),
+            call("c", ToolInput::parse("{}")),
+            text("d"),
+        ];
+        let faults = [
+            ModelError::network("cut").after(spent(said.clone(), 40)),
+            ModelError::network("cut at once").after(Spent::default()),
+            ModelError::network("refused"),
+        ];
+        let mut recording = Recording::default();
+        faults.iter().for_each(|fault| recording.fault(fault));
+        let cassette = Cassette::parse(&recording.to_yaml("a run").unwrap(), "tape.yaml").unwrap();
+        let request =
+            Request { system: String::new(), messages: [].into(), tools: [].into(), turn: 1, max_output: None };
+        for fault in &faults {
+            let heard = std::sync::Mutex::new(String::new());
+            let hear = |delta: Delta| match delta {
+                Delta::Text(piece) | Delta::Thinking(piece) => heard.lock().unwrap().push_str(&piece),
+                Delta::ToolCall(call) => heard.lock().unwrap().push_str(&call.name),
+                Delta::Spent(_) => {}
+            };
+            let played = cassette.complete(&request, &hear).await.unwrap_err();
+            let mut wanted = fault.clone();
+            let was_said = wanted.spent.as_mut().map(|spent| std::mem::take(&mut spent.said)).unwrap_or_default();
+            assert_eq!(
+                (played, heard.lock().unwrap().as_str()),
+                (wanted, if was_said.is_empty() { "" } else { "hm a bcd" })
+            );
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A cassette's text to checked turns.
 
 use crate::{
-    chat::{Block, ModelFault, Reply, StopReason, ToolCall, ToolInput, Usage},
+    chat::{Block, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
     limits::MAX_CASSETTE,
 };
 use jiff::SignedDuration;
@@ -31,6 +31,8 @@ pub(super) struct Fault {
     pub(super) message: String,
     pub(super) retry_after_ms: Option<u64>,
     pub(super) times: u64,
+    /// What it has used; `None`: it was refused.
+    pub(super) spent: Option<Spent>,
 }
 
 /// What must have been said since the model last spoke.
@@ -130,44 +132,40 @@ struct RawFault {
     message: Option<String>,
     retry_after: Option<String>,
     times: Option<u64>,
+    /// Bytes of the answer that had come, where that is more than is said; 0: none, and the model was at work on it all the same.
+    bytes: Option<u64>,
 }
 
 impl RawTurn {
     fn check(self, number: usize, name: &str) -> Result<(String, Turn), String> {
         let wrong = |what: &str| format!("turn {number}: {what}");
         let of = self.of.as_ref().map(path).transpose().map_err(|what| wrong(&what))?.unwrap_or_default();
-        let replies = !self.tools.is_empty()
-            || self.usage.is_some()
-            || self.stop.is_some()
-            || self.model.is_some()
-            || !self.content.is_empty();
-        let speaks = self.text.is_some() || self.thinking.is_some();
+        let speaks = self.text.is_some() || self.thinking.is_some() || !self.tools.is_empty();
+        let replies = self.usage.is_some() || self.stop.is_some() || self.model.is_some() || !self.content.is_empty();
+        if !self.content.is_empty() && speaks {
+            return Err(wrong("`content` stands in the place of `thinking`, `text` and `tools`"));
+        }
+        let mut content = spoken(self.thinking, self.text);
+        content.extend((1..).zip(self.tools).map(|(call, tool)| Block::ToolUse(tool.call(number, call))));
+        for (place, block) in (1..).zip(self.content) {
+            content.push(block.check(number, place).map_err(|what| wrong(&what))?);
+        }
+        let usage = self.usage.map(RawUsage::tokens);
         let act = match (self.hang, self.fault) {
             (true, None) if !speaks && !replies => Act::Hang,
             (true, _) => return Err(wrong("`hang` stands with nothing but `expect`")),
-            (false, Some(_)) if replies => {
-                return Err(wrong("`fault` stands with nothing but `text`, `thinking` and `expect`"));
-            }
+            (false, Some(_)) if self.stop.is_some() => return Err(wrong("`fault` stands without `stop`")),
             (false, Some(fault)) => {
-                Act::Fault(spoken(self.thinking, self.text), fault.check().map_err(|what| wrong(&what))?)
+                let fault = fault.check(&content, (self.model, usage)).map_err(|what| wrong(&what))?;
+                Act::Fault(content, fault)
             }
             (false, None) if !speaks && !replies => {
                 return Err(wrong("says nothing: give `text`, `tools`, `fault` or `hang`"));
             }
-            (false, None) if !self.content.is_empty() && (speaks || !self.tools.is_empty()) => {
-                return Err(wrong("`content` stands in the place of `thinking`, `text` and `tools`"));
-            }
             (false, None) => {
-                let mut content = spoken(self.thinking, self.text);
-                let calls = (1..).zip(self.tools).map(|(call, tool)| Block::ToolUse(tool.call(number, call)));
-                content.extend(calls);
-                for (place, block) in (1..).zip(self.content) {
-                    content.push(block.check(number, place).map_err(|what| wrong(&what))?);
-                }
                 let calls = content.iter().any(|block| matches!(block, Block::ToolUse(_)));
                 let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 let model = self.model.unwrap_or_else(|| name.to_owned());
-                let usage = self.usage.map(RawUsage::tokens);
                 Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model })
             }
         };
@@ -229,7 +227,11 @@ impl RawUsage {
 }
 
 impl RawFault {
-    fn check(self) -> Result<Fault, String> {
+    /// With what is said before it, the model that says it, and what that counted. With none of that it is a request that was refused.
+    fn check(self, said: &[Block], (model, usage): (Option<String>, Option<Usage>)) -> Result<Fault, String> {
+        let is_begun = self.bytes.is_some() || !said.is_empty() || usage.is_some();
+        let bytes = self.bytes.unwrap_or_else(|| text_of(said).len() as u64);
+        let spent = is_begun.then(|| Spent { model: model.unwrap_or_default(), usage, bytes, ..Spent::default() });
         let retry_after_ms = match self.retry_after {
             None => None,
             Some(text) => {
@@ -243,7 +245,7 @@ impl RawFault {
             return Err("`times: 0` would never act the fault out".to_owned());
         }
         let message = self.message.unwrap_or_else(|| "acted out by the cassette".to_owned());
-        Ok(Fault { kind: self.kind, message, retry_after_ms, times })
+        Ok(Fault { kind: self.kind, message, retry_after_ms, times, spent })
     }
 }
 
@@ -266,7 +268,7 @@ mod tests {
             ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
             ("turns:\n  - {}", "turn 1: says nothing"),
             ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
-            ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands with nothing"),
+            ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands without `stop`"),
             ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
             ("turns:\n  - { fault: { kind: busy, retry_after: soon } }", "turn 1: `retry_after: soon`"),
             ("turns:\n  - { of: 1.2, text: a }", "turn 1: `of: 1.2` is no text: write it as one"),

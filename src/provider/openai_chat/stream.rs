@@ -74,7 +74,7 @@ impl Decoder for Stream {
     fn spent(&self) -> Spent {
         let called = self.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
         let bytes = (self.text.len() + self.thinking.len() + called) as u64;
-        Spent { model: self.model.clone(), usage: self.usage.clone(), bytes }
+        Spent { model: self.model.clone(), usage: self.usage.clone(), bytes, ..Spent::default() }
     }
 }
 

@@ -89,7 +89,7 @@ impl Decoder for Stream {
             Item::Done(None) | Item::Other => 0,
         };
         let bytes = self.items.iter().map(length).sum::<usize>() as u64;
-        Spent { model: self.model.clone().unwrap_or_default(), usage: self.usage.clone(), bytes }
+        Spent { model: self.model.clone().unwrap_or_default(), usage: self.usage.clone(), bytes, ..Spent::default() }
     }
 }
 

@@ -9,10 +9,24 @@ use std::collections::BTreeMap;
 /// The whole document, indented, with a line end.
 pub(crate) fn document(result: &LaneResult<'_>) -> String {
     let mut seen = BTreeMap::new();
-    let issues: Vec<Value> = complaints(result).iter().map(|one| issue(one, &mut seen)).collect();
+    let of_steps = complaints(result).into_iter().map(|one| issue(&one, &mut seen)).collect::<Vec<_>>();
+    let issues: Vec<Value> = of_lane(result).into_iter().chain(of_steps).collect();
     let mut text = serde_json::to_string_pretty(&issues).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// What is wrong with the lane as a whole: a report without an issue would say that nothing is.
+fn of_lane(result: &LaneResult<'_>) -> Option<Value> {
+    let complaint = result.complaint()?;
+    let (file, line) = result.place();
+    Some(json!({
+        "description": complaint,
+        "check_name": result.lane,
+        "fingerprint": fingerprint(&format!("{}\n{file}\n{complaint}", result.lane)),
+        "severity": "major",
+        "location": { "path": file, "lines": { "begin": line } },
+    }))
 }
 
 /// The same complaint has the same fingerprint in the next report, also where lines have moved: its line is no part of it.

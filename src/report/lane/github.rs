@@ -23,14 +23,23 @@ pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
 /// What closes it.
 pub(crate) const ENDGROUP: &str = "::endgroup::";
 
-/// Errors for what failed, each test with a place, else the step; warnings for what is flaky or allowed to fail. Where there are
+/// Errors for what failed, each test with a place, else the step, and for a lane that came to nothing; warnings for what is flaky or allowed to fail. Where there are
 /// too many, every step has one before another has two, and those with failing tests come first. `below` is where the project
 /// stands in what the runner has checked out: that is what the platform takes files from.
 pub(crate) fn annotations(result: &LaneResult<'_>, below: &Path) -> Vec<String> {
     let is_bad: Wanted = |step| step.status.is_failure();
     let is_odd: Wanted = |step| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
     let first = |kind, is_wanted| first(kind, result.steps, is_wanted, below);
-    [first("error", is_bad), first("warning", is_odd)].concat()
+    [of_lane(result, below).into_iter().collect(), first("error", is_bad), first("warning", is_odd)].concat()
+}
+
+/// The error for a lane that has not passed and of which no step failed.
+fn of_lane(result: &LaneResult<'_>, below: &Path) -> Option<String> {
+    let complaint = result.complaint()?;
+    let place =
+        result.at.map(|(file, line)| format!(",file={},line={line}", property(&below.join(file).to_string_lossy())));
+    let (lane, place) = (property(result.lane), place.unwrap_or_default());
+    Some(format!("::error title={lane}{place}::{}", data(&complaint)))
 }
 
 type Wanted = fn(&StepReport) -> bool;

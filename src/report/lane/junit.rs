@@ -21,12 +21,12 @@ pub(crate) fn document(result: &LaneResult<'_>) -> String {
 
 fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
     let count = |wanted: &str| result.steps.iter().filter(|step| outcome(step) == Some(wanted)).count();
-    let is_unexplained = !result.passed && count("failure") + count("error") == 0;
+    let complaint = result.complaint();
     let count = |wanted: &str| count(wanted).to_string();
     let (tests, failures, errors, skipped) = (
-        (result.steps.len() + usize::from(is_unexplained)).to_string(),
+        (result.steps.len() + usize::from(complaint.is_some())).to_string(),
         count("failure"),
-        if is_unexplained { "1".into() } else { count("error") },
+        if complaint.is_some() { "1".into() } else { count("error") },
         count("skipped"),
     );
     let (lane, time) = (name(result.lane), time(result.duration_ms));
@@ -43,17 +43,17 @@ fn write(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
         let suite = xml.create_element("testsuite").with_attributes(all);
         suite.write_inner_content(|xml| {
             result.steps.iter().try_for_each(|step| case(xml, step, result.retried))?;
-            if is_unexplained { unexplained(xml, result) } else { Ok(()) }
+            complaint.map_or(Ok(()), |complaint| unexplained(xml, result, &complaint))
         })?;
         Ok(())
     })?;
     Ok(())
 }
 
-/// The test that fails where no step did: a lane that ran nothing or was stopped has not passed.
-fn unexplained(xml: &mut Xml, result: &LaneResult<'_>) -> io::Result<()> {
+/// The test that fails where no step did: a lane that ran nothing, was stopped or never began has not passed.
+fn unexplained(xml: &mut Xml, result: &LaneResult<'_>, complaint: &str) -> io::Result<()> {
     let (lane, time) = (name(result.lane), time(result.duration_ms));
-    let message = name(&format!("the lane {}", result.word));
+    let message = name(complaint);
     let about = [("classname", lane.as_str()), ("name", &lane), ("time", &time)];
     xml.create_element("testcase").with_attributes(about).write_inner_content(|xml| {
         xml.create_element("error").with_attributes([("message", message.as_str())]).write_empty()?;

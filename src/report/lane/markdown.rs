@@ -18,6 +18,13 @@ const COMMAND: usize = 2000;
 pub(crate) fn page(result: &LaneResult<'_>) -> String {
     let mark = if result.passed { "✓" } else { "✗" };
     let mut text = format!("## {mark} lane {} {}\n\n", code(result.lane), result.word);
+    if result.complaint().is_some() && !result.why.is_empty() {
+        let lines: Vec<String> = result.why.lines().map(code).collect();
+        text.push_str(&format!("{}\n\n", lines.join("\\\n")));
+    }
+    if result.steps.is_empty() {
+        return text + "no steps were run\n";
+    }
     text.push_str(&format!("{} in {}\n\n", StepCounts::of(result.steps).words(), seconds(result.duration_ms)));
     text.push_str("| | step | result | time | tries |\n|---|---|---|---:|---:|\n");
     let is_wanted = |step: &&StepReport| result.steps.len() <= ROWS || step.status != StepStatus::Passed;

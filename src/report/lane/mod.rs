@@ -28,6 +28,24 @@ pub(crate) struct LaneResult<'a> {
     pub(crate) steps: &'a [StepReport],
     /// Tries that failed and were followed by another, in the order in which they ended.
     pub(crate) retried: &'a [StepReport],
+    /// Why it came to that, where no step says so; else empty.
+    pub(crate) why: &'a str,
+    /// The file and the line, from 1, that this is about.
+    pub(crate) at: Option<(&'a str, u32)>,
+}
+
+impl LaneResult<'_> {
+    /// What is to be said of the lane as a whole, where it has not passed and no step says why: `the lane ran nothing`.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let is_said = self.passed || self.steps.iter().any(|step| step.status.is_failure());
+        let why = if self.why.is_empty() { String::new() } else { format!(": {}", self.why) };
+        (!is_said).then(|| format!("the lane {}{why}", self.word))
+    }
+
+    /// The file and the line for that; the lane's own where none is known.
+    pub(crate) fn place(&self) -> (String, u32) {
+        self.at.map_or_else(|| (format!("lanes/{}.yaml", self.lane), 1), |(file, line)| (file.to_owned(), line))
+    }
 }
 
 /// How many steps ended how.

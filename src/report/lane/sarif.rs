@@ -2,6 +2,7 @@
 
 use super::LaneResult;
 use super::complaints::{Complaint, complaints};
+use crate::verdict::StepStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -22,11 +23,33 @@ pub(crate) fn document(result: &LaneResult<'_>) -> String {
     let document = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{ "tool": { "driver": driver }, "results": results, "columnKind": "unicodeCodePoints" }],
+        "runs": [{
+            "tool": { "driver": driver },
+            "invocations": [invocation(result)],
+            "results": results,
+            "columnKind": "unicodeCodePoints",
+        }],
     });
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Whether everything was asked: a document without results is good news only then.
+fn invocation(result: &LaneResult<'_>) -> Value {
+    let complaint = result.complaint();
+    let was_asked = complaint.is_none() && result.steps.iter().all(|step| step.status != StepStatus::Errored);
+    let mut invocation = json!({ "executionSuccessful": was_asked });
+    if let Some(complaint) = complaint {
+        let (file, line) = result.place();
+        let place = json!({ "artifactLocation": { "uri": uri(&file) }, "region": { "startLine": line } });
+        invocation["toolExecutionNotifications"] = json!([{
+            "level": "error",
+            "message": { "text": complaint },
+            "locations": [{ "physicalLocation": place }],
+        }]);
+    }
+    invocation
 }
 
 fn rule(one: &Complaint<'_>) -> String {

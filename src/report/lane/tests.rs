@@ -63,7 +63,7 @@ pub(crate) fn all_kinds() -> Vec<StepReport> {
 
 /// A lane with these steps, which failed.
 pub(crate) fn failed<'a>(steps: &'a [StepReport], retried: &'a [StepReport]) -> LaneResult<'a> {
-    LaneResult { lane: "verify", word: "failed", passed: false, duration_ms: 4321, steps, retried }
+    LaneResult { lane: "verify", word: "failed", passed: false, duration_ms: 4321, steps, retried, why: "", at: None }
 }
 
 #[test]
@@ -91,4 +91,26 @@ fn ten_failing_tests_are_named_and_the_others_counted() {
     let report = with_tests("test", tests.clone(), 27);
     assert_eq!(failing(&report), (&tests[..10], 17));
     assert_eq!(failing(&step("test", StepStatus::Failed)), (&[][..], 0));
+}
+
+#[test]
+fn a_lane_that_came_to_nothing_says_why_and_where_in_every_form() {
+    let why = "ci.toml:2:9: no task `a`,\nnone at all";
+    let refused = LaneResult { word: "was refused", why, at: Some(("ci.toml", 2)), ..failed(&[], &[]) };
+    assert_eq!(refused.complaint().as_deref(), Some("the lane was refused: ci.toml:2:9: no task `a`,\nnone at all"));
+    let page =
+        "## ✗ lane `verify` was refused\n\n``ci.toml:2:9: no task `a`,``\\\n`none at all`\n\nno steps were run\n";
+    assert_eq!(markdown::page(&refused), page);
+    let annotation =
+        "::error title=verify,file=ci.toml,line=2::the lane was refused: ci.toml:2:9: no task `a`,%0Anone at all";
+    assert_eq!(github::annotations(&refused, std::path::Path::new("")), [annotation]);
+    let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&refused)).unwrap();
+    assert_eq!(sarif["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    let quality: serde_json::Value = serde_json::from_str(&code_quality::document(&refused)).unwrap();
+    assert_eq!(quality[0]["location"], serde_json::json!({ "path": "ci.toml", "lines": { "begin": 2 } }));
+    let steps = [step("a", StepStatus::Failed)];
+    let told = LaneResult { why, ..failed(&steps, &[]) };
+    assert_eq!((told.complaint(), LaneResult { passed: true, ..refused }.complaint()), (None, None));
+    let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&told)).unwrap();
+    assert_eq!(sarif["runs"][0]["invocations"], serde_json::json!([{ "executionSuccessful": true }]));
 }

@@ -5,7 +5,6 @@
 //! machine sleeps it stands: whoever holds a lease slept too. That clock begins anew with each start of the machine; how far it
 //! was behind the time of day, when it was first read after one, is kept for everybody. So a lease from before a restart ends, at the
 //! latest, its whole length after it.
-#![expect(clippy::disallowed_methods, reason = "leases are counted by this clock")]
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};

@@ -38,6 +38,7 @@ impl Bed {
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("WORD".into(), "given".into())],
             max_result: 4096,
             shell_timeout: Duration::from_secs(30),
+            bounds: crate::process::Bounds::default(),
         };
         change(&mut settings);
         let host = ToolHost::new(settings).unwrap();
@@ -153,6 +154,7 @@ fn outputs_inside_the_workspace_are_refused() {
         env: Vec::new(),
         max_result: 0,
         shell_timeout: Duration::ZERO,
+        bounds: crate::process::Bounds::default(),
     };
     assert!(matches!(ToolHost::new(settings), Err(HostError::OutputsInside { .. })));
 }

@@ -5,11 +5,14 @@ mod branch;
 mod compose;
 mod fault;
 mod foreign;
+mod pinned;
+mod standing;
 mod turns;
 mod unfinished;
 
 pub use again::{nobody, patch};
 pub use fault::DeliveryFault;
+pub use standing::Standing;
 
 use super::trees::Trees;
 use super::trees::git::Git;
@@ -29,6 +32,8 @@ pub struct Repository<'t> {
     git: Git,
     /// From the top of the repository to the workspace, with `/` behind each name; empty when that is the top.
     prefix: String,
+    /// The configuration that holds in the place of what is said now.
+    pinned: Option<Vec<(String, String)>>,
 }
 
 /// Where a repository stands.
@@ -43,6 +48,9 @@ pub struct Head {
     /// Where its git directory is; `None` where an older program looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_dir: Option<String>,
+    /// What a commit goes by of who commits and of git's configuration: keys and values. Empty where an older program looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub config: Vec<(String, String)>,
 }
 
 /// What is to be committed.
@@ -93,7 +101,7 @@ impl<'t> Repository<'t> {
         let git = Git::of_user(trees.root(), trees.scratch(), env);
         let answer = git.run(&["rev-parse", "--show-prefix"], b"", usize::MAX, stop).await?;
         let prefix = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
-        Ok((answer.code == 0).then_some(Self { trees, git, prefix }))
+        Ok((answer.code == 0).then_some(Self { trees, git, prefix, pinned: None }))
     }
 
     /// Whether its user wants commits to be signed (git-config(1), `commit.gpgSign`). What is committed here never is.
@@ -118,7 +126,8 @@ impl<'t> Repository<'t> {
             None => None,
         };
         let git_dir = self.line(&["rev-parse", "--absolute-git-dir"], stop).await?;
-        Ok(Head { commit, branch, tree: tree.and_then(|tree| TreeId::parse(&tree).ok()), git_dir })
+        let tree = tree.and_then(|tree| TreeId::parse(&tree).ok());
+        Ok(Head { commit, branch, tree, git_dir, config: Vec::new() })
     }
 
     /// Makes the commit, moves the branch or the detached head to it, and brings the index there. No file of the workspace is touched.
@@ -169,9 +178,8 @@ impl<'t> Repository<'t> {
     ) -> Result<Written, DeliveryFault> {
         self.must_be_genuine(&tree, stop).await?;
         let mut notes = Vec::new();
-        let known = ["-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"];
         let mut git = self.git.clone();
-        if git.run(&known, b"", 0, stop).await?.code != 0 {
+        if !self.knows_committer(stop).await? {
             let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, NOBODY.0));
             let places = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, NOBODY.1));
             git = names.iter().chain(&places).fold(git, |git, (name, value)| git.with(name, value.as_ref()));

@@ -272,3 +272,62 @@ async fn an_object_that_stands_under_the_name_of_another_is_never_committed() {
         assert_eq!(project.git(&["rev-parse", "HEAD"]).await, before, "{is_new}");
     }
 }
+
+#[tokio::test]
+async fn who_commits_and_how_is_what_was_said_before_the_agent() {
+    let project = Project::new("", &[("a", "1")]).await;
+    project.git(&["config", "user.name", "Ann"]).await;
+    project.git(&["config", "user.email", "ann@localhost"]).await;
+    let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
+    trees.freeze_ignores(&project.env(), &project.stop).await.unwrap();
+    let around = async || Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+    let repository = around().await;
+    let head = repository.head(&project.stop).await.unwrap();
+    let head = repository.with_config(head, &project.stop).await.unwrap();
+    let base = trees.take(&project.stop).await.unwrap().tree;
+    for (key, value) in [
+        ("user.name", "Mallory"),
+        ("author.email", "mallory@localhost"),
+        ("committer.name", "Mallory"),
+        ("core.fileMode", "false"),
+        ("core.autocrlf", "true"),
+        ("i18n.commitEncoding", "latin1"),
+    ] {
+        project.git(&["config", key, value]).await;
+    }
+    project.write("a", "2\r\n");
+    let tree = trees.take(&project.stop).await.unwrap().tree;
+    let what = Commit { head: &head, tree: &tree, base: &base, message: "Mend it", trailers: &[] };
+    let made = around().await.as_configured(&head).commit(&what, &project.stop).await.unwrap();
+    assert_eq!(made.notes, [""; 0]);
+    let said = project.git(&["log", "-1", "--format=%an <%ae> %cn <%ce> %e"]).await;
+    assert_eq!(said, "Ann <ann@localhost> Ann <ann@localhost>");
+    // Nobody was known, so nobody is.
+    let mut nobody = head.clone();
+    nobody.config.retain(|(key, _)| !key.starts_with("author") && !key.starts_with("committer"));
+    let what = Commit { head: &nobody, ..what };
+    let branch = around().await.as_configured(&nobody).commit_to("other", &what, false, &project.stop).await.unwrap();
+    let said = project.git(&["log", "-1", "--format=%an <%ae>", &branch.commit]).await;
+    assert_eq!((said.as_str(), branch.notes.len()), ("fledge <fledge@localhost>", 1));
+}
+
+#[tokio::test]
+async fn where_a_repository_stands_is_told_with_its_head_references_and_index() {
+    let project = Project::new("", &[("a", "1")]).await;
+    let trees = Trees::open(&project.home.path().join("t"), &project.root(), PATH, &project.stop).await.unwrap();
+    let standing = async || {
+        let repository = Repository::around(&trees, &project.env(), &project.stop).await.unwrap().unwrap();
+        repository.standing(&project.stop).await.unwrap()
+    };
+    let before = standing().await;
+    project.git(&["status"]).await;
+    assert_eq!(before.moved(&standing().await, None), [""; 0]);
+    project.write("a", "2");
+    project.git(&["update-index", "--assume-unchanged", "a"]).await;
+    project.git(&["checkout", "-q", "-b", "side"]).await;
+    let told = before.moved(&standing().await, None);
+    assert_eq!(told[0], "HEAD is at refs/heads/side, and was at refs/heads/main");
+    assert!(told[1].starts_with("refs/heads/side was made") && told[2].starts_with("what is staged"), "{told:?}");
+    let kept: Standing = serde_json::from_str(&serde_json::to_string(&before).unwrap()).unwrap();
+    assert_eq!(kept, before);
+}

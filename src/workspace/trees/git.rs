@@ -187,6 +187,7 @@ impl Git {
             End::NotStarted(why) => Err(TreesFault::NoGit { why }),
             End::Stopped => Err(TreesFault::Stopped),
             End::TimedOut => Err(TreesFault::Git { verb, said: "it took longer than an hour".into() }),
+            End::Exceeded(said) => Err(TreesFault::Git { verb, said }),
             End::Signalled(signal) => Err(TreesFault::Git { verb, said: format!("ended by signal {signal}; {said}") }),
         }
     }

@@ -244,7 +244,7 @@ pub(crate) fn failure(dice: &mut Dice) -> ModelError {
     let retry_after_ms =
         dice.pick(&[None, None, None, Some(0), Some(2_500), Some(120_000), Some(120_001), Some(u64::MAX)]);
     let usage = dice.chance(500).then(|| Usage { cost_micros: None, ..usage(Temper::Spending, dice) });
-    let spent = Spent { model: dice.pick(&["", "first-v1"]).into(), usage, bytes: dice.below(500) };
+    let spent = Spent { model: dice.pick(&["", "first-v1"]).into(), usage, bytes: dice.below(500), ..Spent::default() };
     let spent = dice.chance(400).then_some(spent);
     ModelError { retry_after_ms, spent, ..ModelError::new(fault, "no answer") }
 }

@@ -1,0 +1,75 @@
+//! The end of a lane that was refused or lost before it could be judged, in every form that was asked for: what an earlier run has left there
+//! would else be taken for what came of this one.
+
+use super::super::failure::Failure;
+use super::super::{hear_out, paint};
+use super::data::Data;
+use super::files::{Files, Place};
+use super::voice::{VoiceArguments, below_checkout};
+use crate::config::Environment;
+use crate::driver::Stop;
+use crate::gate::GateFault;
+use crate::report::lane::{LaneResult, github};
+use crate::report::lane_data;
+use std::path::Path;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Refused<'a> {
+    /// The name of the lane.
+    pub(super) lane: &'a str,
+    pub(super) voice: &'a VoiceArguments,
+    /// Whether it was only to be said what would run: files are none of that.
+    pub(super) is_dry: bool,
+}
+
+impl Refused<'_> {
+    /// Tells why it came to nothing. What cannot be told is said on standard error: the failure itself has the exit code.
+    pub(super) async fn tell(&self, failure: &Failure, environment: &Environment, stop: &Stop) {
+        let (word, data_word) = words(failure);
+        let message = failure.message();
+        let at = failure.cause::<GateFault>().and_then(GateFault::place);
+        let result = LaneResult {
+            lane: self.lane,
+            word,
+            passed: false,
+            duration_ms: 0,
+            steps: &[],
+            retried: &[],
+            why: &message,
+            at,
+        };
+        let files = if self.is_dry { Files::default() } else { self.voice.sound_places(environment) };
+        let data = Data::new(self.voice.json, files.are_wanted());
+        data.ended(&[], || {
+            let mut object = lane_data::unbegun(self.lane, data_word, failure.code(), &message);
+            if self.is_dry {
+                object["dry_run"] = true.into();
+            }
+            object
+        });
+        for (place, text) in files.texts(&result) {
+            match place {
+                Place::Stderr => paint::log(&text),
+                Place::Stdout | Place::File(_) | Place::EndOf(_) => data.text(place, text),
+            }
+        }
+        if paint::is_runner(environment) {
+            let below = below_checkout(environment, Path::new("."));
+            github::annotations(&result, &below).iter().for_each(|command| paint::command(command));
+        }
+        hear_out(stop, data.settled()).await;
+        if let Some(unwritten) = data.failure() {
+            unwritten.show();
+        }
+    }
+}
+
+/// The words for people and for programs.
+fn words(failure: &Failure) -> (&'static str, &'static str) {
+    match failure.code() {
+        2 => ("was refused", "refused"),
+        130 | 143 => ("was cancelled before it began", "cancelled"),
+        _ => ("could not run", "could_not_run"),
+    }
+}

@@ -1,0 +1,56 @@
+//! `limits`: what the programs behind the wall may use up, as a configuration says it.
+
+use super::parse_size;
+use crate::process::wall::WallLimits;
+use crate::yaml::{Problem, Problems, Table};
+
+/// The fewest processes with which tools work at all, and the most that can be counted on.
+const PROCESSES: std::ops::RangeInclusive<i64> = 16..=1_000_000;
+/// The least memory and the smallest largest file, in bytes.
+const LEAST: u64 = 16 << 20;
+
+/// What one file says of them; `None`: nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LimitsSaid {
+    processes: Option<u64>,
+    memory: Option<u64>,
+    file_size: Option<u64>,
+}
+
+impl LimitsSaid {
+    /// With what was said before where this says nothing.
+    pub(super) fn over(self, before: WallLimits) -> WallLimits {
+        WallLimits {
+            processes: self.processes.or(before.processes),
+            memory: self.memory.or(before.memory),
+            file_size: self.file_size.or(before.file_size),
+        }
+    }
+}
+
+pub(super) fn limits(table: &mut Table<'_>, problems: &mut Problems) -> LimitsSaid {
+    let Some(mut table) = table.take("limits").and_then(|node| Table::open(node, "`limits`", problems)) else {
+        return LimitsSaid::default();
+    };
+    let processes = table.int("processes", PROCESSES, problems).and_then(|count| u64::try_from(count).ok());
+    let memory = size(&mut table, "memory", problems);
+    let file_size = size(&mut table, "file_size", problems);
+    table.finish(problems);
+    LimitsSaid { processes, memory, file_size }
+}
+
+fn size(table: &mut Table<'_>, key: &'static str, problems: &mut Problems) -> Option<u64> {
+    let place = table.place_of(key);
+    let text = table.text(key, problems)?;
+    let size =
+        parse_size(text).and_then(|size| if size < LEAST { Err(format!("`{text}` is too little")) } else { Ok(size) });
+    match (size, place) {
+        (Ok(size), _) => Some(size),
+        (Err(why), Some(place)) => {
+            problems
+                .push(Problem::at(place, format!("`{key}`: {why}")).hint("write a size from `16MiB` on, like `4GiB`"));
+            None
+        }
+        (Err(_), None) => None,
+    }
+}

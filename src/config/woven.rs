@@ -1,0 +1,117 @@
+//! A text in which `${NAME}` stands for a variable of the operator's environment, so that a secret need not stand in a file.
+
+use super::model_keys::is_variable;
+use crate::provider::Secret;
+use crate::yaml::excerpt;
+use std::fmt;
+
+/// Such a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Woven(Vec<Piece>);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Variable(String),
+}
+
+impl Woven {
+    /// Reads one; `$${` is a plain `${`.
+    ///
+    /// # Errors
+    /// What is wrong with the first variable that is none.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some((before, behind)) = rest.split_once("${") {
+            if let Some(before) = before.strip_suffix('$') {
+                plain.push_str(before);
+                plain.push_str("${");
+                rest = behind;
+                continue;
+            }
+            plain.push_str(before);
+            let (name, after) = behind.split_once('}').ok_or("a `${` has no `}`")?;
+            if name.is_empty() || !is_variable(name) {
+                return Err(format!("`${{{}}}` names no environment variable", excerpt(name)));
+            }
+            pieces.extend((!plain.is_empty()).then(|| Piece::Text(std::mem::take(&mut plain))));
+            pieces.push(Piece::Variable(name.to_owned()));
+            rest = after;
+        }
+        plain.push_str(rest);
+        pieces.extend((!plain.is_empty()).then(|| Piece::Text(plain)));
+        Ok(Self(pieces))
+    }
+
+    /// The text with what the variables have.
+    ///
+    /// # Errors
+    /// The first variable that is not set, or is empty.
+    pub fn filled<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Result<Secret, &str> {
+        let mut text = String::new();
+        for piece in &self.0 {
+            text.push_str(match piece {
+                Piece::Text(plain) => plain,
+                Piece::Variable(name) => value(name).filter(|value| !value.is_empty()).ok_or(name.as_str())?,
+            });
+        }
+        Ok(Secret::new(text))
+    }
+
+    /// The variables that it names.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Variable(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+}
+
+impl fmt::Debug for Piece {
+    /// Without texts, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("***"),
+            Self::Variable(name) => f.debug_tuple("Variable").field(name).finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_everything_else_stays() {
+        let value = |name: &str| [("A", "1"), ("B_2", "two"), ("NONE", "")].into_iter().find(|(key, _)| *key == name);
+        let fill = |text: &str| {
+            let woven = Woven::read(text).unwrap();
+            woven
+                .filled(|name| value(name).map(|(_, value)| value))
+                .map(|all| all.reveal().to_owned())
+                .map_err(str::to_owned)
+        };
+        for (text, filled) in [
+            ("", ""),
+            ("plain $A $$ } {", "plain $A $$ } {"),
+            ("Bearer ${A}", "Bearer 1"),
+            ("${A}${B_2}-${A}!", "1two-1!"),
+            ("$${A} and ${A}", "${A} and 1"),
+        ] {
+            assert_eq!(fill(text), Ok(filled.to_owned()), "{text}");
+        }
+        assert_eq!((fill("${A}${C}"), fill("${NONE}")), (Err("C".to_owned()), Err("NONE".to_owned())));
+    }
+
+    #[test]
+    fn what_names_no_variable_is_refused_and_nothing_is_shown_of_a_text() {
+        for (text, said) in [
+            ("Bearer ${TOKEN", "a `${` has no `}`"),
+            ("${token}", "`${token}` names no environment variable"),
+            ("${}", "`${}` names no environment variable"),
+        ] {
+            assert_eq!(Woven::read(text), Err(said.to_owned()), "{text}");
+        }
+        assert!(!format!("{:?}", Woven::read("s3cret ${A}").unwrap()).contains("s3cret"));
+    }
+}

@@ -1,0 +1,150 @@
+//! All that there is to say about the files of lanes, of a whole project or one by one. Nothing is run.
+
+use super::freeze::missing;
+use super::pages::{IMPORTED, LANES, TASKS, TOML, astray, book, read, unlike};
+use crate::lane::{Book, Lane, Remark};
+use crate::yaml::{Problem, listed};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Lanes, and all that there is to say about their files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The lanes that are right.
+    pub lanes: Vec<Lane>,
+    /// What is wrong, by file and place.
+    pub problems: Vec<Remark>,
+    /// What is strange, by file and place, and then what steps lack here.
+    pub warnings: Vec<Remark>,
+}
+
+/// Reads and compiles all lanes of the project at `root`. `path` is the search path that steps will have.
+/// What cannot be read is among the problems.
+pub fn check(root: &Path, path: &str) -> Checked {
+    let book = book(root);
+    let (lanes, problems, mut warnings) = book.check();
+    warnings.extend(astray(root, !lanes.is_empty() || !problems.is_empty()));
+    warnings.extend(lanes.iter().flat_map(|lane| lacks(root, lane, &book, path)));
+    Checked { lanes, problems, warnings }
+}
+
+/// The same for one file, wherever it is: a lane in YAML, the tasks of a `fledge.yaml`, or a file of the form of `fledge.toml`. What it refers
+/// to is that of the project it is a part of; of one that is a part of none, a lane in YAML finds what is there in the project at `root`.
+pub fn check_file(root: &Path, file: &str, path: &str) -> Checked {
+    let found = Found::at(root, file);
+    match found.book() {
+        Ok(book) => found.say(&book, path),
+        Err(problem) => {
+            let problems = vec![Remark { path: file.to_owned(), lane: None, problem }];
+            Checked { problems, ..Checked::default() }
+        }
+    }
+}
+
+/// A file, and the project that it is a part of.
+struct Found {
+    project: PathBuf,
+    /// The file as it is named in the project.
+    name: String,
+    /// What stands before that in the name that it was given by.
+    before: String,
+    /// Whether the project reads it by itself.
+    is_read: bool,
+}
+
+impl Found {
+    fn at(root: &Path, file: &str) -> Self {
+        let full = root.join(file);
+        let name = full.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let folder = full.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
+        let up = |levels: usize| folder.ancestors().nth(levels).map(Path::to_owned);
+        let part = match ending(name) {
+            "yaml" | "yml" if folder.ends_with(LANES) => up(1).map(|project| (project, format!("{LANES}/{name}"))),
+            "toml" if folder.ends_with(IMPORTED) => up(2).map(|project| (project, format!("{IMPORTED}/{name}"))),
+            _ if [TASKS, TOML].contains(&name) => up(0).map(|project| (project, name.to_owned())),
+            _ => None,
+        };
+        let is_read = part.is_some();
+        let (project, name) = part.unwrap_or_else(|| (root.to_owned(), file.to_owned()));
+        let before = file.strip_suffix(&name).unwrap_or_default().to_owned();
+        Self { project, name, before, is_read }
+    }
+
+    /// All that there is to refer to, and the file itself.
+    fn book(&self) -> Result<Book, Problem> {
+        let text = read(&self.project, &self.name);
+        if matches!(text, Ok(None)) {
+            return Err(Problem { place: None, message: "there is no file or folder of this name".into(), hint: None });
+        }
+        let whole = book(&self.project);
+        let stem = Path::new(&self.name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let is_there = self.is_read && (self.name == TASKS || ending(&self.name) == "toml");
+        match (ending(&self.name), text) {
+            _ if is_there || whole.path_of(stem) == Some(&self.name) => Ok(whole),
+            ("toml", Ok(text)) => {
+                let mut alone = Book::default();
+                alone.add_toml(&self.name, &text.unwrap_or_default());
+                Ok(alone)
+            }
+            ("yaml" | "yml", Ok(text)) => {
+                let mut whole = whole;
+                whole.add_lane(stem, &self.name, &text.unwrap_or_default());
+                Ok(whole)
+            }
+            (_, Err(problem)) => Err(problem),
+            (_, Ok(_)) => Err(unlike()),
+        }
+    }
+
+    /// What is said of the file, and whatever else keeps its lanes from being right.
+    fn say(&self, book: &Book, path: &str) -> Checked {
+        let (_, mut problems, mut warnings) = book.check();
+        problems.retain(|problem| problem.path == self.name);
+        warnings.retain(|warning| warning.path == self.name);
+        let (mut lanes, own) = (Vec::new(), book.names().filter(|lane| book.path_of(lane) == Some(&self.name)));
+        for lane in own {
+            match book.lane(lane) {
+                Ok(lane) => lanes.push(lane),
+                Err(fault) => problems.extend(fault.remarks()),
+            }
+        }
+        let mut told = Vec::new();
+        problems.retain(|problem| {
+            let is_new = !told.contains(problem);
+            told.extend(is_new.then(|| problem.clone()));
+            is_new
+        });
+        warnings.extend(lanes.iter().flat_map(|lane| lacks(&self.project, lane, book, path)));
+        for remark in problems.iter_mut().chain(&mut warnings) {
+            remark.path.insert_str(0, &self.before);
+        }
+        Checked { lanes, problems, warnings }
+    }
+}
+
+fn ending(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+/// What the steps of a lane lack here, and those that a failure is lost in.
+fn lacks(root: &Path, lane: &Lane, book: &Book, path: &str) -> Vec<Remark> {
+    let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (_, step, why) in missing(root, lane, path, &lane.always_run()) {
+        lacking.entry(format!("cannot run here: {why}")).or_default().push(&step.name);
+    }
+    for step in lane.steps.iter().filter(|step| step.is_deaf_to_failures()) {
+        let why = "has several lines, of which only the last one's failure counts (begin with `set -e`)";
+        lacking.entry(why.into()).or_default().push(&step.name);
+    }
+    let remark = |(why, steps): (String, Vec<&str>)| {
+        let steps = match steps.as_slice() {
+            [step] => format!("step `{step}`"),
+            steps => format!("steps {}", listed(steps.iter().copied())),
+        };
+        let message = format!("{steps} of lane `{}` {why}", lane.name);
+        let problem = Problem { place: None, message, hint: None };
+        let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
+        Remark { path, lane: Some(lane.name.clone()), problem }
+    };
+    lacking.into_iter().map(remark).collect()
+}

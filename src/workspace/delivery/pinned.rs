@@ -1,0 +1,74 @@
+//! Who commits, and what else of git's configuration a commit goes by, as it was before the agent: behind a wall that leaves `.git` open,
+//! and without one, it may say something else by the end.
+
+use super::{DeliveryFault, Head, Repository};
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// The keys that decide what is committed and how it is told, each with what git takes where nothing is said; without that, nothing holds.
+const KEYS: [(&str, Option<&str>); 5] = [
+    ("commit.gpgsign", Some("false")),
+    ("core.attributesfile", None),
+    ("core.autocrlf", Some("false")),
+    ("core.filemode", Some("true")),
+    ("i18n.commitencoding", Some("UTF-8")),
+];
+/// Who is asked for, and the section of the keys that say it.
+const WHO: [(&str, &str); 2] = [("GIT_AUTHOR_IDENT", "author"), ("GIT_COMMITTER_IDENT", "committer")];
+
+impl Repository<'_> {
+    /// The head with what a commit made now would go by.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn with_config(&self, head: Head, stop: &CancellationToken) -> Result<Head, DeliveryFault> {
+        Ok(Head { config: self.config(stop).await?, ..head })
+    }
+
+    async fn config(&self, stop: &CancellationToken) -> Result<Vec<(String, String)>, DeliveryFault> {
+        let names: Vec<String> = KEYS.iter().map(|(key, _)| key.replace('.', "\\.")).collect();
+        let pattern = format!("^({})$", names.join("|"));
+        let said = self.git.run(&["config", "-z", "--get-regexp", &pattern], b"", usize::MAX, stop).await?.output;
+        let said = String::from_utf8_lossy(&said);
+        // A key without a value is one that is on (git-config(1)).
+        let entries: Vec<(&str, &str)> =
+            said.split_terminator('\0').map(|entry| entry.split_once('\n').unwrap_or((entry, "true"))).collect();
+        let value = |key: &str| entries.iter().rev().find(|(own, _)| own.eq_ignore_ascii_case(key)).map(|it| it.1);
+        let pinned =
+            |(key, without): &(&str, Option<&str>)| Some(((*key).to_owned(), value(key).or(*without)?.to_owned()));
+        let mut config: Vec<(String, String)> = KEYS.iter().filter_map(pinned).collect();
+        for (variable, section) in WHO {
+            let line = self.line(&["-c", "user.useConfigOnly=true", "var", variable], stop).await?;
+            let who = line.as_deref().and_then(|line| line[..line.rfind('>')?].rsplit_once(" <"));
+            if let Some((name, mail)) = who {
+                config.push((format!("{section}.name"), name.to_owned()));
+                config.push((format!("{section}.email"), mail.to_owned()));
+            }
+        }
+        Ok(config)
+    }
+
+    /// The same repository with the configuration of this head in the place of what is said there now.
+    #[must_use]
+    pub fn as_configured(self, head: &Head) -> Self {
+        if head.config.is_empty() {
+            return self;
+        }
+        let number = head.config.len().to_string();
+        let mut git = self.git.with("GIT_CONFIG_COUNT", Path::new(&number));
+        for (at, (key, value)) in head.config.iter().enumerate() {
+            git = git.with(&format!("GIT_CONFIG_KEY_{at}"), Path::new(key));
+            git = git.with(&format!("GIT_CONFIG_VALUE_{at}"), Path::new(value));
+        }
+        Self { git, pinned: Some(head.config.clone()), ..self }
+    }
+
+    /// Whether it is known who commits; where that was asked before, it is what was said then.
+    pub(super) async fn knows_committer(&self, stop: &CancellationToken) -> Result<bool, DeliveryFault> {
+        if let Some(config) = &self.pinned {
+            return Ok(config.iter().any(|(key, _)| key == "committer.email"));
+        }
+        let asked = ["-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"];
+        Ok(self.git.run(&asked, b"", 0, stop).await?.code == 0)
+    }
+}

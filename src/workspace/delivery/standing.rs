@@ -1,0 +1,127 @@
+//! Where all of a repository stands: its head, every reference, and what is staged. Compared before and after a run behind a wall that leaves
+//! `.git` open: who has moved what cannot be known, so it is told and stays as it is.
+
+use super::{DeliveryFault, Repository};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_util::sync::CancellationToken;
+
+/// References that are named.
+const NAMED: usize = 10;
+/// Characters of an id that are told.
+const SHORT: usize = 12;
+
+/// Where a repository stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The full name of the branch, or the commit of a detached head.
+    head: String,
+    /// The object of each reference.
+    refs: BTreeMap<String, String>,
+    /// A digest of what is staged, with what of it git is told not to look at.
+    staged: String,
+}
+
+impl Repository<'_> {
+    /// Where it stands now.
+    ///
+    /// # Errors
+    /// [`DeliveryFault`].
+    pub async fn standing(&self, stop: &CancellationToken) -> Result<Standing, DeliveryFault> {
+        let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"], stop).await?;
+        let head = match branch {
+            Some(branch) => branch,
+            None => self.line(&["rev-parse", "--quiet", "--verify", "HEAD"], stop).await?.unwrap_or_default(),
+        };
+        let list = self.git.ask(&["for-each-ref", "--format=%(objectname) %(refname)"], stop).await?;
+        let list = String::from_utf8_lossy(&list);
+        let refs = list.lines().filter_map(|line| line.split_once(' '));
+        let refs = refs.map(|(object, name)| (name.to_owned(), object.to_owned())).collect();
+        let staged = self.git.ask(&["ls-files", "-s", "-v", "-z"], stop).await?;
+        let digest = self.trees.own_git().tell(&["hash-object", "--stdin"], &staged, stop).await?;
+        Ok(Standing { head, refs, staged: String::from_utf8_lossy(&digest).trim().to_owned() })
+    }
+}
+
+impl Standing {
+    /// What stands elsewhere `now`, a sentence each. Where a commit was brought onto a branch (its full name; `None`: a detached head) in
+    /// between, that and what it takes along is none of it.
+    pub fn moved(&self, now: &Self, delivered: Option<(&str, Option<&str>)>) -> Vec<String> {
+        let mut told = Vec::new();
+        let is_delivered = |object: Option<&String>| {
+            delivered.is_some_and(|(commit, _)| object.is_some_and(|object| object == commit))
+        };
+        let is_head = matches!(delivered, Some((_, None))) && is_delivered(Some(&now.head));
+        if self.head != now.head && !is_head {
+            let (was, is) = (short(&self.head), short(&now.head));
+            told.push(format!("HEAD is at {is}, and was at {was}"));
+        }
+        let names: BTreeSet<&String> = self.refs.keys().chain(now.refs.keys()).collect();
+        let differs = |name: &&String| {
+            let is_own = matches!(delivered, Some((_, Some(branch))) if branch == name.as_str());
+            self.refs.get(*name) != now.refs.get(*name) && !(is_own && is_delivered(now.refs.get(*name)))
+        };
+        let moved: Vec<&String> = names.into_iter().filter(differs).collect();
+        told.extend(moved.iter().take(NAMED).map(|name| match (self.refs.get(*name), now.refs.get(*name)) {
+            (Some(was), Some(is)) => {
+                format!(
+                    "{name} was moved from {} to {} (`git update-ref {name} {was}` moves it back)",
+                    short(was),
+                    short(is)
+                )
+            }
+            (Some(was), None) => format!("{name} was removed (`git update-ref {name} {was}` brings it back)"),
+            (None, _) => format!("{name} was made (`git update-ref -d {name}` removes it)"),
+        }));
+        if moved.len() > NAMED {
+            told.push(format!("{} more references were moved, made or removed", moved.len() - NAMED));
+        }
+        if self.staged != now.staged && delivered.is_none() {
+            told.push("what is staged was changed (`git diff --cached` shows it, `git reset` unstages all)".into());
+        }
+        told
+    }
+}
+
+/// The name of a branch whole, of a commit its start.
+fn short(name: &str) -> &str {
+    if name.starts_with("refs/") { name } else { &name[..name.floor_char_boundary(SHORT)] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(head: &str, refs: &[(&str, &str)], staged: &str) -> Standing {
+        let refs = refs.iter().map(|(name, object)| ((*name).to_owned(), (*object).to_owned())).collect();
+        Standing { head: head.into(), refs, staged: staged.into() }
+    }
+
+    #[test]
+    fn what_moved_is_told_but_not_what_was_delivered() {
+        let (main, side, tag) = ("refs/heads/main", "refs/heads/side", "refs/tags/v1");
+        let before = standing(main, &[(main, "aaa"), (side, "bbb")], "1");
+        assert_eq!(before.moved(&before, None), [""; 0]);
+        let after = standing(main, &[(main, "ccc"), (side, "bbb")], "2");
+        assert_eq!(before.moved(&after, Some(("ccc", Some(main)))), [""; 0]);
+        let moved = "refs/heads/main was moved from aaa to ccc (`git update-ref refs/heads/main aaa` moves it back)";
+        let staged = "what is staged was changed (`git diff --cached` shows it, `git reset` unstages all)";
+        assert_eq!(before.moved(&after, None), [moved, staged]);
+        assert_eq!(before.moved(&after, Some(("ddd", Some(main)))), [moved]);
+        let after = standing(side, &[(main, "aaa"), (tag, "eee")], "1");
+        assert_eq!(
+            before.moved(&after, None),
+            [
+                "HEAD is at refs/heads/side, and was at refs/heads/main",
+                "refs/heads/side was removed (`git update-ref refs/heads/side bbb` brings it back)",
+                "refs/tags/v1 was made (`git update-ref -d refs/tags/v1` removes it)"
+            ]
+        );
+        let detached = |at: &str| standing(at, &[(main, "aaa")], "1");
+        assert_eq!(detached("aaa").moved(&detached("bbb"), Some(("bbb", None))), [""; 0]);
+        let many: Vec<(String, &str)> = (0..13).map(|number| (format!("refs/tags/{number}"), "a")).collect();
+        let many: Vec<(&str, &str)> = many.iter().map(|(name, object)| (name.as_str(), *object)).collect();
+        let told = standing("a", &[], "1").moved(&standing("a", &many, "1"), None);
+        assert_eq!((told.len(), told[10].as_str()), (11, "3 more references were moved, made or removed"));
+    }
+}
