@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// An event in its envelope: one line of `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct EventRecord {
     /// The version of this form.
     pub schema_version: u32,

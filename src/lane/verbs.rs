@@ -13,6 +13,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 19] = [
     ("runs", &["resume", "continue", "replay", "list", "show", "diff", "attest", "undo", "logs", "export", "prune"]),
     ("apply", &[]),
     ("verify-report", &[]),
+    ("worktrees", &["list", "clean"]),
     ("memory", &["list", "show", "add", "forget", "export"]),
     ("models", &["list", "check"]),
     ("doctor", &[]),
