@@ -15,11 +15,7 @@ use crate::process::wall::WallChoice;
 use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::Late;
 use crate::workspace::Outlet;
-<<<<<<< HEAD
-use crate::yaml::parse_dollars;
-=======
-use crate::yaml::meant;
->>>>>>> origin/main
+use crate::yaml::{meant, parse_dollars};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
