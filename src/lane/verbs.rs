@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 19] = [
+pub(crate) const VERBS: [(&str, &[&str]); 20] = [
     ("run", &[]),
     ("fix", &[]),
     ("init", &[]),
