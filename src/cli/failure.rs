@@ -5,7 +5,7 @@ use super::paint::{self, Tone};
 use crate::verdict::{Reason, StopCause};
 use std::borrow::Cow;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Entries of a folder among which a file is looked for that was most likely meant.
 const MOST_ENTRIES: usize = 1000;
@@ -72,7 +72,10 @@ impl Failure {
         let near = same.map(String::as_str).or_else(|| crate::yaml::nearest(wanted, names.iter().map(String::as_str)));
         match near {
             Some(near) => failure.hint(format!("did you mean `{}`?", path.with_file_name(near).display())),
-            None => failure,
+            None => match task_below(&folder.join("tasks")).filter(|_| what == "task file") {
+                Some(task) => failure.hint(format!("is it `{}`?", task.display())),
+                None => failure,
+            },
         }
     }
 
@@ -109,6 +112,16 @@ impl Failure {
         }
         self.code()
     }
+}
+
+/// The task of a folder, where there is exactly one.
+fn task_below(folder: &Path) -> Option<PathBuf> {
+    let paths = std::fs::read_dir(folder).ok()?.flatten().take(MOST_ENTRIES).map(|entry| entry.path());
+    let mut tasks = paths.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    tasks
+        .next()
+        .filter(|_| tasks.next().is_none())
+        .map(|task| task.strip_prefix(".").map_or(task.clone(), Path::to_owned))
 }
 
 /// As much of an id as somebody has written of one.

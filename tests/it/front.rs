@@ -138,3 +138,14 @@ fn shells_and_the_manual_know_every_verb() {
     wrong.must_exit(2);
     assert!(wrong.stderr.contains("did you mean `lanes`?"), "{}", wrong.story());
 }
+
+#[test]
+fn the_only_task_of_the_project_is_named_where_none_was_found_and_a_slip_in_a_variable_is_told() {
+    let place = Fledge::new().file("tasks/first.md", "Do it.").run();
+    assert_eq!(place.stderr, "error: there is no task file task.md\n  hint: is it `tasks/first.md`?\n");
+    let several = place.again(&["run", "task.md"]).file("tasks/second.md", "Do it.").run();
+    assert_eq!(several.stderr, "error: there is no task file task.md\n");
+    let shown = several.again(&["config", "show"]).env("FLEDGE_MODLE", "x").run();
+    let slip = "! FLEDGE_MODLE is set, and nothing reads it (did you mean `FLEDGE_MODEL`?)\n";
+    assert_eq!((shown.stderr.as_str(), shown.code), (slip, Some(0)));
+}

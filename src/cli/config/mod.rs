@@ -60,6 +60,10 @@ pub(super) fn run(arguments: &ConfigArguments, environment: &Environment) -> Res
     for note in configured::settled(environment, &root) {
         paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&note))]);
     }
+    for (name, meant) in environment.misspelt() {
+        let says = format!("{name} is set, and nothing reads it (did you mean `{meant}`?)");
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&says))]);
+    }
     let (lines, data) = match arguments.verb {
         ConfigVerb::Show => shown(&config::layers(environment, &root).map_err(Failure::input)?, environment),
         ConfigVerb::Path => places(&config::places(environment, &root), environment),

@@ -3,6 +3,7 @@
 use crate::{
     chat::{Block, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
     limits::MAX_CASSETTE,
+    yaml::meant,
 };
 use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
@@ -59,9 +60,18 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, Strin
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The untyped parse refuses duplicate keys that the typed one would not see.
-    serde_yaml::from_str::<serde_yaml::Value>(text).map_err(|error| error.to_string())?;
-    let script: RawScript = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    serde_yaml::from_str::<serde_yaml::Value>(text).map_err(told)?;
+    let script: RawScript = serde_yaml::from_str(text).map_err(told)?;
     (1..).zip(script.turns).map(|(number, turn)| turn.check(number, name)).collect()
+}
+
+/// What the parser says, with the word that was most likely meant: of an unknown one it names those that there are, each in backquotes.
+fn told(error: serde_yaml::Error) -> String {
+    let text = error.to_string();
+    let unknown = text.find("unknown field `").or_else(|| text.find("unknown variant `"));
+    let mut words = unknown.map_or("", |at| &text[at..]).split('`').skip(1).step_by(2);
+    let near = words.next().and_then(|word| meant(word, words));
+    near.map_or_else(|| text.clone(), |near| format!("{text} ({near})"))
 }
 
 #[derive(Deserialize)]
@@ -274,7 +284,10 @@ mod tests {
             ("turns:\n  - { of: 1.2, text: a }", "turn 1: `of: 1.2` is no text: write it as one"),
             ("turns:\n  - { of: '1.', text: a }", "turn 1: `of: 1.` is no path"),
             ("turns:\n  - { of: 0, text: a }", "turn 1: `of: 0` is no path"),
-            ("turn: []", "unknown field `turn`"),
+            ("turn: []", "(did you mean `turns`?)"),
+            ("turns:\n  - tools: [{ nme: a }]\n", "turns[0].tools[0]: unknown field `nme`"),
+            ("turns:\n  - tools: [{ nme: a }]\n", "(did you mean `name`?)"),
+            ("turns:\n  - { text: a, stop: end_trun }\n", "(did you mean `end_turn`?)"),
         ];
         for (text, wanted) in cases {
             let found = parse(text, "c").unwrap_err();
