@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Writes the corpus: small projects with a planted fault each, every one a git repository, with a task and a model's written answers.
 
-    python3 examples/corpus/make.py FOLDER [--seed N] [--only NAME]…
+    python3 examples/corpus/make.py FOLDER [--seed N] [--only 'python-*']…
 
-FOLDER must not be there yet. In it are then `projects/NAME`, `tasks/NAME.md`, `tasks/answers/NAME.yaml` (a cassette) and `corpus.json`, which
-says of each project its language, its fault and how a run with the written answers ends. The same seed gives the same files; another one asks
-for other cases. Nothing but Python's standard library, git and a shell is needed; the languages' own tools are, to run the tests.
+FOLDER must not be there yet. In it are then `projects/NAME`, `tasks/NAME.md`, `tasks/answers/NAME.yaml` (a cassette), `batch.yaml`, which is all
+of them for `fledge run`, and `corpus.json`, which says of each project its language, its fault and how a run with the written answers ends. The same
+seed gives the same files; another one asks for other cases. Python's standard library and git are all that this needs; running the tests needs the
+languages' own tools. Another model than the written answers is tried by `--model`.
 """
 
 import argparse
+import fnmatch
 import json
 import os
 import pathlib
@@ -29,19 +31,21 @@ def main():
     said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     said.add_argument("folder", type=pathlib.Path)
     said.add_argument("--seed", type=int, default=1)
-    said.add_argument("--only", action="append", default=[], metavar="NAME")
+    said.add_argument("--only", action="append", default=[], metavar="GLOB")
     given = said.parse_args()
     projects = [read(path) for path in sorted((HERE / "projects").glob("*.txt"))]
-    unknown = set(given.only) - {project["name"] for project in projects}
+    names = [project["name"] for project in projects]
+    unknown = [glob for glob in given.only if not fnmatch.filter(names, glob)]
     if unknown:
-        said.error(f"no such project: {', '.join(sorted(unknown))}; there are: {', '.join(project['name'] for project in projects)}")
+        said.error(f"no such project: {', '.join(unknown)}; there are: {', '.join(names)}")
     if given.folder.exists():
         said.error(f"{given.folder} is there already; name a folder that is not")
-    chosen = [project for project in projects if not given.only or project["name"] in given.only]
+    chosen = [project for project in projects if any(fnmatch.fnmatch(project["name"], glob) for glob in given.only or ["*"])]
     for project in chosen:
         write(project, given.folder, random.Random(f"{given.seed} {project['name']}"))
-    table = [{key: project[key] for key in ("name", "language", "tool", "fault", "plan", "ends")} for project in chosen]
+    table = [{key: project[key] for key in ("name", "language", "tool", "fault", "plan", "sample", "ends")} for project in chosen]
     (given.folder / "corpus.json").write_text(json.dumps(table, indent=1) + "\n")
+    (given.folder / "batch.yaml").write_text(batch([project["name"] for project in chosen]))
     print(f"{len(chosen)} projects in {given.folder}/projects, seed {given.seed}")
 
 
@@ -55,6 +59,7 @@ def read(path):
     project["sources"] = list(project["files"])
     project["tool"] = LANGUAGES[project["language"]]["tool"]
     project["run"] = LANGUAGES[project["language"]]["run"]
+    project["sample"] = "sample" in project
     project["ends"] = ending(project)
     return project
 
@@ -127,6 +132,13 @@ def task(project):
     if project["plan"] in ("gives-up", "cheats"):
         lines.append("max_retries: 1")
     return "\n".join(["---", *lines, "---", project["task"], ""])
+
+
+def batch(names):
+    """Each task in the project that it is for."""
+    repositories = [f"  - projects/{name}" for name in names]
+    pairs = [f"    - {{ task: {name}, repository: {name} }}" for name in names]
+    return "\n".join(["tasks: tasks/*.md", "repositories:", *repositories, "matrix:", "  include:", *pairs, ""])
 
 
 def git(home, *words):
