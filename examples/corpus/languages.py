@@ -67,10 +67,6 @@ def go_value(value):
     return f"{kind}{{{inner}}}"
 
 
-def go_result(value):
-    return f"fmt.Sprint({go_value(value)})"
-
-
 def go_args(project, args):
     empty = {"Merge": "[][]int{}"}.get(project["call"])
     return ", ".join(empty if value == [] else go_value(value) for value in args)

@@ -19,6 +19,8 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
+import domains_of_numbers
+import domains_of_texts
 from domains import DOMAINS
 from languages import LANGUAGES, tests
 from plans import answers, ending
