@@ -52,7 +52,15 @@ fn judge(home: &Path, project: &Value) {
     std::fs::create_dir(&reports).unwrap();
     let (report, patch) = (reports.join("report.json"), reports.join("work.patch"));
     let task = corpus.join("tasks").join(format!("{name}.md"));
-    let words = ["run", task.to_str().unwrap(), "--ni", "--report", report.to_str().unwrap(), "--patch", patch.to_str().unwrap()];
+    let words = [
+        "run",
+        task.to_str().unwrap(),
+        "--ni",
+        "--report",
+        report.to_str().unwrap(),
+        "--patch",
+        patch.to_str().unwrap(),
+    ];
     let run = fledge(home, &folder, &words);
     let report: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
     let ended = serde_json::json!({

@@ -1,6 +1,6 @@
 //! The step of the composite action that runs fledge, as a runner starts it. That the files are well-formed is for examples/ci/lint.sh.
 
-use crate::support::{Fledge, Model, hang, needs, write, say};
+use crate::support::{Fledge, Model, hang, needs, say, write};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,9 @@ fn step(fledge: Fledge, inputs: &[(&str, &str)]) -> Fledge {
         .into_iter()
         .chain(inputs.iter().copied())
         .collect::<BTreeMap<_, _>>();
-    let fledge = inputs.into_iter().fold(fledge.args(&[]).under(&["sh", "-c", &started]), |fledge, (name, value)| fledge.env(name, value));
+    let fledge = inputs
+        .into_iter()
+        .fold(fledge.args(&[]).under(&["sh", "-c", &started]), |fledge, (name, value)| fledge.env(name, value));
     let files = [("RESULTS", "results"), ("GITHUB_OUTPUT", "outputs"), ("GITHUB_STEP_SUMMARY", "page.md")];
     files.into_iter().fold(fledge.env("GITHUB_ACTIONS", "true"), |fledge, (name, file)| fledge.env(name, &at(file)))
 }
@@ -43,7 +45,14 @@ fn a_verified_run_leaves_its_outputs_and_every_file() {
     let model = Model::new([write("done", "1\n"), say("Here it is.")]);
     let fledge = Fledge::simple(&model).file("strict.yaml", "").lane("strict", &needs("done")).committed();
     let args = "--max-retries 0\n  --stuck-after   2\n--protect *.lock";
-    let inputs = [("VERB", "run"), ("TASK", "task.md"), ("LANE", "strict"), ("ARGS", args), ("LIMIT", "5m"), ("RUN_KEY", "a key")];
+    let inputs = [
+        ("VERB", "run"),
+        ("TASK", "task.md"),
+        ("LANE", "strict"),
+        ("ARGS", args),
+        ("LIMIT", "5m"),
+        ("RUN_KEY", "a key"),
+    ];
     let ended = step(fledge, &inputs).run();
     ended.must_exit(0);
     let outputs = outputs(&ended.path(""));
@@ -57,7 +66,8 @@ fn a_verified_run_leaves_its_outputs_and_every_file() {
 
 #[test]
 fn fix_asks_nobody_where_nothing_is_wrong() {
-    let ended = step(Fledge::new().lane("verify", &needs("there")).file("there", "").committed(), &[("VERB", "fix")]).run();
+    let ended =
+        step(Fledge::new().lane("verify", &needs("there")).file("there", "").committed(), &[("VERB", "fix")]).run();
     ended.must_exit(0);
     assert!(!ended.path("../temp/results/fledge.patch").exists());
 }
@@ -84,7 +94,10 @@ fn a_time_limit_ends_it_with_all_files() {
 
 #[test]
 fn a_wrong_verb_and_a_missing_task_are_told() {
-    for (inputs, told) in [(vec![("VERB", "push")], "verb is fix, run or batch, not push"), (vec![("VERB", "run")], "needs the input task")] {
+    for (inputs, told) in [
+        (vec![("VERB", "push")], "verb is fix, run or batch, not push"),
+        (vec![("VERB", "run")], "needs the input task"),
+    ] {
         let ended = step(Fledge::new(), &inputs).run();
         assert!(ended.code != Some(0) && ended.story().contains(told), "{}", ended.story());
     }
