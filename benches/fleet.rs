@@ -100,6 +100,7 @@ fn settings(home: &Path, url: &str) -> Settings {
     let endpoint = Endpoint { base_url: Some(format!("{url}/v1")), ..Endpoint::new(Kind::OpenAi, "scripted") };
     Settings {
         workspace: workspace.canonicalize().unwrap(),
+        project: None,
         state_dir: home.join("state"),
         models: vec![connect(endpoint).unwrap().into()],
         no_models: None,

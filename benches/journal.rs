@@ -44,6 +44,7 @@ async fn run(place: &Path) -> Duration {
     let workspace = tree.path().canonicalize().unwrap();
     let mut agent = Agent::new(Settings {
         workspace: workspace.clone(),
+        project: None,
         state_dir: state.path().to_owned(),
         models: vec![connect(Endpoint::new(kind, "c.yaml")).unwrap().into()],
         no_models: None,

@@ -31,6 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let token = CancellationToken::new();
     let mut agent = Agent::new(Settings {
         workspace: workspace.path().canonicalize()?,
+        project: None,
         state_dir: state.path().to_owned(),
         models: vec![Model::new(Cassette::parse(ANSWERS, "answers")?)],
         no_models: None,

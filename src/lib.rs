@@ -7,17 +7,19 @@
 //! |---|---|---|
 //! | 8 | | `cli` |
 //! | 7 | | [`config`] |
+//! | 6 | | [`batch`] |
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
 //! | 3c | | [`tool`] |
 //! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
 //! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] · `watch` |
-//! | 1b | [`yaml`] | [`process`] |
+//! | 1b | [`queue`] · [`yaml`] | [`process`] |
 //! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | [`fail_point`] |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
 
+pub mod batch;
 pub mod chat;
 pub mod config;
 pub mod driver;
@@ -32,6 +34,7 @@ pub mod mcp;
 pub mod moment;
 pub mod process;
 pub mod provider;
+pub mod queue;
 pub mod report;
 pub mod run;
 pub mod spec;

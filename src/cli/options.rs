@@ -12,9 +12,10 @@ use super::secrets::secrets;
 use crate::config::Environment;
 use crate::driver::{Asker, Settings};
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Commit, Expect, GateChoice, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
+use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::Late;
 use crate::workspace::Outlet;
+use crate::yaml::parse_dollars;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -70,9 +71,18 @@ pub(super) struct RunOptions {
     /// What becomes a commit: on-success (the verified tree), none
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
+    /// Where the agent works: in-place, or in a worktree of its own, on a branch of its own
+    #[arg(long, value_name = "PLACE", value_parser = |word: &str| one_of(&Isolation::WORDS, word))]
+    isolation: Option<Isolation>,
+    /// The commit that the worktree is made from, instead of the newest one of the checkout: origin/main
+    #[arg(long, value_name = "REF")]
+    base: Option<String>,
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
+    /// What it may cost at most, in US dollars; of many tasks all of them together
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(super) max_usd: Option<u64>,
     #[command(flatten)]
     pub(super) results: ResultArguments,
     #[command(flatten)]
@@ -117,6 +127,10 @@ fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
+fn dollars(text: &str) -> Result<u64, &'static str> {
+    parse_dollars(text).ok_or("it is an amount of US dollars like 2.50, with at most six decimals")
+}
+
 fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
@@ -154,6 +168,21 @@ impl RunOptions {
         Ok(workspace)
     }
 
+    /// Whether nothing is said that only one task can have.
+    ///
+    /// # Errors
+    /// When there is.
+    pub(super) fn must_be_for_many(&self) -> Result<(), Failure> {
+        let flags = [("--patch", self.patch.is_some()), ("--record", self.record.is_some())];
+        match flags.iter().find(|(_, is_said)| *is_said) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let error = anyhow!("{flag} writes one file, and there may be many tasks");
+                Err(Failure::input(error).hint("run that task alone, or leave the flag out"))
+            }
+        }
+    }
+
     /// The task, as these flags have it.
     ///
     /// # Errors
@@ -164,8 +193,11 @@ impl RunOptions {
         }
         task.tier = self.tier.unwrap_or(task.tier);
         task.gate = self.lanes().map_or(task.gate, GateChoice::Lanes);
-        task.commit = self.commit.unwrap_or(task.commit);
+        task.commit = self.commit.or(task.commit);
+        task.isolation = self.isolation.unwrap_or(task.isolation);
+        task.base = self.base.clone().or(task.base);
         task.allow_dirty |= self.allow_dirty;
+        task.budget.usd_micros = self.max_usd.into_iter().chain(task.budget.usd_micros).min();
         task.max_retries = self.max_retries.unwrap_or(task.max_retries);
         task.stuck_after = self.stuck_after.or(task.stuck_after);
         task.allow_edit.extend(self.allow_edit.iter().cloned());
@@ -173,6 +205,10 @@ impl RunOptions {
         task.on_tamper = self.on_tamper.unwrap_or(task.on_tamper);
         task.expect = self.expect.or(task.expect);
         task.baseline = self.baseline.or(task.baseline);
+        if task.base.is_some() && task.isolation != Isolation::Worktree {
+            let error = anyhow!("--base: only a worktree is made from a commit, and the task is worked on in place");
+            return Err(Failure::input(error).hint("add `--isolation worktree`, or leave --base out"));
+        }
         if self.patch.is_some() && task.gate == GateChoice::Skip {
             let error = anyhow!("--patch: a patch is of verified work, and without a gate nothing is verified");
             return Err(Failure::input(error).hint("name a lane, or leave --patch out"));
@@ -190,6 +226,7 @@ impl RunOptions {
         let set = place.set;
         Settings {
             workspace: place.workspace.to_owned(),
+            project: Some(place.project()),
             state_dir: place.state_dir.to_owned(),
             models: Vec::new(),
             no_models: None,

@@ -5,7 +5,9 @@ use super::servers::{Hook, McpServer, hooks, servers};
 use super::trust::{self, Owner};
 use super::{ConfigFault, Sourced, model_keys};
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Commit, Defaults, OnTamper, STUCK_AFTER, Tier, check_ask, check_glob, read_budget};
+use crate::task::{
+    Baseline, Commit, Defaults, Isolation, OnTamper, STUCK_AFTER, Tier, check_ask, check_glob, read_budget,
+};
 use crate::yaml::{Place, Problem, Problems, Table, Value, parse as parse_yaml};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,7 +32,7 @@ pub(super) struct Layer {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["context", "isolation", "room", "specs", "time", "turns"];
+const LATER: &[&str] = &["context", "room", "specs", "time", "turns"];
 
 /// Reads a configuration file; `name` names it in messages.
 pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigFault> {
@@ -88,6 +90,7 @@ fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
         on_tamper: table.one_of("on_tamper", &OnTamper::WORDS, problems),
         tier: table.one_of("tier", &Tier::WORDS, problems),
         commit: table.one_of("commit", &Commit::WORDS, problems),
+        isolation: table.one_of("isolation", &Isolation::WORDS, problems),
         budget: budget.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
         parallel_reads: table.flag("parallel_reads", problems),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::process::wall::WallChoice;
-use crate::task::{Budget, Commit, OnTamper, Tier};
+use crate::task::{Budget, Commit, Isolation, OnTamper, Tier};
 use std::fs;
 
 pub(super) fn environment(vars: &[(&str, &str)]) -> Environment {
@@ -143,7 +143,7 @@ const WRONG: &[&str] = &[
     "compact_at: 70",
     "compact_at: 0.99",
     "commit: each-day",
-    "isolation: worktree",
+    "isolation: docker",
     "models: [a]",
     "models: { a: }",
     "models: { a: { model: x } }",
@@ -249,7 +249,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
     let user = "lane: check\nmax_retries: 5\ntier: tool\nbudget: { usd: 2.50, turns: 50 }\non_tamper: fail\n\
         approve: { ask: ['shell-exec:git push*'] }\nloop_threshold: 10\ncompact_at: 0.6\nconfirm_within: 5m\nmax_tries: 6\nmax_wait: 30s\n";
     let project = "lane: [fmt, test]\ntier: code\nbudget: { usd: 100, turns: 20, time: 30m }\non_tamper: restore\n\
-        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\nmax_tries: 2\nmax_wait: 1h\n";
+        approve: { ask: [files-delete] }\nparallel_reads: true\ncommit: on-success\nstuck_after: 3\nconfirm_within: 1h\nmax_tries: 2\nmax_wait: 1h\nisolation: worktree\n";
     let found = loaded(user, &[("fledge.yaml", project)], &[]).unwrap().defaults;
     let expected = Defaults {
         lanes: Some(vec!["fmt".into(), "test".into()]),
@@ -258,6 +258,7 @@ fn what_holds_for_all_tasks_comes_from_all_layers_and_a_project_can_only_narrow_
         on_tamper: Some(OnTamper::Fail),
         tier: Some(Tier::Tool),
         commit: Some(Commit::OnSuccess),
+        isolation: Some(Isolation::Worktree),
         budget: Budget { turns: Some(20), tokens: None, usd_micros: Some(2_500_000), time_ms: Some(1_800_000) },
         approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
         parallel_reads: Some(true),

@@ -36,6 +36,7 @@ pub(super) const TOP: &[(&str, Word)] = &[
     ("confirm_within", Free),
     ("default_model", Free),
     ("hooks", Operator("could run programs on your behalf")),
+    ("isolation", Free),
     ("lane", Free),
     ("loop_threshold", Free),
     ("max_retries", Free),

@@ -93,7 +93,8 @@ pub fn prepare(
         base_verdict: None,
         base: None, // once it is taken
         head: None,
-        sandbox: None, // once it stands
+        worktree: None, // once it is made
+        sandbox: None,  // once it stands
         network: false,
         output_schema,
         recalled: recalled.map(|recalled| recalled.ids).unwrap_or_default(),

@@ -4,6 +4,7 @@
 use super::briefing::chain;
 use super::perform::Hands;
 use super::resume::terms;
+use super::worktree::project_of;
 use crate::gate::{self, PutBack};
 use crate::store::{Filter, Only, RunDir, Store, write_whole};
 use std::fs;
@@ -23,6 +24,9 @@ const ASIDE: &str = "configuration-aside";
 impl Hands {
     /// Puts back what later runs read; gives what people should know of it. Nobody of the agent may be alive.
     pub(super) async fn put_back_configuration(&self) -> Vec<String> {
+        if self.has_left() {
+            return earlier(&self.run_dir); // with the worktree all that was written there is gone
+        }
         let (run, root, task) = (self.run_dir.clone(), self.settings.workspace.clone(), self.task.clone());
         let work = move || [earlier(&run), put_back(&run, &root, &task.allow_edit)].concat();
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| vec!["putting configuration back panicked".into()])
@@ -33,7 +37,7 @@ impl Hands {
 /// what they have written so far. To be asked for before any of it is read; gives what people should know of it. `workspace` is a canonical
 /// path.
 pub fn settle_configuration(state_dir: &Path, workspace: &Path) -> Vec<String> {
-    let Ok(Some(store)) = Store::existing(state_dir, workspace) else { return Vec::new() };
+    let Ok(Some(store)) = Store::existing(state_dir, &project_of(state_dir, workspace)) else { return Vec::new() };
     let mut notes = Vec::new();
     for only in [Only::Interrupted, Only::Running] {
         let filter = Filter { limit: MOST, only: Some(only), ..Filter::default() };

@@ -2,8 +2,7 @@
 //! anything is spent.
 
 use super::briefing::{PlanFault, chain};
-use super::enclosure::variable;
-use super::ground::{Ground, trees};
+use super::ground::{Ground, trees_of};
 use super::inbox::Inbox;
 use super::perform::Hands;
 use super::planning::Planner;
@@ -33,11 +32,11 @@ const UNSIGNED: &str = "the commit is not signed, although `commit.gpgsign` is o
 impl Planner {
     /// Where the repository stands, for a task that commits.
     pub(super) async fn head(&self, ground: &Ground, base: &TreeId) -> Result<Option<Head>, PlanFault> {
-        if self.task.commit == task::Commit::None {
+        if self.task.commits() == task::Commit::None {
             return Ok(None);
         }
         let refused = |why: &str| {
-            let message = format!("`commit: {}` cannot be kept: {why}", self.task.commit.word());
+            let message = format!("`commit: {}` cannot be kept: {why}", self.task.commits().word());
             PlanFault { reason: Reason::BadInput, message }
         };
         let failed = |fault: DeliveryFault| refused(&chain(&fault));
@@ -95,7 +94,7 @@ impl Hands {
         stop: &CancellationToken,
     ) -> Result<Committed, DeliveryFault> {
         let settings = &self.settings;
-        let trees = trees(&settings.state_dir, &settings.workspace, variable(settings, "PATH"), stop).await?;
+        let trees = trees_of(settings, stop).await?;
         let repository = Repository::around(&trees, &settings.env, stop).await?;
         let repository = repository.ok_or(DeliveryFault::NoRepository)?;
         let (message, trailers) = (commit_message(result), commit_trailers(result, tree));
@@ -135,8 +134,7 @@ impl Hands {
         }
         let made = async {
             let settings = &self.settings;
-            let search = variable(settings, "PATH");
-            let trees = trees(&settings.state_dir, &settings.workspace, search, stop).await?;
+            let trees = trees_of(settings, stop).await?;
             patch(&trees, &settings.env, &result, base, tree, stop).await
         };
         let patch: Result<Vec<u8>, DeliveryFault> = made.await;

@@ -363,6 +363,9 @@ impl<'a> Drive<'a> {
         for note in self.hands.put_back_configuration().await {
             self.emit(AgentEvent::Warning(note));
         }
+        if self.hands.has_left() {
+            return;
+        }
         if self.run.result().is_some_and(|result| !result.verified) {
             self.hands.keep_state().await;
         }

@@ -2,7 +2,7 @@
 //! run is taken up.
 
 use super::briefing::{PlanFault, chain};
-use super::{Settings, enclosure};
+use super::{Settings, enclosure, project_of};
 use crate::gate::Site;
 use crate::id::{RunId, TreeId};
 use crate::process::wall::Wall;
@@ -23,7 +23,7 @@ pub(super) struct Ground {
 /// The name of the folder with the states of a project, in that of the project.
 pub const TREES: &str = "trees.git";
 
-/// The states of a project's workspace. `path` is the search path in which git is.
+/// The states of a workspace, which are kept with its project's. `path` is the search path in which git is.
 ///
 /// # Errors
 /// [`TreesFault`] when there is no git that can be used, or no place for them.
@@ -33,7 +33,13 @@ pub async fn trees(
     path: &str,
     stop: &CancellationToken,
 ) -> Result<Trees, TreesFault> {
-    Trees::open(&project_dir(state_dir, workspace).join(TREES), workspace, path, stop).await
+    Trees::open(&project_dir(state_dir, &project_of(state_dir, workspace)).join(TREES), workspace, path, stop).await
+}
+
+/// Those of the workspace that a run has, which are kept with its project's.
+pub(super) async fn trees_of(settings: &Settings, stop: &CancellationToken) -> Result<Trees, TreesFault> {
+    let git_dir = project_dir(&settings.state_dir, settings.project()).join(TREES);
+    Trees::open(&git_dir, &settings.workspace, enclosure::variable(settings, "PATH"), stop).await
 }
 
 /// Keeps no tree of a run that the store does not know any more: it was removed.
@@ -93,15 +99,14 @@ impl Ground {
         enclosure::must_be_hideable(settings)?;
         let wall = enclosure::raise(settings).await?;
         enclosure::must_be_writable(settings, &wall)?;
-        let path = enclosure::variable(settings, "PATH");
-        let trees = trees(&settings.state_dir, &settings.workspace, path, stop).await.map_err(no_trees)?;
+        let trees = trees_of(settings, stop).await.map_err(no_trees)?;
         Ok(Self { wall, trees })
     }
 
     /// Lets go of the trees of runs that were removed, as far as that can be done.
     pub(super) async fn forget_gone(&self, settings: &Settings, stop: &CancellationToken) {
         let known = |run: &RunId| {
-            let store = Store::existing(&settings.state_dir, &settings.workspace)?;
+            let store = Store::existing(&settings.state_dir, settings.project())?;
             store.map_or(Ok(true), |store| is_known(&store, run))
         };
         if let Err(fault) = forget_trees(&self.trees, known, stop).await {

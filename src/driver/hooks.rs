@@ -255,7 +255,7 @@ impl After {
                 return None;
             }
         };
-        if self.hands.task.commit == task::Commit::EachTurn
+        if self.hands.task.commits() == task::Commit::EachTurn
             && let (Some(head), Some(base)) = (&self.head, &self.base)
             && let Err(fault) = self.commit(&tree, head, base).await
             && !self.stop.is_cancelled()

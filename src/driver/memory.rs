@@ -39,7 +39,7 @@ pub(super) fn shelf(settings: &Settings, run: Option<RunId>) -> Option<Shelf> {
     let terms = settings.memory.as_ref()?;
     Some(Shelf {
         state_dir: settings.state_dir.clone(),
-        workspace: settings.workspace.clone(),
+        workspace: settings.project().to_owned(),
         run,
         ephemeral_ttl_ms: terms.ephemeral_ttl_ms,
         recall_limit: terms.recall_tokens.saturating_mul(TOKEN),

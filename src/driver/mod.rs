@@ -41,6 +41,7 @@ mod summary;
 mod tape;
 mod veil;
 mod watcher;
+mod worktree;
 
 pub use asking::{Asker, Consent, Question};
 pub use briefing::{Briefing, PlanFault, prepare};
@@ -61,6 +62,7 @@ pub use stop::Stop;
 pub use tape::cassette;
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
+pub use worktree::{project_of, worktrees};
 
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -93,6 +95,8 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub struct Settings {
     /// The folder that the agent may change.
     pub workspace: PathBuf,
+    /// Whose runs these are, where that is another folder: a checkout of the same project, which keeps them.
+    pub project: Option<PathBuf>,
     /// Where journals and reports are kept; must be outside the workspace.
     pub state_dir: PathBuf,
     /// The models, in order of preference.
@@ -242,8 +246,11 @@ impl Agent {
         let charter = self.charter(&task, id);
         let key = self.run_key.take();
         self.find_outlets(&[])?;
-        let journal = record::begin(&self.settings, &charter, &task, key, now_ms()).map_err(RunError::NotBegun)?;
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder(), self.stop.clone());
+        let worktree = self.choose_worktree(&task, &charter).map_err(RunError::NotBegun)?;
+        let settings = self.settings_in(worktree.as_ref());
+        let journal = record::begin(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
+        let journal = journal.map_err(RunError::NotBegun)?;
+        let hands = Hands::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
         self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
     }
@@ -305,7 +312,7 @@ impl Agent {
         Charter {
             verify: task.gate != GateChoice::Skip,
             is_fix: task.is_fix,
-            commits: task.commit != Commit::None,
+            commits: task.commits() != Commit::None,
             max_retries: task.max_retries,
             on_tamper: task.on_tamper,
             stuck_after: task.stuck_after,

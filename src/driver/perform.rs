@@ -14,11 +14,12 @@ use crate::id::CallId;
 use crate::mcp::Servers;
 use crate::moment::Moment;
 use crate::provider::Request;
-use crate::run::{Action, Event, Query, Run, StateName, TaskResult};
+use crate::run::{Action, Event, Query, Run, StateName, TaskResult, Workplace};
 use crate::store::RunDir;
 use crate::task::Task;
 use crate::tool::{Effect, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Ruling, StepProgress, Verdict};
+use crate::workspace::worktree::Worktree;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,8 @@ pub(super) struct Hands {
     pub(super) ready: Arc<OnceLock<Arc<Ready>>>,
     /// Which agent of the run it is whose hands these are.
     pub(super) lineage: Lineage,
+    /// The worktree that the run has for itself.
+    pub(super) worktree: Option<Arc<Worktree>>,
 }
 
 #[derive(Debug)]
@@ -65,7 +68,7 @@ pub(super) enum Unready {
 
 impl Hands {
     pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir, stop: Stop) -> Self {
-        Self { settings, task, run_dir, stop, ready: Arc::default(), lineage: Lineage::default() }
+        Self { settings, task, run_dir, stop, ready: Arc::default(), lineage: Lineage::default(), worktree: None }
     }
 
     /// Starts an effect for an action; its answer comes through the inbox.
@@ -255,7 +258,8 @@ impl Hands {
 
     fn save_report(&self, call: CallId, run: &Run, inbox: &mut Inbox) {
         if self.lineage.is_child() {
-            return inbox.outbox().send(Event::ReportSaved { call, notes: Vec::new() }); // what it came to is the result of a call
+            let saved = Event::ReportSaved { call, notes: Vec::new(), worktree: None };
+            return inbox.outbox().send(saved); // what it came to is the result of a call
         }
         let (hands, run, stop) = (self.clone(), run.clone(), inbox.stop_token().child_token());
         let failed = move |message: String| Event::ReportFailed { call, message };
@@ -264,7 +268,7 @@ impl Hands {
             let notes = hands.put_back_configuration().await;
             let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
             match hands.see_out(&stop, hands.save(&run, &notes, &stop)).await {
-                Some(Ok(())) => Event::ReportSaved { call, notes },
+                Some(Ok(worktree)) => Event::ReportSaved { call, notes, worktree },
                 Some(Err(message)) => failed(told(message)),
                 None => failed("the report was not written before the run had to stop".into()),
             }
@@ -307,11 +311,14 @@ impl Hands {
         memory::keep(result, &self.task, &self.settings);
     }
 
-    async fn save(&self, run: &Run, notes: &[String], stop: &CancellationToken) -> Result<(), String> {
-        if let Some(path) = &self.settings.patch {
+    /// Gives where the run has worked, and what is left of that.
+    async fn save(&self, run: &Run, notes: &[String], stop: &CancellationToken) -> Result<Option<Workplace>, String> {
+        if let Some(path) = self.settings.patch.as_ref().filter(|_| !self.has_left()) {
             self.write_patch(path, run, stop).await?;
         }
-        let Some(mut result) = run.result() else { return Ok(()) };
+        let Some(mut result) = run.result() else { return Ok(None) };
+        let workplace = self.leave_worktree(&result, stop).await;
+        result.worktree = workplace.clone().or(result.worktree);
         result.warnings.extend_from_slice(notes);
         if self.stop.token().is_cancelled() {
             // A lane that was stopped in its middle has left its logs as they were.
@@ -319,7 +326,8 @@ impl Hands {
         }
         reach("report", "begun").map_err(|error| chain(&error))?;
         report::save(&result, &self.task, &self.settings, &self.run_dir, stop).await?;
-        reach("report", "done").map_err(|error| chain(&error))
+        reach("report", "done").map_err(|error| chain(&error))?;
+        Ok(workplace)
     }
 }
 

@@ -5,7 +5,7 @@ use super::briefing::{Briefing, PlanFault, chain, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
-use super::{Settings, enclosure, lanes_from, memory, servers};
+use super::{Settings, enclosure, lanes_from, memory, servers, worktree};
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate, Site};
 use crate::id::CallId;
@@ -16,6 +16,7 @@ use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
 use crate::tool::{HostError, HostSettings, ToolHost};
 use crate::verdict::{Reason, Ruling, StepProgress};
+use crate::workspace::worktree::Worktree;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -27,7 +28,8 @@ pub(super) struct Planner {
     call: CallId,
     pub(super) settings: Arc<Settings>,
     pub(super) task: Arc<Task>,
-    run_dir: RunDir,
+    pub(super) run_dir: RunDir,
+    pub(super) worktree: Option<Arc<Worktree>>,
     ready: Arc<OnceLock<Arc<Ready>>>,
     outbox: Outbox,
     pub(super) stop: CancellationToken,
@@ -40,6 +42,7 @@ impl Hands {
             settings: self.settings.clone(),
             task: self.task.clone(),
             run_dir: self.run_dir.clone(),
+            worktree: self.worktree.clone(),
             ready: self.ready.clone(),
             outbox: inbox.outbox(),
             stop: inbox.stop_token(),
@@ -73,7 +76,9 @@ impl Hands {
         }
         let gate = Gate::thaw(&bytes, &self.settings.workspace, &self.task.allow_edit);
         let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
-        let ground = Ground::make(&self.settings, stop).await.map_err(|fault| Unready::NotNow(fault.message))?;
+        let not_now = |fault: PlanFault| Unready::NotNow(fault.message);
+        worktree::must_stand(self.worktree.as_deref()).map_err(Unready::NotNow)?;
+        let ground = Ground::make(&self.settings, stop).await.map_err(not_now)?;
         // The result says of the whole run which wall stood.
         if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
             let (then, now) = (then.name(), ground.wall.kind().name());
@@ -96,6 +101,7 @@ impl Hands {
 
 impl Planner {
     async fn plan(self) -> Result<Plan, PlanFault> {
+        let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
         let ground = Ground::make(&self.settings, &self.stop).await?;
         ground.forget_gone(&self.settings, &self.stop).await;
         let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
@@ -127,6 +133,10 @@ impl Planner {
         let _there_may_be_none = fs::remove_dir_all(&exported);
         let (mut plan, gate, host) = planned??;
         (plan.base, plan.head) = (Some(begun), head);
+        if let Some((workplace, notes)) = made {
+            plan.worktree = Some(workplace);
+            plan.notes.extend(notes);
+        }
         // Whether the wall can be built around just this workspace is known before anything is spent.
         let unwalled = |error| PlanFault { reason: Reason::NoSandbox, message: chain(&error) };
         host.ready(&self.stop).await.map_err(unwalled)?;

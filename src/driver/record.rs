@@ -9,6 +9,7 @@ use crate::store::{
     Journal, Outcome, Retention, RunHead, Store, StoreError, TaskCopy, forget_lane_logs, project_dir, sha256,
 };
 use crate::task::Task;
+use crate::workspace::worktree::Worktree;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,9 @@ pub struct Terms {
     /// The commit whose lanes were the gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes_from: Option<String>,
+    /// The worktree that it works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// Which wall was asked for.
     #[serde(default)]
     pub wall: WallChoice,
@@ -194,14 +198,15 @@ pub(super) fn begin(
     settings: &Settings,
     charter: &Charter,
     task: &Task,
+    worktree: Option<&Worktree>,
     run_key: Option<String>,
     now_ms: i64,
 ) -> Result<Journal, StoreError> {
-    let store = Store::open(&settings.state_dir, &settings.workspace)?;
+    let store = Store::open(&settings.state_dir, settings.project())?;
     match store.prune(&Retention::default(), now_ms) {
         Ok(pruned) => {
             tracing::debug!(runs = pruned.runs.len(), bytes = pruned.bytes, "old runs removed");
-            forget_beside(&project_dir(&settings.state_dir, &settings.workspace), &Retention::default());
+            forget_beside(&project_dir(&settings.state_dir, settings.project()), &Retention::default());
         }
         Err(error) => tracing::warn!(%error, "old runs cannot be removed"),
     }
@@ -235,6 +240,7 @@ pub(super) fn begin(
         network,
         holdout,
         lanes_from,
+        worktree: worktree.cloned(),
     };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;

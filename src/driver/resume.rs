@@ -13,6 +13,7 @@ use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, St
 use crate::task::Task;
 use crate::verdict::{Reason, StopCause};
 use crate::workspace::Outlet;
+use crate::workspace::worktree::Worktree;
 use std::sync::Arc;
 
 /// A run cannot be taken up again, or not be replayed.
@@ -126,16 +127,17 @@ impl Agent {
 
     async fn take_up(&mut self, run: &RunId, lost_gate: LostGate) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
-        let store = Store::open(&self.settings.state_dir, &self.settings.workspace).map_err(ResumeFault::from)?;
+        let store = Store::open(&self.settings.state_dir, self.settings.project()).map_err(ResumeFault::from)?;
         let (row, terms) = terms(&store, run)?;
-        self.must_fit(&row)?;
+        let worktree = terms.worktree.clone();
+        self.must_fit(&row, worktree.as_ref())?;
         self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
-        let settings = &self.settings;
+        let settings = &self.settings_in(worktree.as_ref());
         let task = Task { source: row.head.source.clone(), ..terms.task };
         if let RunState::Ended(outcome) = &row.state
             && outcome.reason != Reason::NotDelivered.to_string()
         {
-            let hands = Hands::new(self.settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
+            let hands = Hands::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
             hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
             if !outcome.verified {
@@ -157,7 +159,7 @@ impl Agent {
             None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
             Some(_) => Beginning::Open(folded.open()),
         };
-        let hands = Hands::new(self.settings.clone(), Arc::new(task), journal.folder(), self.stop.clone());
+        let hands = Hands::new(settings.clone(), Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
         let mut lost = None;
         if matches!(state, StateName::Executing | StateName::Verifying) {
             let gate_file = folded.gate_file.as_deref().unwrap_or_default();
@@ -197,10 +199,11 @@ impl Agent {
     }
 
     /// Whether it is the run of this workspace and, where it is to go on, of these models.
-    fn must_fit(&self, row: &RunRow) -> Result<(), ResumeFault> {
+    fn must_fit(&self, row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeFault> {
         let RunRow { head, state } = row;
         let ours = self.settings.workspace.display().to_string();
-        if head.workspace != ours {
+        // One with a worktree of its own finds it from wherever its project's runs are found.
+        if head.workspace != ours && worktree.is_none() {
             return Err(ResumeFault::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
         let models: Vec<String> = self.settings.models.iter().map(|model| model.provider.name()).collect();

@@ -32,6 +32,7 @@ pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     let cassette = connect(Endpoint::new(Kind::Cassette { text: cassette.into() }, "c.yaml")).unwrap();
     Agent::new(Settings {
         workspace,
+        project: None,
         state_dir: home.join(state),
         models: vec![cassette.into()],
         no_models: None,

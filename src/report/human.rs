@@ -52,6 +52,9 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     if let Some(commit) = &result.commit {
         say("commit", committed(commit, result.branch.as_deref()));
     }
+    if let Some(worktree) = &result.worktree {
+        say("worktree", worktree.told());
+    }
     if let Some(sandbox) = result.sandbox {
         let network = if result.network { ", with the network" } else { "" };
         say("sandbox", format!("{}{network}", sandbox.name()));

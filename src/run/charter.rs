@@ -1,5 +1,6 @@
 //! What the machine must know before it starts (the charter) and before the first model call (the plan).
 
+use super::workplace::Workplace;
 use crate::chat::{Message, Price, ToolCall, ToolInput, ToolSpec};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
@@ -143,6 +144,9 @@ pub struct Plan {
     /// Where the user's repository stood by then, for a run that commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
+    /// The worktree that the run has for itself, as it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Workplace>,
     /// The ids of what was recalled of earlier runs into the first message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<String>,

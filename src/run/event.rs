@@ -1,6 +1,7 @@
 //! Everything that can happen to a run, in the past tense. Plain data: what is in the journal, and what the machine is fed.
 
 use super::charter::{Charter, Plan};
+use super::workplace::Workplace;
 use crate::chat::{Delta, FileChange, ModelError, Reply, ToolOutcome, Usage};
 use crate::id::{CallId, TreeId};
 use crate::verdict::{Reason, StepProgress, StopCause, Verdict};
@@ -89,6 +90,9 @@ pub enum Event {
         call: CallId,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
+        /// Where the run has worked, and what is left of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Workplace>,
     },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },

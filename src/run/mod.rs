@@ -27,6 +27,7 @@ mod result;
 mod state;
 mod transcript;
 mod watch;
+mod workplace;
 
 pub use action::Action;
 pub use answer::schema_fault;
@@ -39,6 +40,7 @@ pub use prompt::output_schema;
 pub use query::Query;
 pub use result::TaskResult;
 pub use watch::{AgentEvent, Phase, StateName};
+pub use workplace::{Workplace, WorkplaceState};
 
 use crate::chat::{Message, ToolSpec};
 use crate::id::{CallId, RunId, TreeId};

@@ -2,6 +2,7 @@
 
 use super::ledger::{Attempt, ToolTally};
 use super::state::Ended;
+use super::workplace::Workplace;
 use super::{Run, context::Context};
 use crate::chat::{FileChange, ModelUsage};
 use crate::id::{RunId, TreeId};
@@ -72,6 +73,9 @@ pub struct TaskResult {
     /// The tree of the workspace's folder in that commit, where git stores another one than `tree`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_tree: Option<TreeId>,
+    /// The worktree that it had for itself, and what is left of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Workplace>,
     /// The wall around the agent; `None` when none was needed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,
@@ -118,6 +122,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         commit: cx.delivery.as_ref().map(|delivery| delivery.commit.clone()),
         branch: cx.delivery.as_ref().and_then(|delivery| delivery.branch.clone()),
         commit_tree: cx.delivery.as_ref().and_then(|delivery| delivery.tree.clone()),
+        worktree: cx.plan.worktree.clone(),
         sandbox: cx.plan.sandbox,
         network: cx.plan.network,
         duration_ms: cx.now.0.saturating_sub(cx.started.0),

@@ -12,6 +12,7 @@ mod lane_dir;
 mod lock;
 mod memory;
 mod prune;
+mod queue;
 mod runs;
 mod schema;
 mod unsent;
@@ -26,6 +27,7 @@ pub use journal::Journal;
 pub use lane_dir::{LaneDir, forget_lane_logs};
 pub use memory::{Forget, Memory};
 pub use prune::{Pruned, Retention};
+pub use queue::SqliteQueue;
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
 pub use unsent::Unsent;
 

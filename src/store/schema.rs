@@ -13,8 +13,15 @@ use std::time::Duration;
 
 /// The name of the file.
 pub(super) const FILE: &str = "fledge.db";
-/// Says in a database's head that it is one of fledge: "fldg".
-const APPLICATION: i64 = 0x666c_6467;
+/// What a database of a kind is told by, in its head, and how it came to be what it is.
+pub(super) struct Form<'a> {
+    pub(super) application: i64,
+    /// One step each from a version of the schema to the next. What was released is never changed.
+    pub(super) migrations: &'a [&'a str],
+}
+
+/// That of a project: "fldg".
+const FORM: Form<'static> = Form { application: 0x666c_6467, migrations: MIGRATIONS };
 /// How long a write waits for those of other processes. To wait is better than to lose a run.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same for what can as well be lost.
@@ -25,7 +32,6 @@ const CONNECTION: &str =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
-/// One step each from a version of the schema to the next. What was released is never changed.
 const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS];
 
 /// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
@@ -106,12 +112,17 @@ const DURATIONS: &str = "
 
 /// Opens the database, new or old.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
-    open_up_to(path, MIGRATIONS, PATIENCE)
+    open_up_to(path, &FORM, PATIENCE)
+}
+
+/// The same for a database of another kind.
+pub(super) fn open_form(path: &Path, form: &Form<'_>) -> Result<Connection, StoreError> {
+    open_up_to(path, form, PATIENCE)
 }
 
 /// The same for who would rather go without it than wait for others.
 pub(super) fn open_at_once(path: &Path) -> Result<Connection, StoreError> {
-    open_up_to(path, MIGRATIONS, IMPATIENCE)
+    open_up_to(path, &FORM, IMPATIENCE)
 }
 
 /// The same for who only looks: `None` where there is none, or an older one.
@@ -120,15 +131,15 @@ pub(super) fn glance(path: &Path) -> Result<Option<Connection>, StoreError> {
         return Ok(None);
     }
     let db = connect(path, IMPATIENCE)?;
-    Ok((version(&db, path, MIGRATIONS)? == MIGRATIONS.len()).then_some(db))
+    Ok((version(&db, path, &FORM)? == MIGRATIONS.len()).then_some(db))
 }
 
-fn open_up_to(path: &Path, migrations: &[&str], patience: Duration) -> Result<Connection, StoreError> {
+fn open_up_to(path: &Path, form: &Form<'_>, patience: Duration) -> Result<Connection, StoreError> {
     let mut db = connect(path, patience)?;
-    let version = version(&db, path, migrations)?;
+    let version = version(&db, path, form)?;
     keep_others_out(path)?;
-    if version < migrations.len() {
-        migrate(&mut db, path, migrations, patience)?;
+    if version < form.migrations.len() {
+        migrate(&mut db, path, form, patience)?;
     }
     Ok(db)
 }
@@ -170,16 +181,16 @@ fn keep_others_out(path: &Path) -> Result<(), StoreError> {
 }
 
 /// How many migrations it has seen; 0 for one that is empty.
-fn version(db: &Connection, path: &Path, migrations: &[&str]) -> Result<usize, StoreError> {
+fn version(db: &Connection, path: &Path, form: &Form<'_>) -> Result<usize, StoreError> {
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version";
     let found = db.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
     let (application, found, tables) = found.map_err(|error| StoreError::database("read", path, error))?;
     let path = path.display().to_string();
     match (application, found, tables) {
         (0, 0, 0) => Ok(0),
-        (APPLICATION, 1.., _) => {
-            let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
-            usize::try_from(found).ok().filter(|found| *found <= migrations.len()).ok_or(StoreError::Newer {
+        (application, 1.., _) if application == form.application => {
+            let known = i64::try_from(form.migrations.len()).unwrap_or(i64::MAX);
+            usize::try_from(found).ok().filter(|found| *found <= form.migrations.len()).ok_or(StoreError::Newer {
                 path,
                 found,
                 known,
@@ -190,14 +201,14 @@ fn version(db: &Connection, path: &Path, migrations: &[&str]) -> Result<usize, S
 }
 
 /// Goes from version to version, each in one transaction. One process at a time: another one that comes waits, if it has the patience.
-fn migrate(db: &mut Connection, path: &Path, migrations: &[&str], patience: Duration) -> Result<(), StoreError> {
+fn migrate(db: &mut Connection, path: &Path, form: &Form<'_>, patience: Duration) -> Result<(), StoreError> {
     let lock = path.with_extension("migrating");
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
     let take = |file: &File| if patience < PATIENCE { file.try_lock().map_err(io::Error::from) } else { file.lock() };
     let held = file.and_then(|file| take(&file).map(|()| file));
     let _held = held.map_err(|source| StoreError::new("lock", &lock, source))?;
     let fail = |error| StoreError::database("bring up to date", path, error);
-    let (mut at, mut was_filled) = (version(db, path, migrations)?, true);
+    let (mut at, mut was_filled) = (version(db, path, form)?, true);
     if at == 0 {
         was_filled = false;
         // The second only counts before anything is written. As long as there is no write-ahead log, a failure of the power is survived
@@ -208,11 +219,12 @@ fn migrate(db: &mut Connection, path: &Path, migrations: &[&str], patience: Dura
         let folders = path.ancestors().skip(1).take(2).filter(|folder| !folder.as_os_str().is_empty());
         folders.into_iter().try_for_each(sync_folder)?;
     }
-    while let Some(step) = migrations.get(at) {
+    while let Some(step) = form.migrations.get(at) {
         at += 1;
         let work = |transaction: &Transaction<'_>| {
             transaction.execute_batch(step)?;
-            transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {at};"))
+            transaction
+                .execute_batch(&format!("PRAGMA application_id = {}; PRAGMA user_version = {at};", form.application))
         };
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
         work(&transaction).and_then(|()| transaction.commit()).map_err(fail)?;
@@ -250,18 +262,22 @@ mod tests {
     use super::super::events::place;
     use super::*;
 
+    fn of<'a>(migrations: &'a [&'a str]) -> Form<'a> {
+        Form { migrations, ..FORM }
+    }
+
     #[test]
     fn a_database_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(FILE);
-        let old = open_up_to(&path, &MIGRATIONS[..1], PATIENCE).unwrap();
+        let old = open_up_to(&path, &of(&MIGRATIONS[..1]), PATIENCE).unwrap();
         let rows = "INSERT INTO events (run, seq, at, kind, data, hash) \
              VALUES (1, 1, 2, 'A', 'one', x'00'), (7, 3, 4, 'B', 'other', x'01'), (7, 1 << 40, 4, 'B', 'lost', x'02')";
         old.execute_batch(rows).unwrap();
-        assert!(matches!(open_up_to(&path, &[], PATIENCE), Err(StoreError::Newer { found: 1, known: 0, .. })));
+        assert!(matches!(open_up_to(&path, &of(&[]), PATIENCE), Err(StoreError::Newer { found: 1, known: 0, .. })));
         drop(old);
         let db = open(&path).unwrap();
-        assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
+        assert_eq!(version(&db, &path, &FORM).unwrap(), MIGRATIONS.len());
         let mut statement = db.prepare("SELECT place, data FROM events").unwrap();
         let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         let found: Vec<(i64, String)> = found.map(Result::unwrap).collect();
@@ -281,8 +297,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(FILE);
         let broken = [RUNS, "CREATE TABLE more (a) STRICT; CREATE TABLE runs (a)"];
-        assert!(open_up_to(&path, &broken, PATIENCE).is_err());
+        assert!(open_up_to(&path, &of(&broken), PATIENCE).is_err());
         let db = open(&path).unwrap();
-        assert_eq!(version(&db, &path, MIGRATIONS).unwrap(), MIGRATIONS.len());
+        assert_eq!(version(&db, &path, &FORM).unwrap(), MIGRATIONS.len());
     }
 }

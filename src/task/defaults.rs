@@ -1,6 +1,6 @@
 //! What holds for tasks that do not say it themselves: what a layer of configuration says, and how layers come together.
 
-use super::{Budget, Commit, Conduct, GateChoice, OnTamper, Task, Tier};
+use super::{Budget, Commit, Conduct, GateChoice, Isolation, OnTamper, Task, Tier};
 
 /// What a layer says; what it does not say is left to the one below.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Defaults {
     pub tier: Option<Tier>,
     /// What becomes a commit.
     pub commit: Option<Commit>,
+    /// Where agents work.
+    pub isolation: Option<Isolation>,
     /// What may be spent.
     pub budget: Budget,
     /// Calls that a person must agree to, beside those of the task.
@@ -46,6 +48,7 @@ impl Defaults {
             on_tamper: self.on_tamper.or(below.on_tamper),
             tier: self.tier.or(below.tier),
             commit: self.commit.or(below.commit),
+            isolation: self.isolation.or(below.isolation),
             budget: self.budget.over(&below.budget),
             approve: [below.approve, self.approve].concat(),
             parallel_reads: self.parallel_reads.or(below.parallel_reads),
@@ -81,7 +84,8 @@ impl Defaults {
             stuck_after: self.stuck_after.or(task.stuck_after),
             on_tamper: self.on_tamper.unwrap_or(task.on_tamper),
             tier: self.tier.unwrap_or(task.tier),
-            commit: self.commit.unwrap_or(task.commit),
+            commit: self.commit.or(task.commit),
+            isolation: self.isolation.unwrap_or(task.isolation),
             budget: self.budget.over(&task.budget),
             approve,
             conduct: Conduct {
@@ -141,6 +145,7 @@ mod tests {
             on_tamper: Some(OnTamper::Fail),
             tier: Some(Tier::Tool),
             commit: Some(Commit::OnSuccess),
+            isolation: Some(Isolation::Worktree),
             budget: Budget { turns: Some(10), tokens: Some(1000), usd_micros: Some(5), time_ms: None },
             approve: vec!["shell-exec:git push*".into()],
             parallel_reads: Some(true),
@@ -163,7 +168,8 @@ mod tests {
             stuck_after: Some(3),
             on_tamper: OnTamper::Fail,
             tier: Tier::Tool,
-            commit: Commit::OnSuccess,
+            commit: Some(Commit::OnSuccess),
+            isolation: Isolation::Worktree,
             budget: said().budget,
             approve: said().approve,
             conduct: Conduct {
@@ -177,7 +183,7 @@ mod tests {
             ..Task::from_prompt("do it")
         };
         assert_eq!(silent, expected);
-        let own = "---\nlane: false\nmax_retries: 0\nstuck_after: 2\non_tamper: restore\ntier: code\ncommit: none\n\
+        let own = "---\nlane: false\nmax_retries: 0\nstuck_after: 2\non_tamper: restore\ntier: code\ncommit: none\nisolation: in-place\n\
             budget: { turns: 99, time: 1m }\napprove: { ask: [files-delete] }\nmcp: [docs]\n---\ndo it";
         let told = parse_with(own, "t.md", &ParamValues::new(), &said()).unwrap();
         let own = Task {
@@ -186,7 +192,8 @@ mod tests {
             stuck_after: Some(2),
             on_tamper: OnTamper::Restore,
             tier: Tier::Code,
-            commit: Commit::None,
+            commit: Some(Commit::None),
+            isolation: Isolation::InPlace,
             budget: Budget { turns: Some(99), time_ms: Some(60_000), ..said().budget },
             approve: vec!["shell-exec:git push*".into(), "files-delete".into()],
             mcp: vec!["docs".into()],

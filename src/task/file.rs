@@ -1,7 +1,7 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
 use super::params;
-use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, OnTamper, ParamValues, STUCK_AFTER};
+use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
 use super::{SpecChoice, Task, Tier, ToolChoice};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["needs", "schedule", "candidates"];
+const LATER: &[&str] = &["schedule", "candidates"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -59,10 +59,18 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     read_paths(&mut table, &mut task, &mut problems);
     read_means(&mut table, &mut task, &mut problems);
     table.later(LATER, &mut problems);
-    let isolation = [("in-place", Some(())), ("worktree", None)];
-    now_or_later(&mut table, "isolation", &isolation, &mut problems);
+    task.isolation = table.one_of("isolation", &Isolation::WORDS, &mut problems).unwrap_or(task.isolation);
     table.finish(&mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
+}
+
+/// What a task's text says that it needs, each with its place; nothing where it cannot be read, which [`parse`] says.
+pub fn needs(text: &str) -> Vec<(String, Place)> {
+    let front = document(text).ok().and_then(|document| document.front);
+    let Some(Node { value: Value::Map(entries), .. }) = front else { return Vec::new() };
+    let listed = entries.into_iter().find(|(key, _)| key.text == "needs").map(|(_, node)| node.value);
+    let Some(Value::List(items)) = listed else { return Vec::new() };
+    items.iter().filter_map(|item| Some((item.as_text()?.to_owned(), item.place))).collect()
 }
 
 fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
@@ -91,7 +99,7 @@ fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     task.on_tamper = table.one_of("on_tamper", &OnTamper::WORDS, problems).unwrap_or(task.on_tamper);
     task.expect = table.one_of("expect", &Expect::WORDS, problems);
     task.baseline = table.one_of("baseline", &Baseline::WORDS, problems);
-    task.commit = table.one_of("commit", &Commit::WORDS, problems).unwrap_or(task.commit);
+    task.commit = table.one_of("commit", &Commit::WORDS, problems).or(task.commit);
     if task.expect.is_some() && task.gate == GateChoice::Skip {
         let place = table.place_of("expect").unwrap_or(table.place);
         let unjudged = Problem::at(place, "`expect` says what the gate says, and `lane: false` skips it");
@@ -149,6 +157,7 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         approve.finish(problems);
     }
     task.mcp = table.texts("mcp", problems).unwrap_or_default();
+    task.needs = table.texts("needs", problems).unwrap_or_default();
     if let Some(node) = table.take("budget") {
         task.budget = read_budget(node, problems).over(&task.budget);
     }
@@ -163,22 +172,6 @@ pub(crate) fn read_budget(node: &Node, problems: &mut Problems) -> Budget {
     let time = budget.duration("time", problems).map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     budget.finish(problems);
     Budget { turns, tokens, usd_micros, time_ms: time }
-}
-
-/// A key some of whose words mean something already; the others are known and refused.
-fn now_or_later<T: Clone>(
-    table: &mut Table<'_>,
-    key: &str,
-    words: &[(&str, Option<T>)],
-    problems: &mut Problems,
-) -> Option<T> {
-    let meaning = table.one_of(key, words, problems)?;
-    if let (None, Some(place)) = (&meaning, table.place_of(key)) {
-        let now: Vec<&str> = words.iter().filter(|(_, meaning)| meaning.is_some()).map(|(word, _)| *word).collect();
-        let only = Problem::at(place, format!("`{key}` other than `{}` is not supported yet", now.join("` and `")));
-        problems.push(only.hint(format!("write `{key}: {}` or remove it", now[0])));
-    }
-    meaning
 }
 
 /// What is wrong with a glob over paths of the workspace, and what to do.

@@ -8,7 +8,7 @@ mod params;
 
 pub use approval::asks;
 pub use defaults::Defaults;
-pub use file::{TaskFault, parse, parse_with};
+pub use file::{TaskFault, needs, parse, parse_with};
 pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 
@@ -63,9 +63,15 @@ pub struct Task {
     /// Whether it is to make the gate pass, and nothing else: one that passes already ends it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fix: bool,
-    /// What becomes a commit.
-    #[serde(default)]
-    pub commit: Commit,
+    /// What becomes a commit; `None`: as [`Task::commits`] says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
+    /// Where the agent works.
+    #[serde(default, skip_serializing_if = "Isolation::is_usual")]
+    pub isolation: Isolation,
+    /// The commit that a worktree is made from; `None`: the newest one of the checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// Whether what was not committed when the run began may go into that commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_dirty: bool,
@@ -75,6 +81,9 @@ pub struct Task {
     /// MCP servers whose tools it has, by their names in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
+    /// Other tasks of its batch that must be verified first, by their names there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// What only the configuration says of how it is worked on.
     #[serde(default, skip_serializing_if = "Conduct::is_usual")]
     pub conduct: Conduct,
@@ -134,10 +143,13 @@ impl Task {
             baseline: None,
             output_schema: None,
             is_fix: false,
-            commit: Commit::None,
+            commit: None,
+            isolation: Isolation::InPlace,
+            base: None,
             allow_dirty: false,
             approve: Vec::new(),
             mcp: Vec::new(),
+            needs: Vec::new(),
             conduct: Conduct::default(),
         }
     }
@@ -147,6 +159,15 @@ impl Task {
     pub fn fix(lanes: Vec<String>) -> Self {
         let title = format!("Fix {}", lanes.join(", "));
         Self { title, source: "fix".into(), gate: GateChoice::Lanes(lanes), is_fix: true, ..Self::from_prompt(FIX) }
+    }
+
+    /// What becomes a commit. Where nothing says so, the verified tree in a worktree of its own, and nothing in place.
+    pub fn commits(&self) -> Commit {
+        let usual = match (self.isolation, &self.gate) {
+            (Isolation::Worktree, GateChoice::Lanes(_)) => Commit::OnSuccess,
+            (Isolation::Worktree, GateChoice::Skip) | (Isolation::InPlace, _) => Commit::None,
+        };
+        self.commit.unwrap_or(usual)
     }
 
     /// What it demands of the gate and, by what else it says, can never be; in words for people.
@@ -281,6 +302,27 @@ impl Commit {
             Self::OnSuccess => "on-success",
             Self::EachTurn => "each-turn",
         }
+    }
+}
+
+/// Where an agent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In the checkout itself.
+    #[default]
+    InPlace,
+    /// In a worktree of its own, on a branch of its own.
+    Worktree,
+}
+
+impl Isolation {
+    /// The words that are written for it.
+    pub const WORDS: [(&str, Self); 2] = [("in-place", Self::InPlace), ("worktree", Self::Worktree)];
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+    fn is_usual(&self) -> bool {
+        *self == Self::InPlace
     }
 }
 

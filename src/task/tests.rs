@@ -30,7 +30,7 @@ budget: { turns: 60, tokens: 500000, usd: 2.50, time: 30m }
 approve: { ask: ["shell-exec:git push*"] }
 mcp: [docs]
 output_schema: report.schema.json
-isolation: in-place
+isolation: worktree
 commit: on-success
 expect: failing
 baseline: always
@@ -72,7 +72,8 @@ fn every_key_of_the_front_matter_has_its_field() {
         expect: Some(Expect::Failing),
         baseline: Some(Baseline::Always),
         is_fix: false,
-        commit: Commit::OnSuccess,
+        commit: Some(Commit::OnSuccess),
+        isolation: Isolation::Worktree,
         allow_dirty: false,
         approve: texts(&["shell-exec:git push*"]),
         mcp: texts(&["docs"]),
@@ -198,7 +199,6 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "budget: { usd: $2.50 }",
         "budget: { usd: -1 }",
         "budget: { usd: 1e40 }",
-        "isolation: worktree",
         "isolation: docker",
         "commit: sometimes",
         "approve: { ask: git-push }",

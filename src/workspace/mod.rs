@@ -7,6 +7,7 @@ mod outlet;
 pub mod pattern;
 mod protection;
 pub mod trees;
+pub mod worktree;
 
 pub use changes::changed_paths;
 pub use outlet::{Outlet, OutletFault};

@@ -10,6 +10,8 @@ mod marks;
 mod problem;
 mod table;
 
+#[cfg(feature = "cli")]
+pub(crate) use dollars::parse_dollars;
 pub use front::{Document, document};
 pub(crate) use marks::MAX_VALUES;
 pub use problem::{Place, Problem, Problems, nearest};

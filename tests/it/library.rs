@@ -23,6 +23,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         lanes_from: None,
         baseline: fledge::task::Baseline::Auto,
         workspace: place.workspace().canonicalize().unwrap(),
+        project: None,
         state_dir: place.state(),
         models: vec![connect(endpoint).unwrap().into()],
         no_models: None,

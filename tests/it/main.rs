@@ -69,3 +69,4 @@ mod tool_host;
 mod trust;
 mod wall;
 mod watch;
+mod worktrees;

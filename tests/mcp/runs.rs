@@ -32,6 +32,7 @@ async fn run(
     let cassette = connect(Endpoint::new(Kind::Cassette { text: turns.into() }, "c.yaml")).unwrap();
     let mut agent = Agent::new(Settings {
         workspace: workspace.canonicalize().unwrap(),
+        project: None,
         state_dir: folder.path().join("state"),
         models: vec![cassette.into()],
         no_models: None,

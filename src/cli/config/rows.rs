@@ -5,7 +5,7 @@ use crate::config::{Environment, McpAt, ModelSettings, Settings};
 use crate::duration::show_duration;
 use crate::limits::{EPHEMERAL_TTL, Limits};
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Commit, GateChoice, OnTamper, Task};
+use crate::task::{Baseline, GateChoice, Isolation, OnTamper, Task};
 use std::time::Duration;
 
 /// One value.
@@ -38,7 +38,8 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
         row("stuck_after", task.stuck_after.map_or("off".into(), |count| count.to_string())),
         row("on_tamper", word(&OnTamper::WORDS, task.on_tamper)),
         row("tier", task.tier.name().into()),
-        row("commit", word(&Commit::WORDS, task.commit)),
+        row("commit", task.commits().word().into()),
+        row("isolation", word(&Isolation::WORDS, task.isolation)),
         row("baseline", word(&Baseline::WORDS, set.baseline.unwrap_or_default())),
         row("budget.turns", task.budget.turns.unwrap_or(limits.turns).to_string()),
         row("budget.tokens", task.budget.tokens.map_or_else(unlimited, |tokens| tokens.to_string())),

@@ -10,7 +10,7 @@ use super::run::read_source;
 use super::secrets::secrets;
 use super::{no_output, print_data, print_json};
 use crate::config::{self, Environment};
-use crate::driver::MemoryTerms;
+use crate::driver::{MemoryTerms, project_of};
 use crate::duration::milliseconds;
 use crate::limits::MAX_NOTE;
 use crate::store::{Memory, Store};
@@ -75,6 +75,7 @@ pub(super) fn run(arguments: MemoryArguments, environment: &Environment) -> Resu
         .with_context(|| format!("there is no folder {}", arguments.workspace.display()))
         .map_err(Failure::input)?;
     let state = environment.state_dir().map_err(Failure::input)?;
+    let workspace = project_of(&state, &workspace);
     let shelf = Place { state, workspace, now_ms: now_ms(), json: arguments.json };
     match arguments.verb {
         MemoryVerb::List => list::list(&shelf)?,

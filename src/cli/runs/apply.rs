@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::diff::change;
-use super::left::{Left, Verified, broken, heeding, not_delivered, refused};
+use super::left::{Left, Seen, Verified, broken, heeding, not_delivered, refused};
 use super::{Shelf, data};
 use crate::config::Environment;
 use crate::driver::{commit_message, commit_trailers};
@@ -56,7 +56,7 @@ async fn bring(
     environment: &Environment,
     stop: CancellationToken,
 ) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, environment, stop).await?;
+    let left = Left::find(shelf, &arguments.run, Seen::FromHome, environment, stop).await?;
     let verified = left.verified().await?;
     match &arguments.branch {
         Some(branch) => {

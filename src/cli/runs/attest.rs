@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::{block_on, no_output, print_json};
 use super::Shelf;
-use super::left::Left;
+use super::left::{Left, Seen};
 use crate::config::Environment;
 use crate::report::attest::statement;
 use clap::Args;
@@ -28,8 +28,10 @@ pub(in crate::cli) struct AttestArguments {
 /// Prints it; gives the exit code.
 pub(super) fn attest(shelf: &Shelf, arguments: &AttestArguments, environment: &Environment) -> Result<u8, Failure> {
     let statement = block_on(async {
-        let verified =
-            Left::find(shelf, &arguments.run, environment, CancellationToken::new()).await?.verified().await?;
+        let verified = Left::find(shelf, &arguments.run, Seen::WhereItWorked, environment, CancellationToken::new())
+            .await?
+            .verified()
+            .await?;
         Ok::<_, Failure>(statement(&verified.result, &verified.proof, arguments.url.as_deref()))
     })??;
     print_json(&format!("{statement:#}")).map_err(no_output)?;

@@ -7,15 +7,15 @@ use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
 use super::super::run::read_source;
-use super::Shelf;
-use super::resume::{Place, failed, settings, workspace_of};
+use super::resume::{Place, failed, home_of, settings, workspace_of};
+use super::{Shelf, story};
 use crate::config::Environment;
 use crate::driver::{Terms, earlier};
 use crate::provider::Pacer;
-use crate::task::{SpecChoice, Task};
+use crate::task::{Isolation, SpecChoice, Task};
 use anyhow::anyhow;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Characters of the text that become the title.
 const LONGEST_TITLE: usize = 80;
@@ -44,12 +44,24 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     }
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
     let (row, terms, before) = earlier(&store, &row.head.id).map_err(failed)?;
-    let workspace = workspace_of(shelf, &row)?;
+    let is_there = Path::new(&row.head.workspace).is_dir();
+    let workspace = if is_there { workspace_of(shelf, &row)? } else { home_of(shelf, &store, &row)? };
     arguments.report.as_ref().map(|path| outlet("--report", path, &workspace)).transpose()?;
     let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let models = again(&row, &terms, &place, environment, &Pacer::default())?;
     let task = further(text, terms.task.clone());
+    let task = match &terms.worktree {
+        None => task,
+        // What it has left is there: that is gone on with, and becomes the same.
+        Some(_) if is_there => {
+            Task { commit: Some(task.commits()), isolation: Isolation::InPlace, base: None, allow_dirty: true, ..task }
+        }
+        Some(_) => {
+            let result = story(&store, &row).0.run.result();
+            Task { base: result.and_then(|result| result.commit).or(task.base), ..task }
+        }
+    };
     let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let terms = Terms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
     let voice = Voice::new(arguments.voice, &set, environment);

@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::steps::Line;
 use super::super::{block_on, no_output, print_bytes, print_data, print_json};
-use super::left::{Left, broken};
+use super::left::{Left, Seen, broken};
 use super::{Shelf, data};
 use crate::config::Environment;
 use crate::id::TreeId;
@@ -74,7 +74,7 @@ pub(super) fn diff(shelf: &Shelf, arguments: &DiffArguments, environment: &Envir
 }
 
 async fn compare(shelf: &Shelf, arguments: &DiffArguments, environment: &Environment) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, environment, CancellationToken::new()).await?;
+    let left = Left::find(shelf, &arguments.run, Seen::WhereItWorked, environment, CancellationToken::new()).await?;
     let (from, to) = (tree(&left, &arguments.from).await?, tree(&left, &arguments.to).await?);
     if arguments.json {
         let changes = left.trees.changes(&from, &to, &left.stop).await.map_err(broken)?;

@@ -6,7 +6,7 @@ use super::super::{block_on, signals};
 use super::resume::workspace_of;
 use super::{Shelf, story};
 use crate::config::Environment;
-use crate::driver::{Stop, kept_as, trees};
+use crate::driver::{Stop, kept_as, terms, trees};
 use crate::id::TreeId;
 use crate::report::story::{Story, What};
 use crate::run::TaskResult;
@@ -15,6 +15,7 @@ use crate::verdict::{Proof, Reason, Verification};
 use crate::workspace::delivery::DeliveryFault;
 use crate::workspace::trees::{Trees, TreesFault};
 use anyhow::{Context, anyhow};
+use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 /// Paths that are named when something is not as it should be.
@@ -31,7 +32,18 @@ pub(super) struct Left {
     pub(super) base: TreeId,
     /// What the gate has passed, else the newest state of the workspace that is kept.
     pub(super) candidate: Option<TreeId>,
+    /// The worktree that the run had for itself, where it is gone: nothing of today can be compared with what it has left.
+    gone: Option<PathBuf>,
     pub(super) stop: CancellationToken,
+}
+
+/// Which workspace of today a run is compared with: it makes a difference for one with a worktree for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The folder that it worked in.
+    WhereItWorked,
+    /// The checkout that it was started from.
+    FromHome,
 }
 
 /// A run that passed its gate, as its whole journal says.
@@ -48,13 +60,20 @@ impl Left {
     pub(super) async fn find(
         shelf: &Shelf,
         name: &str,
+        seen: Seen,
         environment: &Environment,
         stop: CancellationToken,
     ) -> Result<Self, Failure> {
         let (store, row) = shelf.find(name)?;
         let (story, failure) = story(&store, &row);
         failure.map_or(Ok(()), Err)?;
-        let workspace = workspace_of(shelf, &row)?;
+        let worktree = terms(&store, &row.head.id).map_err(|fault| Failure::because(fault.reason(), fault))?.1.worktree;
+        let gone = worktree.as_ref().map(|worktree| worktree.folder.clone()).filter(|folder| !folder.exists());
+        let workspace = match worktree {
+            Some(worktree) if gone.is_some() || seen == Seen::FromHome => worktree.project,
+            Some(_) | None => workspace_of(shelf, &row)?,
+        };
+        let gone = gone.filter(|_| seen == Seen::WhereItWorked);
         let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let trees = trees(&shelf.state, &workspace, path, &stop).await.map_err(broken)?;
@@ -75,7 +94,7 @@ impl Left {
             );
         };
         trees.resume(&base, &stop).await.map_err(broken)?;
-        Ok(Self { row, story, trees, env, base, candidate, stop })
+        Ok(Self { row, story, trees, env, base, candidate, gone, stop })
     }
 
     /// Insists that nobody drives it.
@@ -130,6 +149,11 @@ impl Left {
 
     /// The workspace as it stands.
     pub(super) async fn now(&self) -> Result<TreeId, Failure> {
+        if let Some(folder) = &self.gone {
+            let run = &self.row.head.id;
+            let error = anyhow!("run {run} worked in {}, which is gone: no checkout was changed", folder.display());
+            return Err(Failure::input(error).hint("what it came to: `fledge runs diff RUN`, `fledge apply RUN`"));
+        }
         Ok(self.trees.take(&self.stop).await.map_err(broken)?.tree)
     }
 

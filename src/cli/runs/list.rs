@@ -88,7 +88,7 @@ pub(super) fn list(shelf: &Shelf, arguments: &ListArguments) -> Result<u8, Failu
         return Ok(code);
     }
     if runs.is_empty() {
-        let whose = if arguments.all_projects { String::new() } else { format!(" of {}", shelf.workspace.display()) };
+        let whose = if arguments.all_projects { String::new() } else { format!(" of {}", shelf.project.display()) };
         let such = if arguments.filter().only.is_some() { "such " } else { "" };
         paint::line(&[(Tone::Plain, format!("no {such}runs{whose}"))]);
         return Ok(code);

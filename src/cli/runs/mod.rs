@@ -24,10 +24,10 @@ pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;
 use crate::config::Environment;
-use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, whose};
+use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, project_of, whose};
 use crate::moment::Moment;
 use crate::report::story::Story;
-use crate::store::{Filter, RunHead, RunRow, Store, StoreError};
+use crate::store::{Filter, RunHead, RunRow, Store, StoreError, project_dir};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -102,6 +102,8 @@ pub(super) fn run(arguments: RunsArguments, environment: &Environment) -> Result
 struct Shelf {
     state: PathBuf,
     workspace: PathBuf,
+    /// Whose runs these are: another folder where this one is in the worktree of a run.
+    project: PathBuf,
     /// Milliseconds since 1970.
     now_ms: i64,
 }
@@ -113,18 +115,19 @@ impl Shelf {
         let none = || format!("there is no folder {}", workspace.display());
         let workspace = canonical.with_context(none).map_err(Failure::input)?;
         let state = environment.state_dir().map_err(Failure::input)?;
-        Ok(Self { state, workspace, now_ms: jiff::Timestamp::now().as_millisecond() })
+        let project = project_of(&state, &workspace);
+        Ok(Self { state, workspace, project, now_ms: jiff::Timestamp::now().as_millisecond() })
     }
 
     /// What is kept of the project, if there is anything.
     fn store(&self) -> Result<Option<Store>, Failure> {
-        Store::existing(&self.state, &self.workspace).map_err(failed)
+        Store::existing(&self.state, &self.project).map_err(failed)
     }
 
     /// The run that goes by a name. Where there is none, or more than one, the failure says which ones there are.
     fn find(&self, name: &str) -> Result<(Store, RunRow), Failure> {
         let none = || {
-            let none = anyhow!("there are no runs of {} yet", self.workspace.display());
+            let none = anyhow!("there are no runs of {} yet", self.project.display());
             Failure::input(none).hint("`fledge runs list --all-projects` shows those of other folders; -C names one")
         };
         let Some(store) = self.store()? else {
@@ -160,7 +163,8 @@ impl Shelf {
     fn find_to_go_on(&self, name: &str) -> Result<(Store, RunRow), Failure> {
         let (store, row) = self.find(name)?;
         let RunHead { id, workspace, .. } = &row.head;
-        if id.as_str() != name && *workspace != self.workspace.display().to_string() {
+        let is_own = store.folder(id).project() == project_dir(&self.state, &self.project);
+        if id.as_str() != name && !is_own {
             let error = anyhow!("there is no run `{name}` here, and run {id} works in {workspace}");
             return Err(Failure::input(error).hint("give its whole id, or that folder with -C"));
         }

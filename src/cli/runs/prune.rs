@@ -60,7 +60,7 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
         Some(store) if arguments.dry_run => store.would_prune(&keep, now).map_err(failed)?,
         Some(store) => {
             let mut pruned = store.prune(&keep, now).map_err(failed)?;
-            pruned.bytes += forget_beside(&project_dir(&shelf.state, &shelf.workspace), &keep);
+            pruned.bytes += forget_beside(&project_dir(&shelf.state, &shelf.project), &keep);
             block_on(let_go(shelf, &store, environment))??;
             pruned
         }
@@ -85,11 +85,11 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
 async fn let_go(shelf: &Shelf, store: &Store, environment: &Environment) -> Result<(), Failure> {
     let env = environment.hand_env();
     let path = env.get("PATH").cloned().unwrap_or_default();
-    if !project_dir(&shelf.state, &shelf.workspace).join(TREES).is_dir() {
+    if !project_dir(&shelf.state, &shelf.project).join(TREES).is_dir() {
         return Ok(()); // nothing is made by who removes
     }
     let stop = CancellationToken::new();
-    let trees = trees(&shelf.state, &shelf.workspace, &path, &stop).await.map_err(broken)?;
+    let trees = trees(&shelf.state, &shelf.project, &path, &stop).await.map_err(broken)?;
     let env: Vec<(String, String)> = env.into_iter().collect();
     if let Some(repository) = Repository::around(&trees, &env, &stop).await.map_err(not_delivered)? {
         for keeper in trees.keepers(&stop).await.map_err(broken)? {

@@ -10,7 +10,7 @@ use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{Asker, ResumeFault, Settings, Terms, terms};
+use crate::driver::{Asker, ResumeFault, Settings, Terms, project_of, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
@@ -40,14 +40,19 @@ pub(in crate::cli) struct Place<'p> {
 impl Place<'_> {
     /// What is kept of the project.
     pub(in crate::cli) fn store(&self) -> Result<Store, Failure> {
-        Store::open(self.state_dir, self.workspace).map_err(Failure::own)
+        Store::open(self.state_dir, &self.project()).map_err(Failure::own)
+    }
+
+    /// Whose runs these are.
+    pub(in crate::cli) fn project(&self) -> PathBuf {
+        project_of(self.state_dir, self.workspace)
     }
 }
 
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
-    let (_, row) = shelf.find_to_go_on(&arguments.run)?;
-    let workspace = workspace_of(shelf, &row)?;
+    let (store, row) = shelf.find_to_go_on(&arguments.run)?;
+    let workspace = home_of(shelf, &store, &row)?;
     let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
     let voice = Voice::new(arguments.voice, &set, environment);
@@ -56,6 +61,12 @@ pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Envi
 
 pub(super) fn failed(fault: ResumeFault) -> Failure {
     Failure::because(fault.reason(), fault)
+}
+
+/// The folder from which a run is gone on with: that of its project, where it has a worktree for itself.
+pub(super) fn home_of(shelf: &Shelf, store: &Store, row: &RunRow) -> Result<PathBuf, Failure> {
+    let (_, terms) = terms(store, &row.head.id).map_err(failed)?;
+    terms.worktree.map_or_else(|| workspace_of(shelf, row), |worktree| Ok(worktree.project))
 }
 
 /// The folder that a run works in, which is another than the one that was asked in when its id was found elsewhere.
@@ -107,9 +118,23 @@ pub(in crate::cli) fn resume(
 /// What an agent works with that goes by the terms of an earlier run and the environment of today.
 pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: Connected, terms: Terms) -> Settings {
     let (models, late) = connected;
-    let Terms { task: _, protect, reports, patch, jobs, earlier, memory, wall, network, holdout, lanes_from } = terms;
+    let Terms {
+        task: _,
+        protect,
+        reports,
+        patch,
+        jobs,
+        earlier,
+        memory,
+        wall,
+        network,
+        holdout,
+        lanes_from,
+        worktree: _,
+    } = terms;
     Settings {
         workspace: place.workspace.to_owned(),
+        project: Some(place.project()),
         state_dir: place.state_dir.to_owned(),
         models,
         no_models: None,

@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::diff::change;
-use super::left::{Left, broken, heeding, refused};
+use super::left::{Left, Seen, broken, heeding, refused};
 use super::{Shelf, data};
 use crate::config::Environment;
 use crate::id::TreeId;
@@ -45,7 +45,7 @@ async fn put_back(
     environment: &Environment,
     stop: CancellationToken,
 ) -> Result<u8, Failure> {
-    let left = Left::find(shelf, &arguments.run, environment, stop).await?;
+    let left = Left::find(shelf, &arguments.run, Seen::WhereItWorked, environment, stop).await?;
     left.must_rest()?;
     let (run, now) = (&left.row.head.id, left.now().await?);
     let tree = arguments.to.as_ref().unwrap_or(&left.base);

@@ -195,8 +195,13 @@ fn git_elsewhere(root: &Path) -> Vec<PathBuf> {
     found.retain(|path| path.join("HEAD").is_file()); // else it is none of git's
     // One that is empty is no repository to git either: it looks further up.
     let is_git = |folder: &&Path| folder.join(".git").is_file() || folder.join(".git/HEAD").symlink_metadata().is_ok();
-    if !is_git(&root) {
-        found.extend(root.ancestors().skip(1).find(is_git).map(Path::to_owned));
+    if !is_git(&root)
+        && let Some(top) = root.ancestors().skip(1).find(is_git)
+    {
+        found.push(top.to_owned());
+        if top.join(".git").is_file() {
+            found.extend(git_elsewhere(top));
+        }
     }
     found.retain(|path| path.parent().is_some() && path.exists());
     found

@@ -223,7 +223,10 @@ impl Inner {
                 tree = tree_of(&self.git.ask(&["write-tree"], stop).await?, "write-tree")?;
             }
         }
-        ground::copy_index(&self.scratch.path().join("index"), &self.git_dir.join("index"))?;
+        // What it says of times and places holds for the project's own checkout; a worktree beside it is another one each time.
+        if self.git_dir.parent().is_none_or(|kept| !self.root.starts_with(kept)) {
+            ground::copy_index(&self.scratch.path().join("index"), &self.git_dir.join("index"))?;
+        }
         state.newest = Some(tree.clone());
         Ok((tree, left_out))
     }

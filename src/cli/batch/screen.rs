@@ -1,0 +1,322 @@
+//! What people and programs see of a batch while it runs: a live line for each run on a terminal, plain lines elsewhere, JSON where it is
+//! asked for. It is told by the threads of many runs; each line is written whole.
+
+use super::super::display::gist_of_args;
+use super::super::drive::VoiceArguments;
+use super::super::failure::Failure;
+use super::super::live::Live;
+use super::super::paint::{self, Tone};
+use super::super::results::Results;
+use super::super::signals::STOPPING;
+use super::super::{no_output, print_json};
+use super::page::{self, counted, padded};
+use crate::batch::plan::Job;
+use crate::batch::{BATCH_SCHEMA_VERSION, End, News, Outcome, Standing, Summary, Tell};
+use crate::config::Environment;
+use crate::driver::EventRecord;
+use crate::report::{self, money, seconds};
+use crate::run::{AgentEvent, Phase, StateName};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Cells of the longest name of a job in a live line.
+const LONGEST_NAME: usize = 32;
+/// The line above those of the runs. No job has a colon in its name.
+const ALL: &str = "all:";
+
+/// The screen of one batch.
+#[derive(Debug, Clone)]
+pub(super) struct Screen {
+    look: Look,
+    batch: Arc<str>,
+    names: Arc<[String]>,
+    results: Results,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    live: Live,
+    is_quiet: bool,
+    is_json: bool,
+    /// Cells of the names in live lines.
+    width: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: BTreeMap<usize, Row>,
+    over: usize,
+    bad: usize,
+    usd_micros: u64,
+    /// Why a line of JSON could not be written.
+    unwritten: Option<std::io::Error>,
+}
+
+/// What is known of a run.
+#[derive(Debug, Default)]
+struct Row {
+    attempt: u32,
+    attempts: u32,
+    turn: u64,
+    usd_micros: u64,
+    doing: String,
+}
+
+/// An event of a run, as a line of `--json`.
+#[derive(Serialize)]
+struct Tagged<'t> {
+    job: &'t str,
+    #[serde(flatten)]
+    record: &'t EventRecord,
+}
+
+impl Screen {
+    pub(super) fn new(
+        voice: VoiceArguments,
+        environment: &Environment,
+        batch: &str,
+        jobs: &[Job],
+        results: &Results,
+    ) -> Self {
+        let VoiceArguments { json, quiet, ni } = voice;
+        let live = Live::new(!ni && !quiet && paint::can_draw(environment));
+        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
+        let look = Look { live, is_quiet: quiet, is_json: json, width };
+        Self { look, batch: batch.into(), names: names.into(), results: results.clone(), state: Arc::default() }
+    }
+
+    /// Says what begins; so many jobs are over already.
+    pub(super) fn begin(&self, before: usize) {
+        self.json("batch_started", None, json!({ "jobs": self.names.iter().collect::<Vec<_>>(), "over": before }));
+        self.state().over = before;
+        if before > 0 && !self.look.is_quiet {
+            let text = format!("{} of {} are finished already", before, self.names.len());
+            paint::line(&[(Tone::Faint, &text)]);
+        }
+        self.look.live.begin(&padded(ALL, self.look.width), "");
+        self.count(&self.state());
+    }
+
+    /// Who is told of everything.
+    pub(super) fn tell(&self) -> Tell {
+        let screen = self.clone();
+        Tell::new(move |news| screen.hear(news))
+    }
+
+    /// A person wants it to stop.
+    pub(super) fn stopping(&self) {
+        if !self.look.is_quiet {
+            paint::line(&[(Tone::Warn, STOPPING)]);
+        }
+    }
+
+    /// The end: the table, and for programs all of it.
+    ///
+    /// # Errors
+    /// When JSON was asked for and could not be written.
+    pub(super) fn close(&self, summary: &Summary) -> Result<(), Failure> {
+        self.look.live.clear();
+        self.json("batch_finished", None, serde_json::to_value(summary).unwrap_or_default());
+        if !(self.look.is_quiet && summary.verified) {
+            page::table(summary).iter().for_each(|line| paint::line(line));
+        }
+        self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
+    }
+
+    fn hear(&self, news: News<'_>) {
+        match news {
+            News::Started { job, tries } => {
+                self.json("job_started", Some(job), json!({ "tries": tries }));
+                let again = if tries > 1 { format!(", run {tries}") } else { String::new() };
+                if !self.look.live.is_wanted() {
+                    self.line(job, &[(Tone::Faint, format!("started{again}"))]);
+                }
+                self.look.live.begin(&self.row_name(job), "");
+                let mut state = self.state();
+                state.running.insert(job, Row::default());
+                self.count(&state);
+            }
+            News::Record { job, record } => self.record(job, record),
+            News::Again { job, tries, after, outcome } => {
+                let wait_ms = crate::duration::milliseconds(after);
+                let data = json!({ "tries": tries, "wait_ms": wait_ms, "outcome": outcome });
+                self.json("job_retried", Some(job), data);
+                let text = format!("{}; run {tries} follows in {}", outcome.says(), seconds(wait_ms));
+                self.line(job, &[(Tone::Warn, text)]);
+                self.gone(job, None);
+            }
+            News::Over { job, outcome, result } => {
+                let (standing, says) = (outcome.standing(), outcome.says());
+                let data = json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": outcome });
+                self.json("job_finished", Some(job), data);
+                if let Some(result) = result {
+                    self.results.annotate(result);
+                }
+                self.line(job, &ending(outcome));
+                self.gone(job, Some(outcome));
+            }
+        }
+    }
+
+    /// A job has no run any more.
+    fn gone(&self, job: usize, outcome: Option<&Outcome>) {
+        self.look.live.end(&self.row_name(job));
+        let mut state = self.state();
+        let row = state.running.remove(&job).unwrap_or_default();
+        state.usd_micros = state.usd_micros.saturating_add(row.usd_micros);
+        if let Some(outcome) = outcome {
+            state.over += 1;
+            state.bad += usize::from(!outcome.is_verified());
+        }
+        self.count(&state);
+    }
+
+    fn record(&self, job: usize, record: &EventRecord) {
+        if self.look.is_json {
+            let line = Tagged { job: &self.names[job], record };
+            self.print(&serde_json::to_string(&line).unwrap_or_default());
+        }
+        if record.of.is_some() {
+            return;
+        }
+        match &record.event {
+            AgentEvent::VerifyResult { success: false, failed_steps, attempt, duration_ms, .. } => {
+                let steps = if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };
+                let text = format!("attempt {attempt}: the gate says no{steps} ({})", seconds(*duration_ms));
+                self.line(job, &[(Tone::Plain, text)]);
+            }
+            AgentEvent::Tamper { findings } => {
+                self.line(job, &[(Tone::Warn, format!("protected: {}", counted(findings.len() as u64, "finding")))]);
+            }
+            AgentEvent::Retry { what, tries, wait_ms, error } => {
+                let text = format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms));
+                self.line(job, &[(Tone::Warn, text)]);
+            }
+            AgentEvent::Warning(message) => self.line(job, &[(Tone::Warn, message.clone())]),
+            AgentEvent::Committed { commit, branch } => {
+                let said = report::committed(commit, branch.as_deref());
+                self.line(job, &[(Tone::Plain, format!("committed {said}"))]);
+            }
+            _ => {}
+        }
+        let mut state = self.state();
+        let Some(row) = state.running.get_mut(&job) else { return };
+        if row.heed(&record.event) {
+            let said = row.said();
+            self.look.live.note(&self.row_name(job), said);
+            self.count(&state);
+        }
+    }
+
+    /// The line above the others.
+    fn count(&self, state: &State) {
+        if !self.look.live.is_wanted() {
+            return;
+        }
+        let cost = state.running.values().fold(state.usd_micros, |sum, row| sum.saturating_add(row.usd_micros));
+        let waiting = self.names.len().saturating_sub(state.over + state.running.len());
+        let mut parts = vec![format!("{} of {} over", state.over, self.names.len())];
+        parts.extend((state.bad > 0).then(|| format!("{} not verified", state.bad)));
+        parts.push(format!("{} running, {waiting} waiting", state.running.len()));
+        parts.extend((cost > 0).then(|| money(cost)));
+        self.look.live.note(&padded(ALL, self.look.width), parts.join(" · "));
+    }
+
+    fn row_name(&self, job: usize) -> String {
+        padded(&self.names[job], self.look.width)
+    }
+
+    /// A line about a job.
+    fn line(&self, job: usize, pieces: &[(Tone, String)]) {
+        if self.look.is_quiet {
+            return;
+        }
+        let name = (Tone::Faint, format!("[{}] ", self.names[job]));
+        let pieces = pieces.iter().map(|(tone, text)| (*tone, paint::one_line(text)));
+        paint::line(&[name].into_iter().chain(pieces).collect::<Vec<_>>());
+    }
+
+    fn json(&self, kind: &str, job: Option<usize>, data: Value) {
+        if !self.look.is_json {
+            return;
+        }
+        let mut line = json!({ "schema_version": BATCH_SCHEMA_VERSION, "batch": &*self.batch, "type": kind, "data": data });
+        if let (Some(job), Some(line)) = (job, line.as_object_mut()) {
+            line.insert("job".into(), self.names[job].clone().into());
+        }
+        self.print(&line.to_string());
+    }
+
+    fn print(&self, line: &str) {
+        if let Err(error) = print_json(line) {
+            self.state().unwritten.get_or_insert(error);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Row {
+    /// Takes note of an event; says whether anything is new to be shown.
+    fn heed(&mut self, event: &AgentEvent) -> bool {
+        match event {
+            AgentEvent::Started { max_retries, verify, .. } => {
+                self.attempts = if *verify { max_retries + 1 } else { 1 };
+                "planning".clone_into(&mut self.doing);
+            }
+            AgentEvent::Resumed { attempt, turn, .. } => (self.attempt, self.turn) = (*attempt, *turn),
+            AgentEvent::StateChanged(StateName::Executing) => self.attempt += 1,
+            AgentEvent::StateChanged(StateName::Verifying) => "verifying".clone_into(&mut self.doing),
+            AgentEvent::StateChanged(StateName::Reporting) => "reporting".clone_into(&mut self.doing),
+            AgentEvent::PhaseChanged(Phase::CallingModel) => {
+                self.turn += 1;
+                "thinking".clone_into(&mut self.doing);
+            }
+            AgentEvent::PhaseChanged(Phase::BackingOff) => "waiting for another try".clone_into(&mut self.doing),
+            AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),
+            AgentEvent::LaneStep(crate::verdict::StepProgress::Started { step, .. }) => {
+                self.doing = format!("verifying: {}", step);
+            }
+            AgentEvent::Usage(usage) => self.usd_micros = usage.cost_micros.unwrap_or(0),
+            _ => return false,
+        }
+        true
+    }
+
+    fn said(&self) -> String {
+        let mut parts = Vec::new();
+        if self.attempt > 0 {
+            parts.push(format!("attempt {}/{}", self.attempt, self.attempts.max(self.attempt)));
+        }
+        parts.extend((self.turn > 0).then(|| format!("turn {}", self.turn)));
+        parts.extend((self.usd_micros > 0).then(|| money(self.usd_micros)));
+        parts.push(self.doing.clone());
+        parts.join(" · ")
+    }
+}
+
+/// How a job ended, in one line.
+fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
+    let standing = outcome.standing();
+    let (mark, tone) = match standing {
+        Standing::Verified => ("✓", Tone::Good),
+        Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
+        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),
+    };
+    let mut line = vec![(tone, format!("{mark} {}", standing.word()))];
+    if standing != Standing::Verified {
+        line.push((Tone::Plain, format!(": {}", outcome.says())));
+    }
+    if let End::Ran(ran) = &outcome.end {
+        let cost = if outcome.usd_micros == 0 { String::new() } else { format!(", {}", money(outcome.usd_micros)) };
+        let (attempts, turns) = (counted(ran.attempts, "attempt"), counted(ran.turns, "turn"));
+        line.push((Tone::Faint, format!(" ({attempts}, {turns}{cost}, {})", seconds(ran.duration_ms))));
+    }
+    line
+}

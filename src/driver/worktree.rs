@@ -1,0 +1,129 @@
+//! A worktree for a run that wants one for itself: chosen before the run is written down, made in Planning, and left before the report says
+//! how it ended. What is not committed by then stays.
+
+use super::briefing::{PlanFault, chain};
+use super::perform::Hands;
+use super::{Agent, Settings};
+use crate::run::{Charter, TaskResult, Workplace};
+use crate::store::{RunDir, StoreError, make_private, project_dir};
+use crate::task::{Isolation, Task};
+use crate::verdict::Reason;
+use crate::workspace::worktree::{self, FOLDER, Left, Record, Worktree, WorktreeFault};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long the end of a run goes on with its worktree once the user wants it to stop.
+const IN_HASTE: Duration = Duration::from_millis(300);
+
+/// Where the worktrees of a project's runs are.
+pub fn worktrees(state_dir: &Path, project: &Path) -> PathBuf {
+    project_dir(state_dir, project).join(FOLDER)
+}
+
+/// Whose runs those of a folder are: its own, but in the worktree of a run those of that run's project.
+pub fn project_of(state_dir: &Path, folder: &Path) -> PathBuf {
+    worktree::project_of(state_dir, folder).unwrap_or_else(|| folder.to_owned())
+}
+
+impl Settings {
+    /// Whose runs these are.
+    pub fn project(&self) -> &Path {
+        self.project.as_deref().unwrap_or(&self.workspace)
+    }
+}
+
+impl Agent {
+    /// The worktree of a task that wants one; it is not made yet.
+    pub(super) fn choose_worktree(&self, task: &Task, charter: &Charter) -> Result<Option<Worktree>, StoreError> {
+        if task.isolation == Isolation::InPlace {
+            return Ok(None);
+        }
+        let settings = &self.settings;
+        let all = worktrees(&settings.state_dir, settings.project());
+        make_private(&all)?;
+        let all = all.canonicalize().map_err(|source| StoreError::new("open", &all, source))?;
+        let (origin, project) = (&settings.workspace, settings.project());
+        Ok(Some(Worktree::choose(&all, &charter.run, &task.title, task.base.as_deref(), origin, project)))
+    }
+
+    /// The settings of a run, which works in its worktree where it has one.
+    pub(super) fn settings_in(&self, worktree: Option<&Worktree>) -> Arc<Settings> {
+        let Some(worktree) = worktree else { return self.settings.clone() };
+        let (workspace, project) = (worktree.workspace(), Some(worktree.project.clone()));
+        Arc::new(Settings { workspace, project, ..Settings::clone(&self.settings) })
+    }
+}
+
+/// Makes the worktree of a run that has not been planned yet, where it wants one; gives what people should know of it.
+pub(super) async fn make(
+    worktree: Option<&Worktree>,
+    settings: &Settings,
+    run_dir: &RunDir,
+    stop: &CancellationToken,
+) -> Result<Option<(Workplace, Vec<String>)>, PlanFault> {
+    let Some(worktree) = worktree else { return Ok(None) };
+    let made = worktree.make(&run_dir.run(), &settings.env, run_dir.path(), stop).await.map_err(unplanned)?;
+    Ok(Some((Workplace::made(&worktree.folder, &worktree.branch, &made.base), made.notes)))
+}
+
+/// Insists that the worktree of a run that goes on is still there.
+pub(super) fn must_stand(worktree: Option<&Worktree>) -> Result<(), String> {
+    worktree.map_or(Ok(()), |worktree| worktree.must_stand().map(drop).map_err(|fault| chain(&fault)))
+}
+
+fn unplanned(fault: WorktreeFault) -> PlanFault {
+    let reason = if fault.is_bad_input() { Reason::BadInput } else { Reason::PlanFailed };
+    PlanFault { reason, message: chain(&fault) }
+}
+
+impl Hands {
+    /// The same for a run that has this worktree.
+    pub(super) fn within(self, worktree: Option<Worktree>) -> Self {
+        Self { worktree: worktree.map(Arc::new), ..self }
+    }
+
+    /// Whether the run had a worktree that is not there, so that there is nothing to look at any more.
+    pub(super) fn has_left(&self) -> bool {
+        self.worktree.as_ref().is_some_and(|worktree| worktree.folder.symlink_metadata().is_err())
+    }
+
+    /// Leaves the worktree: one that holds nothing that is not committed is removed. Nobody of the agent may be alive. Done again it does
+    /// the rest.
+    pub(super) async fn leave_worktree(&self, result: &TaskResult, stop: &CancellationToken) -> Option<Workplace> {
+        let worktree = self.worktree.as_ref()?;
+        let record = match Record::read(&worktree.folder) {
+            Ok(Some(record)) => record,
+            Ok(None) => {
+                let has_branch = result.commit.is_some();
+                return result.worktree.clone().map(|workplace| workplace.removed(has_branch));
+            }
+            Err(fault) => return result.worktree.clone().map(|workplace| workplace.kept(chain(&fault), true)),
+        };
+        if !self.has_left() {
+            if !result.verified {
+                self.keep_state().await;
+            }
+            self.close_git().await;
+        }
+        let workplace = Workplace::made(&worktree.folder, &worktree.branch, &record.base);
+        let own = stop.child_token();
+        let late = async {
+            self.stop.token().cancelled().await;
+            tokio::time::sleep(IN_HASTE).await;
+            own.cancel();
+            std::future::pending::<()>().await;
+        };
+        let left = tokio::select! {
+            biased;
+            left = record.remove(false, &self.settings.env, self.run_dir.path(), &own) => left,
+            () = late => return Some(workplace.kept("it was stopped before".into(), true)),
+        };
+        Some(match left {
+            Ok(Left { stays: None, has_branch }) => workplace.removed(has_branch),
+            Ok(Left { stays: Some(why), has_branch }) => workplace.kept(why, has_branch),
+            Err(fault) => workplace.kept(chain(&fault), true),
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! What is said with a lease: it counts if its number is still that of the job.
+
+use super::super::StoreError;
+use super::clock::Clock;
+use super::ledger::{Ledger, Safe, columns};
+use crate::queue::{BuryReason, Completed, Lease, Manifest, Released, Renewed, Retry};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use std::time::Duration;
+
+const HELD: &str = "SELECT no, lease_until, is_cancelling, attempt, deliveries FROM jobs \
+    WHERE id = ?1 AND token = ?2 AND state = 'running'";
+const RENEW: &str = "UPDATE jobs SET lease_until = ?2 WHERE no = ?1";
+const KEEP: &str = "INSERT INTO results (job, token, attempt, worker, manifest) VALUES (?1, ?2, ?3, ?4, ?5)";
+const KEPT: &str = "SELECT r.token, r.manifest FROM results r JOIN jobs ON no = job WHERE id = ?1";
+const DONE: &str = "UPDATE jobs SET state = 'done', lease_until = NULL, is_cancelling = 0, reason = NULL, why = NULL, changed = ?2 WHERE no = ?1";
+const END: &str = "UPDATE jobs SET state = ?2, lease_until = NULL, is_cancelling = 0, not_before = ?3, attempt = ?4, reason = ?5, why = ?6, \
+    changed = ?7 WHERE no = ?1";
+
+/// A job as its holder finds it.
+struct Held {
+    no: i64,
+    until: i64,
+    is_cancelling: bool,
+    attempt: u32,
+    deliveries: u32,
+}
+
+impl Ledger {
+    pub(super) fn renew(&self, lease: &Lease) -> Result<Renewed, StoreError> {
+        let told = |held: &Held| if held.is_cancelling { Renewed::Cancelled } else { Renewed::Kept };
+        // As long as most of the term is left, nothing has to be written to say so.
+        let held = held(&self.db, lease).map_err(|error| self.fault(error))?;
+        let Some(found) = held else { return Ok(Renewed::Lost) };
+        if Clock::between(self.now(), found.until) > lease.term * 3 / 4 {
+            return Ok(told(&found));
+        }
+        self.write("queue renew", Safe::FromKill, |transaction, now| {
+            let Some(held) = self::held(transaction, lease)? else { return Ok(Renewed::Lost) };
+            transaction.prepare_cached(RENEW)?.execute((held.no, Clock::after(now, lease.term)))?;
+            Ok(told(&held))
+        })
+    }
+
+    pub(super) fn complete(&self, lease: &Lease, manifest: &Manifest) -> Result<Completed, StoreError> {
+        self.write("queue complete", Safe::FromPower, |transaction, now| {
+            let Some(held) = held(transaction, lease)? else { return kept(transaction, lease, manifest) };
+            let token = lease.token.cast_signed();
+            let row = params![held.no, token, held.attempt, lease.worker.as_str(), manifest.0];
+            transaction.prepare_cached(KEEP)?.execute(row)?;
+            transaction.prepare_cached(DONE)?.execute((held.no, now))?;
+            Ok(Completed::First)
+        })
+    }
+
+    pub(super) fn release(&self, lease: &Lease, retry: &Retry) -> Result<Released, StoreError> {
+        self.write("queue release", Safe::FromKill, |transaction, now| {
+            let Some(held) = held(transaction, lease)? else { return Ok(Released::Lost) };
+            let is_over = held.attempt >= held.deliveries;
+            match retry {
+                _ if held.is_cancelling => held.end(transaction, Released::Cancelled, None, Duration::ZERO, now),
+                Retry::Unused => Held { attempt: held.attempt.saturating_sub(1), ..held }.end(
+                    transaction,
+                    Released::Queued,
+                    None,
+                    Duration::ZERO,
+                    now,
+                ),
+                Retry::After { delay, why } => {
+                    let becomes = if is_over { Released::Buried } else { Released::Queued };
+                    held.end(transaction, becomes, Some(&BuryReason::Failed(why.clone())), *delay, now)
+                }
+            }
+        })
+    }
+
+    pub(super) fn bury(&self, lease: &Lease, why: &str) -> Result<Released, StoreError> {
+        self.write("queue bury", Safe::FromPower, |transaction, now| {
+            let Some(held) = held(transaction, lease)? else { return Ok(Released::Lost) };
+            let becomes = if held.is_cancelling { Released::Cancelled } else { Released::Buried };
+            held.end(transaction, becomes, Some(&BuryReason::Refused(why.to_owned())), Duration::ZERO, now)
+        })
+    }
+}
+
+impl Held {
+    /// Takes the lease away.
+    fn end(
+        self,
+        transaction: &Transaction<'_>,
+        becomes: Released,
+        why: Option<&BuryReason>,
+        delay: Duration,
+        now: i64,
+    ) -> rusqlite::Result<Released> {
+        let state = match becomes {
+            Released::Queued => "queued",
+            Released::Buried => "dead",
+            Released::Cancelled => "cancelled",
+            Released::Lost => return Ok(becomes),
+        };
+        let (reason, why) = why.map(columns).map_or((None, None), |(reason, why)| (Some(reason), why));
+        let row = params![self.no, state, Clock::after(now, delay), self.attempt, reason, why, now];
+        transaction.prepare_cached(END)?.execute(row)?;
+        Ok(becomes)
+    }
+}
+
+/// The job of a lease, if it is still the holder's.
+fn held(db: &Connection, lease: &Lease) -> rusqlite::Result<Option<Held>> {
+    let row = (lease.job.as_str(), lease.token.cast_signed());
+    let held = db.prepare_cached(HELD)?.query_row(row, |row| {
+        Ok(Held {
+            no: row.get(0)?,
+            until: row.get(1)?,
+            is_cancelling: row.get(2)?,
+            attempt: row.get(3)?,
+            deliveries: row.get(4)?,
+        })
+    });
+    held.optional()
+}
+
+/// What is said to who comes with a result and no job.
+fn kept(transaction: &Transaction<'_>, lease: &Lease, manifest: &Manifest) -> rusqlite::Result<Completed> {
+    let kept =
+        transaction.query_row(KEPT, [lease.job.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
+    Ok(match kept.optional()? {
+        None => Completed::Lost,
+        Some((token, text)) if token == lease.token.cast_signed() && text == manifest.0 => Completed::First,
+        Some(_) => Completed::AlreadyDone,
+    })
+}

@@ -1,0 +1,138 @@
+//! The database of a queue, and how it is written: one transaction at a time over all processes, in which the time is read when nobody
+//! else can write any more, so that times are in the order of what happened.
+
+use super::super::{StoreError, schema};
+use super::clock::Clock;
+use super::tables::FORM;
+use crate::fail_point::reach;
+use crate::queue::BuryReason;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use std::cell::Cell;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Ends every lease whose time is over.
+const REAP: &str = "UPDATE jobs SET lease_until = NULL, is_cancelling = 0, changed = ?1, not_before = ?1,
+        state = CASE WHEN is_cancelling THEN 'cancelled' WHEN attempt >= deliveries THEN 'dead' ELSE 'queued' END,
+        reason = 'vanished', why = NULL
+    WHERE state = 'running' AND lease_until <= ?1";
+const IS_LATE: &str = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Safe {
+    /// Every death of a process. Of the machine only if a later one does: what is lost then is done again.
+    FromKill,
+    /// A failure of the power, too.
+    FromPower,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) db: Connection,
+    path: PathBuf,
+    clock: Clock,
+    /// What the connection does now; unknown after a failure.
+    safe: Cell<Option<Safe>>,
+    /// A write failed on the disk: what else is written may not be there after a failure of the power.
+    is_broken: Cell<bool>,
+}
+
+impl Ledger {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let db = schema::open_form(path, &FORM)?;
+        let fail = |error| StoreError::database("open", path, error);
+        // The log is moved into the database often: a queue is small, and few pages are ever written twice.
+        db.execute_batch("PRAGMA wal_autocheckpoint = 1000").map_err(fail)?;
+        let clock = Clock::read(&db).map_err(fail)?;
+        Ok(Self { db, path: path.to_owned(), clock, safe: Cell::new(None), is_broken: Cell::new(false) })
+    }
+
+    /// Now, for who only looks.
+    pub(super) fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// One transaction, given the time. `work` is the name of its fail points: `begun`, `written` before the commit, `done` after it.
+    pub(super) fn write<T>(
+        &self,
+        work: &str,
+        safe: Safe,
+        change: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let place = |how_far| reach(work, how_far).map_err(|error| StoreError::new("write", &self.path, error));
+        if self.is_broken.get() {
+            let why = io::Error::other("an earlier write failed: what is written now may not be safe");
+            return Err(StoreError::new("write", &self.path, why));
+        }
+        place("begun")?;
+        let fail = |error: rusqlite::Error| {
+            self.is_broken.set(error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure));
+            StoreError::database("write", &self.path, error)
+        };
+        self.make(safe).map_err(fail)?;
+        let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(fail)?;
+        let done = change(&transaction, self.clock.now()).map_err(fail)?;
+        place("written")?;
+        transaction.commit().map_err(fail)?;
+        place("done")?;
+        Ok(done)
+    }
+
+    /// One look at everything at the same time, before which leases whose time is over have ended.
+    pub(super) fn read<T>(&self, look: impl FnOnce(&Connection, i64) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let fail = |error| StoreError::database("read", &self.path, error);
+        if self.is_late().map_err(fail)? {
+            self.write("queue reap", Safe::FromKill, reap)?;
+        }
+        let transaction = self.db.unchecked_transaction().map_err(fail)?;
+        look(&transaction, self.now()).map_err(fail)
+    }
+
+    /// Whether there is a lease whose time is over.
+    pub(super) fn is_late(&self) -> rusqlite::Result<bool> {
+        self.db.prepare_cached(IS_LATE)?.query_row([self.now()], |row| row.get(0))
+    }
+
+    pub(super) fn fault(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::database("read", &self.path, error)
+    }
+
+    fn make(&self, safe: Safe) -> rusqlite::Result<()> {
+        if self.safe.get() == Some(safe) {
+            return Ok(());
+        }
+        self.safe.set(None);
+        self.db.execute_batch(match safe {
+            Safe::FromKill => "PRAGMA synchronous = NORMAL",
+            Safe::FromPower => "PRAGMA synchronous = FULL",
+        })?;
+        self.safe.set(Some(safe));
+        Ok(())
+    }
+}
+
+/// Ends every lease whose time is over: the job waits again, or is dead after its last delivery, or has ended if it was cancelled.
+pub(super) fn reap(transaction: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
+    transaction.prepare_cached(REAP)?.execute([now]).map(drop)
+}
+
+/// As it stands in the columns `reason` and `why`.
+pub(super) fn columns(reason: &BuryReason) -> (&'static str, Option<&str>) {
+    match reason {
+        BuryReason::Vanished => ("vanished", None),
+        BuryReason::Failed(why) => ("failed", Some(why)),
+        BuryReason::Refused(why) => ("refused", Some(why)),
+    }
+}
+
+/// The other way.
+pub(super) fn reason(reason: Option<&str>, why: Option<String>) -> Option<BuryReason> {
+    let why = why.unwrap_or_default();
+    match reason? {
+        "failed" => Some(BuryReason::Failed(why)),
+        "refused" => Some(BuryReason::Refused(why)),
+        _ => Some(BuryReason::Vanished),
+    }
+}

@@ -1,0 +1,136 @@
+//! What a queue tells of itself, and its words as they stand in the tables.
+
+use super::super::StoreError;
+use super::clock::Clock;
+use super::ledger::{Ledger, reason};
+use crate::queue::{
+    BatchId, JobId, JobRow, KeptResult, Manifest, NameFault, PoolStatus, Priority, State, Status, Which, WorkerId,
+};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::time::Duration;
+
+const ROWS: &str = "SELECT no, id, batch, pool, priority, state, changed, jobs.attempt, deliveries, jobs.worker, not_before, is_cancelling, \
+    reason, why, r.token, r.attempt, r.worker, manifest FROM jobs LEFT JOIN results r ON job = no";
+const COUNTS: &str =
+    "SELECT state, count(*), total(is_cancelling) FROM jobs WHERE ?1 IS NULL OR batch = ?1 GROUP BY state";
+const POOLS: &str = "WITH names (name) AS (SELECT name FROM pools UNION SELECT pool FROM jobs) \
+    SELECT name, most, coalesce(paused_until, 0), (SELECT count(*) FROM jobs WHERE pool = name AND state = 'queued'), \
+    (SELECT count(*) FROM jobs WHERE pool = name AND state = 'running') FROM names LEFT JOIN pools USING (name) ORDER BY name";
+
+impl Ledger {
+    pub(super) fn status(&self, batch: Option<&BatchId>) -> Result<Status, StoreError> {
+        self.read(|db, now| {
+            let mut status = Status::default();
+            let mut statement = db.prepare_cached(COUNTS)?;
+            let mut rows = statement.query([batch.map(BatchId::as_str)])?;
+            while let Some(row) = rows.next()? {
+                let count = row.get::<_, i64>(1)?.cast_unsigned();
+                match state(row, 0)? {
+                    State::Queued => status.queued = count,
+                    State::Running => (status.running, status.cancelling) = (count, row.get::<_, f64>(2)? as u64),
+                    State::Done => status.done = count,
+                    State::Dead => status.dead = count,
+                    State::Cancelled => status.cancelled = count,
+                }
+            }
+            status.pools = pools(db, now)?;
+            Ok(status)
+        })
+    }
+
+    pub(super) fn jobs(&self, which: &Which) -> Result<Vec<JobRow>, StoreError> {
+        let sql = format!(
+            "{ROWS} WHERE (?1 IS NULL OR batch = ?1) AND (?2 IS NULL OR state = ?2) AND no > ?3 ORDER BY no LIMIT ?4"
+        );
+        let after = i64::try_from(which.after).unwrap_or(i64::MAX);
+        let values = (which.batch.as_ref().map(BatchId::as_str), which.state.map(state_text), after, which.most);
+        self.read(|db, now| db.prepare_cached(&sql)?.query_map(values, |row| job(row, now))?.collect())
+    }
+
+    pub(super) fn job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+        let sql = format!("{ROWS} WHERE id = ?1");
+        self.read(|db, now| db.prepare_cached(&sql)?.query_row([id.as_str()], |row| job(row, now)).optional())
+    }
+}
+
+fn pools(db: &Connection, now: i64) -> rusqlite::Result<Vec<PoolStatus>> {
+    let pool = |row: &Row<'_>| {
+        Ok(PoolStatus {
+            name: name(row, 0)?,
+            limit: row.get(1)?,
+            paused: Clock::between(now, row.get(2)?),
+            queued: row.get::<_, i64>(3)?.cast_unsigned(),
+            running: row.get::<_, i64>(4)?.cast_unsigned(),
+        })
+    };
+    db.prepare_cached(POOLS)?.query_map([], pool)?.collect()
+}
+
+fn job(row: &Row<'_>, now: i64) -> rusqlite::Result<JobRow> {
+    let state = state(row, 5)?;
+    let worker = row.get::<_, Option<String>>(9)?.map(|_| name::<WorkerId>(row, 9)).transpose()?;
+    let result = row.get::<_, Option<i64>>(14)?.map(|token| {
+        Ok::<_, rusqlite::Error>(KeptResult {
+            manifest: Manifest(row.get(17)?),
+            token: token.cast_unsigned(),
+            attempt: row.get(15)?,
+            worker: name(row, 16)?,
+        })
+    });
+    Ok(JobRow {
+        place: row.get::<_, i64>(0)?.cast_unsigned(),
+        id: name(row, 1)?,
+        batch: name(row, 2)?,
+        pool: name(row, 3)?,
+        priority: priority(row.get(4)?),
+        state,
+        since: Clock::between(row.get(6)?, now),
+        attempt: row.get(7)?,
+        deliveries: row.get(8)?,
+        worker,
+        delay: if state == State::Queued { Clock::between(now, row.get(10)?) } else { Duration::ZERO },
+        is_cancelling: row.get(11)?,
+        why: reason(row.get::<_, Option<String>>(12)?.as_deref(), row.get(13)?),
+        result: result.transpose()?,
+    })
+}
+
+/// A name in a column.
+pub(super) fn name<T: TryFrom<String, Error = NameFault>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    T::try_from(text).map_err(|fault| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(fault)))
+}
+
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
+    let text: String = row.get(column)?;
+    let all = [State::Queued, State::Running, State::Done, State::Dead, State::Cancelled];
+    let unknown = || rusqlite::Error::InvalidColumnType(column, text.clone(), Type::Text);
+    all.into_iter().find(|state| state_text(*state) == text).ok_or_else(unknown)
+}
+
+fn state_text(state: State) -> &'static str {
+    match state {
+        State::Queued => "queued",
+        State::Running => "running",
+        State::Done => "done",
+        State::Dead => "dead",
+        State::Cancelled => "cancelled",
+    }
+}
+
+pub(super) fn priority_number(priority: Priority) -> u8 {
+    match priority {
+        Priority::High => 0,
+        Priority::Normal => 1,
+        Priority::Low => 2,
+    }
+}
+
+fn priority(number: u8) -> Priority {
+    match number {
+        0 => Priority::High,
+        1 => Priority::Normal,
+        _ => Priority::Low,
+    }
+}

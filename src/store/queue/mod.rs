@@ -1,0 +1,202 @@
+//! The queue that needs no server: a database of its own, shared by any number of processes of one machine.
+//!
+//! Every call is one short transaction, made on a thread that may block, one at a time for each of these.
+
+mod claim;
+mod clock;
+mod held;
+mod ledger;
+mod look;
+mod orders;
+mod tables;
+
+use super::{StoreError, files};
+use crate::queue::{
+    BatchId, Cancelled, Completed, JobId, JobRow, JobSpec, Lease, MOST_BYTES, Manifest, PoolName, Queue, QueueFault,
+    Released, Renewed, Retry, Revived, Scope, Status, Submitted, Which, Worker,
+};
+use ledger::Ledger;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Mutex as Turnstile, Notify};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// How long who waits for a job does not look whether another process has brought one.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A queue in a file. Cheap to clone; clones share a connection, and hear at once what the others have done.
+#[derive(Debug, Clone)]
+pub struct SqliteQueue {
+    ledger: Arc<Turnstile<Ledger>>,
+    /// Leases that were had for somebody who did not wait for them.
+    left: Left,
+    /// Told when there may be something to claim.
+    changed: Arc<Notify>,
+}
+
+type Left = Arc<Mutex<Vec<Lease>>>;
+
+impl SqliteQueue {
+    /// Opens the queue in this file, makes it where there is none, and brings one of an older fledge up to date. It blocks, for a short time.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, is something else, or is of a newer fledge.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            files::make_safely(folder)?;
+        }
+        let ledger = Arc::new(Turnstile::new(Ledger::open(path)?));
+        Ok(Self { ledger, left: Left::default(), changed: Arc::default() })
+    }
+
+    /// Does work on the ledger, where it may block. What nobody waited for is given back before.
+    async fn with<T: Send + 'static>(
+        &self,
+        verb: &'static str,
+        work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, QueueFault> {
+        let (ledger, left) = (Arc::clone(&self.ledger).lock_owned().await, Arc::clone(&self.left));
+        let done = spawn_blocking(move || {
+            let unused = std::mem::take(&mut *left.lock().unwrap_or_else(PoisonError::into_inner));
+            unused.iter().try_for_each(|lease| ledger.release(lease, &Retry::Unused).map(drop))?;
+            work(&ledger)
+        });
+        match done.await {
+            Ok(done) => done.map_err(|source| QueueFault::Failed { verb, source: Box::new(source) }),
+            Err(source) => Err(QueueFault::Failed { verb, source: Box::new(source) }),
+        }
+    }
+
+    /// The same for what may let somebody claim a job.
+    async fn change<T: Send + 'static>(
+        &self,
+        verb: &'static str,
+        work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, QueueFault> {
+        let done = self.with(verb, work).await;
+        self.changed.notify_waiters();
+        done
+    }
+
+    async fn try_claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<Lease>, QueueFault> {
+        let (worker, pools, left) = (worker.clone(), pools.to_vec(), Arc::clone(&self.left));
+        let claim = move |ledger: &Ledger| Ok(Handed { lease: ledger.claim(&worker, &pools)?, left });
+        Ok(self.with("claim a job", claim).await?.lease.take())
+    }
+}
+
+/// A lease on the way to whoever waits for it. If nobody does any more, it is left to be given back.
+#[derive(Debug)]
+struct Handed {
+    lease: Option<Lease>,
+    left: Left,
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
+        }
+    }
+}
+
+impl Queue for SqliteQueue {
+    async fn submit(&self, jobs: &[JobSpec]) -> Result<Vec<Submitted>, QueueFault> {
+        jobs.iter().try_for_each(|job| fits("payload", &job.id, &job.payload))?;
+        let jobs = jobs.to_vec();
+        self.change("submit jobs", move |ledger| ledger.submit(&jobs)).await
+    }
+
+    async fn claim(&self, worker: &Worker, pools: &[PoolName], wait: Duration) -> Result<Option<Lease>, QueueFault> {
+        let mut end = pin!(sleep(wait));
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable(); // what changes from here on is heard
+            if let Some(lease) = self.try_claim(worker, pools).await? {
+                return Ok(Some(lease));
+            }
+            tokio::select! {
+                biased;
+                () = &mut end => return Ok(None),
+                () = changed => {}
+                () = sleep(POLL) => {}
+            }
+        }
+    }
+
+    async fn renew(&self, lease: &Lease) -> Result<Renewed, QueueFault> {
+        let lease = lease.clone();
+        self.with("renew a lease", move |ledger| ledger.renew(&lease)).await
+    }
+
+    async fn complete(&self, lease: &Lease, manifest: &Manifest) -> Result<Completed, QueueFault> {
+        fits("manifest", &lease.job, &manifest.0)?;
+        let (lease, manifest) = (lease.clone(), manifest.clone());
+        self.change("complete a job", move |ledger| ledger.complete(&lease, &manifest)).await
+    }
+
+    async fn release(&self, lease: &Lease, retry: &Retry) -> Result<Released, QueueFault> {
+        let (lease, retry) = (lease.clone(), retry.clone());
+        self.change("give a job back", move |ledger| ledger.release(&lease, &retry)).await
+    }
+
+    async fn bury(&self, lease: &Lease, why: &str) -> Result<Released, QueueFault> {
+        let (lease, why) = (lease.clone(), why.to_owned());
+        self.change("give a job up", move |ledger| ledger.bury(&lease, &why)).await
+    }
+
+    async fn cancel(&self, scope: &Scope) -> Result<Cancelled, QueueFault> {
+        let scope = scope.clone();
+        self.with("cancel jobs", move |ledger| ledger.cancel(&scope)).await
+    }
+
+    async fn revive(&self, job: &JobId) -> Result<Revived, QueueFault> {
+        let job = job.clone();
+        self.change("revive a job", move |ledger| ledger.revive(&job)).await
+    }
+
+    async fn pause(&self, pool: &PoolName, time: Duration) -> Result<(), QueueFault> {
+        let pool = pool.clone();
+        self.with("pause a pool", move |ledger| ledger.pause(&pool, time)).await
+    }
+
+    async fn resume(&self, pool: &PoolName) -> Result<(), QueueFault> {
+        let pool = pool.clone();
+        self.change("resume a pool", move |ledger| ledger.resume(&pool)).await
+    }
+
+    async fn limit(&self, pool: &PoolName, most: Option<u32>) -> Result<(), QueueFault> {
+        let pool = pool.clone();
+        self.change("limit a pool", move |ledger| ledger.limit(&pool, most)).await
+    }
+
+    async fn status(&self, batch: Option<&BatchId>) -> Result<Status, QueueFault> {
+        let batch = batch.cloned();
+        self.with("read the queue", move |ledger| ledger.status(batch.as_ref())).await
+    }
+
+    async fn jobs(&self, which: &Which) -> Result<Vec<JobRow>, QueueFault> {
+        let which = which.clone();
+        self.with("read the queue", move |ledger| ledger.jobs(&which)).await
+    }
+
+    async fn job(&self, job: &JobId) -> Result<Option<JobRow>, QueueFault> {
+        let job = job.clone();
+        self.with("read the queue", move |ledger| ledger.job(&job)).await
+    }
+
+    async fn gc(&self, age: Duration) -> Result<u64, QueueFault> {
+        self.with("forget old jobs", move |ledger| ledger.gc(age)).await
+    }
+}
+
+fn fits(what: &'static str, job: &JobId, text: &str) -> Result<(), QueueFault> {
+    let fault = || QueueFault::TooLarge { what, job: job.clone(), bytes: text.len(), most: MOST_BYTES };
+    if text.len() <= MOST_BYTES { Ok(()) } else { Err(fault()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! All worktrees of a project that are written down, and the folders beside them that are not.
+
+use super::remove::sweep;
+use super::{Record, WorktreeFault};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tokio_util::sync::CancellationToken;
+use walkdir::WalkDir;
+
+/// A worktree, or what stands in the place of one.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its folder, which may not be there.
+    pub folder: PathBuf,
+    /// What is written down of it; `None` where nothing is.
+    pub record: Result<Option<Record>, WorktreeFault>,
+    /// When it was last written down.
+    pub since: Option<SystemTime>,
+}
+
+/// Those in the folder for the worktrees of a project, by their names. What was on its way out is removed.
+///
+/// # Errors
+/// [`WorktreeFault`] when the folder cannot be read; one that is not there is empty.
+pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, WorktreeFault> {
+    let entries = match fs::read_dir(all) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(WorktreeFault::io("read the folder", all))?,
+    };
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        match name.strip_suffix(".json") {
+            _ if name.starts_with('.') => {} // on its way in or out
+            Some(name) => folders.push(all.join(name)),
+            None if is_folder => folders.push(entry.path()),
+            None => {}
+        }
+    }
+    sweep(all, stop);
+    folders.sort();
+    folders.dedup();
+    let listed = |folder: PathBuf| {
+        let written = fs::metadata(
+            folder.with_file_name(format!("{}.json", folder.file_name().unwrap_or_default().to_string_lossy())),
+        );
+        let meta = written.or_else(|_| fs::metadata(&folder));
+        let since = meta.and_then(|meta| meta.modified()).ok();
+        Listed { record: Record::read(&folder), since, folder }
+    };
+    Ok(folders.into_iter().map(listed).collect())
+}
+
+/// What the files in a folder take on the disk, in bytes.
+pub fn bytes(folder: &Path) -> u64 {
+    const BLOCK: u64 = 4096;
+    let files = WalkDir::new(folder).into_iter().flatten().filter_map(|entry| entry.metadata().ok());
+    files.filter(|meta| meta.is_file()).map(|meta| meta.len().next_multiple_of(BLOCK)).fold(0, u64::saturating_add)
+}

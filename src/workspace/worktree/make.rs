@@ -1,0 +1,226 @@
+//! Makes the worktree of a run, or finds it where an earlier process has made it: written down first, then made, then said to be ready.
+
+use super::door::Door;
+use super::record::{Record, Stage};
+use super::remove::sweep;
+use super::{Worktree, WorktreeFault};
+use crate::fail_point::reach;
+use crate::id::RunId;
+use crate::workspace::trees::TreesFault;
+use crate::workspace::trees::git::Git;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// How often git is asked: somebody else who makes a worktree of the same repository may be in its way.
+const TRIES: u32 = 5;
+/// Submodules that are named.
+const NAMED: usize = 5;
+
+/// A worktree that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The commit that it was made from.
+    pub base: String,
+    /// What people should know of it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Worktree {
+    /// Makes it, unless it is there. One that an earlier process has begun to make is made anew from the same commit. `env` is the user's
+    /// environment, `scratch` a folder for what git reads and says.
+    ///
+    /// # Errors
+    /// [`WorktreeFault`]; whoever tries again goes on from there.
+    pub async fn make(
+        &self,
+        run: &RunId,
+        env: &[(String, String)],
+        scratch: &Path,
+        stop: &CancellationToken,
+    ) -> Result<Made, WorktreeFault> {
+        sweep(self.all(), stop);
+        let record = Record::read(&self.folder)?;
+        if let Some(record) = &record
+            && (record.run != *run || record.worktree != *self)
+        {
+            return Err(WorktreeFault::InTheWay { folder: self.folder.clone() });
+        }
+        if let Some(record) = record.as_ref().filter(|record| record.stage == Stage::Ready) {
+            self.must_stand()?;
+            return Ok(Made { base: record.base.clone(), notes: Vec::new() });
+        }
+        // Whoever has a checkout of a part may not have all of it here yet; it is fetched as for any checkout of the user's.
+        let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0"));
+        let common = self.common(&git, stop).await?;
+        if record.is_none() && self.folder.symlink_metadata().is_ok() {
+            return Err(WorktreeFault::InTheWay { folder: self.folder.clone() });
+        }
+        let base = match &record {
+            Some(record) => record.base.clone(),
+            None if self.tip(&git, stop).await?.is_some() => {
+                return Err(WorktreeFault::BranchTaken { branch: self.branch.clone() });
+            }
+            None => self.resolve(&git, stop).await?,
+        };
+        let mut record = Record { run: run.clone(), worktree: self.clone(), base, stage: Stage::Making, git_dir: None };
+        record.write()?;
+        self.at("written")?;
+        if let Err(fault) = self.add(&record, &git, &common, stop).await {
+            if !matches!(fault, WorktreeFault::Git(TreesFault::Stopped)) {
+                self.take_back(&record, &git, &common).await;
+            }
+            return Err(fault);
+        }
+        let notes = self.fill(&git, stop).await?;
+        self.at("filled")?;
+        let own = git.within(&self.folder).ask(&["rev-parse", "--absolute-git-dir"], stop).await?;
+        record.git_dir = Some(PathBuf::from(String::from_utf8_lossy(&own).trim_end_matches('\n')));
+        record.stage = Stage::Ready;
+        record.write()?;
+        self.at("ready")?;
+        Ok(Made { base: record.base, notes })
+    }
+
+    /// Insists that it is there, as it was made.
+    ///
+    /// # Errors
+    /// [`WorktreeFault::Gone`], and when what is written down of it cannot be read.
+    pub fn must_stand(&self) -> Result<Record, WorktreeFault> {
+        let record = Record::read(&self.folder)?.filter(|record| record.stage == Stage::Ready);
+        let is_there = self.folder.join(".git").symlink_metadata().is_ok() && self.workspace().is_dir();
+        record.filter(|_| is_there).ok_or_else(|| WorktreeFault::Gone { folder: self.folder.clone() })
+    }
+
+    /// Where git keeps what the worktrees of the repository have in common.
+    pub(super) async fn common(&self, git: &Git, stop: &CancellationToken) -> Result<PathBuf, WorktreeFault> {
+        let folder = self.project.clone();
+        let is_bare = ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists());
+        if is_bare && !folder.join(".git").exists() {
+            return Err(WorktreeFault::Bare { folder });
+        }
+        let answer = git.run(&["rev-parse", "--git-common-dir"], b"", usize::MAX, stop).await?;
+        if answer.code != 0 {
+            return Err(WorktreeFault::NoRepository { folder });
+        }
+        let found = self.project.join(String::from_utf8_lossy(&answer.output).trim_end_matches('\n'));
+        found.canonicalize().map_err(WorktreeFault::io("open", found))
+    }
+
+    /// The id of the commit that it is to be made from.
+    async fn resolve(&self, git: &Git, stop: &CancellationToken) -> Result<String, WorktreeFault> {
+        let git = git.within(&self.origin);
+        let commit = format!("{}^{{commit}}", self.from);
+        let args = ["rev-parse", "--quiet", "--verify", "--end-of-options", &commit];
+        let answer = git.run(&args, b"", usize::MAX, stop).await?;
+        let id = String::from_utf8_lossy(&answer.output).trim().to_owned();
+        if answer.code != 0 || id.is_empty() {
+            let is_head = self.from == "HEAD";
+            return Err(if is_head {
+                WorktreeFault::NoCommit
+            } else {
+                WorktreeFault::NoBase { rev: self.from.clone() }
+            });
+        }
+        if !self.inner.as_os_str().is_empty() {
+            let folder = format!("{id}:{}", self.inner.display());
+            let kind = git.run(&["cat-file", "-t", &folder], b"", usize::MAX, stop).await?;
+            if kind.output.trim_ascii() != b"tree" {
+                return Err(WorktreeFault::NoFolder { rev: self.from.clone(), inner: self.inner.clone() });
+            }
+        }
+        Ok(id)
+    }
+
+    /// Has git make it, with nothing in it yet.
+    async fn add(
+        &self,
+        record: &Record,
+        git: &Git,
+        common: &Path,
+        stop: &CancellationToken,
+    ) -> Result<(), WorktreeFault> {
+        let folder = self.folder.to_string_lossy().into_owned();
+        let args = [
+            "-c",
+            "worktree.useRelativePaths=false",
+            "worktree",
+            "add",
+            "--quiet",
+            "--no-checkout",
+            "--no-track",
+            "-b",
+            &self.branch,
+            &folder,
+            &record.base,
+        ];
+        let _door = Door::open(common, stop).await?;
+        self.at("begun")?;
+        let mut tries = 1;
+        loop {
+            self.clear(record, git, common, stop).await?;
+            if self.tip(git, stop).await?.is_some() {
+                return Err(WorktreeFault::BranchTaken { branch: self.branch.clone() });
+            }
+            let answer = git.run(&args, b"", 0, stop).await?;
+            match answer.code {
+                0 => break,
+                // What somebody else has half made, or half removed.
+                _ if tries < TRIES && answer.said.contains("worktrees/") => tries += 1,
+                _ => return Err(answer.fault(&["worktree add"]).into()),
+            }
+        }
+        self.at("added")
+    }
+
+    /// Fills it with the files of its commit; gives what is not among them.
+    async fn fill(&self, git: &Git, stop: &CancellationToken) -> Result<Vec<String>, WorktreeFault> {
+        let git = git.within(&self.folder);
+        git.ask(&["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop).await?;
+        if !self.workspace().is_dir() {
+            let (rev, inner) = (self.from.clone(), self.inner.clone()); // a sparse checkout leaves it out
+            return Err(WorktreeFault::NoFolder { rev, inner });
+        }
+        let folders = self.submodules(&git, stop).await?;
+        if folders.is_empty() {
+            return Ok(Vec::new());
+        }
+        let named: Vec<String> = folders.iter().take(NAMED).map(|folder| format!("`{folder}`")).collect();
+        let more = folders.len().saturating_sub(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        Ok(vec![format!(
+            "the worktree has nothing of the submodules {}{more}: where the checks need them, take `isolation: in-place`",
+            named.join(", ")
+        )])
+    }
+
+    /// Takes back what was begun, as far as that goes: the rest is found by whoever cleans up.
+    async fn take_back(&self, record: &Record, git: &Git, common: &Path) {
+        let nobody_stops_this = CancellationToken::new();
+        let Ok(_door) = Door::open(common, &nobody_stops_this).await else { return };
+        if self.clear(record, git, common, &nobody_stops_this).await.is_ok() {
+            let _it_is_found_again = record.forget();
+        }
+    }
+
+    /// Removes what is there of one in which nobody has worked.
+    async fn clear(
+        &self,
+        record: &Record,
+        git: &Git,
+        common: &Path,
+        stop: &CancellationToken,
+    ) -> Result<(), WorktreeFault> {
+        let is_there = self.folder.symlink_metadata().is_ok();
+        if is_there && record.stage == Stage::Making {
+            fs::remove_dir_all(&self.folder).map_err(WorktreeFault::io("remove", &self.folder))?;
+        }
+        self.unlink(common)?;
+        self.delete_branch(&record.base, git, stop).await.map(drop)
+    }
+
+    /// A place at which a test has this fail.
+    pub(super) fn at(&self, how_far: &str) -> Result<(), WorktreeFault> {
+        reach("worktree", how_far).map_err(WorktreeFault::io("make", &self.folder))
+    }
+}

@@ -1,0 +1,178 @@
+//! Removes a worktree that holds nothing any more, and its branch where that has no commit of its own. Work that is not committed is
+//! removed only for who asks for just that.
+
+use super::door::Door;
+use super::look::Work;
+use super::record::Record;
+use super::{Worktree, WorktreeFault};
+use crate::fail_point::reach;
+use crate::workspace::trees::git::Git;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+use walkdir::WalkDir;
+
+/// How the name of a worktree begins that is on its way out.
+const GONE: &str = ".gone-";
+
+/// What is left of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Why it is still there, a clause; `None` where it is gone.
+    pub stays: Option<String>,
+    /// Whether its branch is there: one that has a commit of its own stays.
+    pub has_branch: bool,
+}
+
+impl Record {
+    /// Removes the worktree and forgets it, unless something is in it that is nowhere else; with `discard` also that. Nobody may be at
+    /// work in it. Whoever was interrupted does it again. What git ignores goes with it.
+    ///
+    /// # Errors
+    /// [`WorktreeFault`].
+    pub async fn remove(
+        &self,
+        discard: bool,
+        env: &[(String, String)],
+        scratch: &Path,
+        stop: &CancellationToken,
+    ) -> Result<Left, WorktreeFault> {
+        let worktree = &self.worktree;
+        let git = worktree.git(scratch, env);
+        if !discard {
+            let work = if worktree.project.is_dir() {
+                self.work(env, scratch, stop).await?
+            } else {
+                Work::Unknown(format!("its project {} is gone", worktree.project.display()))
+            };
+            let is_there = worktree.folder.symlink_metadata().is_ok();
+            if let Some(why) = work.keeps().filter(|_| is_there) {
+                return Ok(Left { stays: Some(why), has_branch: worktree.tip(&git, stop).await?.is_some() });
+            }
+        }
+        reach("worktree removal", "begun").map_err(WorktreeFault::io("remove", &worktree.folder))?;
+        let has_branch = match worktree.common(&git, stop).await {
+            Ok(common) => {
+                let _door = Door::open(&common, stop).await?;
+                self.put_aside()?;
+                worktree.unlink(&common)?;
+                self.at("unlinked")?;
+                worktree.delete_branch(&self.base, &git, stop).await?
+            }
+            // Without its repository nothing else knows of it.
+            Err(WorktreeFault::NoRepository { .. } | WorktreeFault::Bare { .. }) => {
+                self.put_aside()?;
+                false
+            }
+            Err(WorktreeFault::Git(_)) if !worktree.project.is_dir() => {
+                self.put_aside()?;
+                false
+            }
+            Err(fault) => return Err(fault),
+        };
+        self.at("unbranched")?;
+        self.forget()?;
+        self.at("forgotten")?;
+        erase(&gone(&worktree.folder), stop);
+        Ok(Left { stays: None, has_branch })
+    }
+
+    /// In one step: from here on nobody finds it half removed.
+    fn put_aside(&self) -> Result<(), WorktreeFault> {
+        let folder = &self.worktree.folder;
+        let aside = gone(folder);
+        match fs::rename(folder, &aside) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+                fs::remove_dir_all(&aside).map_err(WorktreeFault::io("remove", &aside))?;
+                fs::rename(folder, &aside).map_err(WorktreeFault::io("remove", folder))?;
+            }
+            done => done.map_err(WorktreeFault::io("remove", folder))?,
+        }
+        self.at("aside")
+    }
+
+    fn at(&self, how_far: &str) -> Result<(), WorktreeFault> {
+        reach("worktree removal", how_far).map_err(WorktreeFault::io("remove", &self.worktree.folder))
+    }
+}
+
+impl Worktree {
+    /// Has git forget it: removes what git keeps of it, whether that is whole or not. Its door must be open.
+    pub(super) fn unlink(&self, common: &Path) -> Result<(), WorktreeFault> {
+        let (all, name) = (common.join("worktrees"), self.name());
+        let end = format!("/{name}/.git");
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let own = entry.file_name();
+            // Git puts a number behind a name that is taken.
+            let Some(rest) = own.to_str().and_then(|own| own.strip_prefix(&name)) else { continue };
+            let leads = fs::read_to_string(entry.path().join("gitdir")).unwrap_or_default();
+            let is_its = leads.trim_end().ends_with(&end) || leads.is_empty();
+            if rest.chars().all(|c| c.is_ascii_digit()) && is_its {
+                fs::remove_dir_all(entry.path()).map_err(WorktreeFault::io("remove", entry.path()))?;
+            }
+        }
+        let _others_are_there = fs::remove_dir(all); // as git does with the last one
+        Ok(())
+    }
+
+    /// The commit that its branch is at; `None` where there is none.
+    pub(super) async fn tip(&self, git: &Git, stop: &CancellationToken) -> Result<Option<String>, WorktreeFault> {
+        let answer = git.run(&["rev-parse", "--quiet", "--verify", &self.full_branch()], b"", 200, stop).await?;
+        let tip = String::from_utf8_lossy(&answer.output).trim().to_owned();
+        Ok(Some(tip).filter(|tip| answer.code == 0 && !tip.is_empty()))
+    }
+
+    /// Deletes its branch where that is still at its base; gives whether there is one.
+    pub(super) async fn delete_branch(
+        &self,
+        base: &str,
+        git: &Git,
+        stop: &CancellationToken,
+    ) -> Result<bool, WorktreeFault> {
+        match self.tip(git, stop).await? {
+            Some(tip) if tip == base => {
+                git.ask(&["update-ref", "-d", &self.full_branch(), base], stop).await?;
+                Ok(false)
+            }
+            tip => Ok(tip.is_some()),
+        }
+    }
+}
+
+/// Removes what was on its way out when a process died.
+pub(super) fn sweep(all: &Path, stop: &CancellationToken) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(GONE) {
+            erase(&entry.path(), stop);
+        }
+    }
+}
+
+/// Where a worktree is on its way out.
+fn gone(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.with_file_name(format!("{GONE}{name}"))
+}
+
+/// Removes a folder, as far as it comes before the stop: the rest is swept away later.
+fn erase(folder: &Path, stop: &CancellationToken) {
+    let entries = WalkDir::new(folder).contents_first(true).follow_links(false).into_iter().flatten();
+    for entry in entries.take_while(|_| !stop.is_cancelled()) {
+        let path = entry.path();
+        let removed = if entry.file_type().is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) };
+        if removed.is_err() && !entry.file_type().is_dir() {
+            open(path.parent());
+            let _it_is_tried_again_next_time = fs::remove_file(path);
+        }
+    }
+}
+
+/// Lets the owner into a folder that somebody has closed.
+fn open(folder: Option<&Path>) {
+    use std::os::unix::fs::PermissionsExt as _;
+    if let Some(folder) = folder {
+        let _removing_says_more = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    }
+}

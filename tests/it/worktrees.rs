@@ -1,0 +1,248 @@
+//! Runs in worktrees of their own: the user's checkout stays as it is, what is not committed is never lost, and nothing else is left.
+
+use crate::support::{Ended, Fledge, Model, Running, git, say, shell, write};
+use fledge::store::RunState;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A model that does what is asked and says so.
+fn working() -> Model {
+    Model::new([write("done", "yes\n"), say("Made the file.")])
+}
+
+/// A run in a worktree.
+fn isolated(model: &Model) -> Fledge {
+    Fledge::simple(model).arg("--isolation=worktree")
+}
+
+/// What stands beside the worktrees of the one project.
+fn left(run: &Ended) -> Vec<String> {
+    let all = worktrees(&run.path("../state"));
+    let mut names: Vec<String> = all.map(|all| names(&all)).unwrap_or_default();
+    names.sort();
+    names
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The folder of the one project's worktrees.
+fn worktrees(state: &Path) -> Option<PathBuf> {
+    let projects = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path().join("worktrees"));
+    projects.into_iter().find(|all| all.is_dir())
+}
+
+/// The branches of runs.
+fn branches(run: &Ended) -> String {
+    run.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge"])
+}
+
+/// How many worktrees git knows, the checkout itself among them.
+fn known(run: &Ended) -> usize {
+    run.git(&["worktree", "list", "--porcelain"]).lines().filter(|line| line.starts_with("worktree ")).count()
+}
+
+#[track_caller]
+fn worktree(report: &Value) -> &Value {
+    let worktree = &report["worktree"];
+    assert!(worktree.is_object(), "{report:#}");
+    worktree
+}
+
+#[test]
+fn verified_work_is_a_commit_on_a_branch_of_its_own_and_the_checkout_stays_as_it_is() {
+    let model = working();
+    let fledge = isolated(&model).file("kept", "1\n").committed().file("kept", "mine, not committed\n").file("new", "");
+    let run = fledge.run();
+    let report = run.must_be(0, "verified");
+    let place = worktree(&report);
+    assert_eq!((&place["state"], &place["has_branch"]), (&"removed".into(), &true.into()));
+    let branch = place["branch"].as_str().unwrap();
+    assert!(branch.starts_with("fledge/") && branches(&run) == branch, "{}", branches(&run));
+    assert_eq!(report["branch"], format!("refs/heads/{branch}"));
+    assert_eq!(run.git(&["rev-parse", branch]), report["commit"].as_str().unwrap());
+    assert_eq!(run.git(&["diff", "--name-only", "main", branch]), "done");
+    assert_eq!(run.git(&["status", "--porcelain"]), " M kept\n?? new");
+    assert_eq!((run.file("kept").as_deref(), run.file("done")), (Some("mine, not committed\n"), None));
+    assert_eq!((left(&run), known(&run)), (Vec::new(), 1));
+    assert!(run.stderr.contains(&format!("removed, its branch {branch} stays")), "{}", run.story());
+    let run = run.again(&["runs", "show"]).run();
+    assert!(run.stdout.contains(branch), "{}", run.story());
+    let run = run.again(&["runs", "diff", "last", "--stat"]).run();
+    assert!(run.stdout.contains("done"), "{}", run.story());
+    let run = run.again(&["apply", "last"]).run();
+    run.must_exit(1); // the checkout has other work in it
+    let run = run.again(&["runs", "undo", "last"]).run();
+    run.must_exit(2);
+    assert!(run.stderr.contains("which is gone"), "{}", run.story());
+}
+
+#[test]
+fn failed_work_stays_in_its_worktree_and_is_found_from_there() {
+    let model = Model::new([write("half", "1\n"), say("Done."), say("Done."), say("Done."), say("Done.")]);
+    let run = isolated(&model).arg("--max-retries=0").committed().run();
+    let report = run.must_be(1, "gate_failed");
+    let place = worktree(&report);
+    assert_eq!((&place["state"], &place["has_branch"]), (&"kept".into(), &true.into()));
+    assert_eq!(place["why"], "it has work that is not committed: half");
+    let folder = PathBuf::from(place["path"].as_str().unwrap());
+    assert_eq!(fs::read_to_string(folder.join("half")).unwrap(), "1\n");
+    assert!(run.stderr.contains("stays: it has work that is not committed: half"), "{}", run.story());
+    assert_eq!((run.git(&["status", "--porcelain"]), known(&run)), (String::new(), 2));
+    for verb in [["runs", "list"].as_slice(), &["runs", "show"], &["runs", "diff", "last", "base", "now"]] {
+        let from = folder.to_str().unwrap().to_owned();
+        let here = fledge_again(&run, verb, &from);
+        assert!(here.0, "{verb:?}: {}", here.1);
+        assert!(here.1.contains("half") || verb[1] != "diff", "{verb:?}: {}", here.1);
+    }
+    let run = run.again(&["runs", "undo", "last"]).run();
+    run.must_exit(0);
+    assert!(!folder.join("half").exists(), "{}", run.story());
+}
+
+/// The program in another folder, with the same state; whether it went well, and all it said.
+fn fledge_again(run: &Ended, args: &[&str], at: &str) -> (bool, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fledge"));
+    command.args(args).current_dir(at).env_clear();
+    for (name, value) in [("HOME", run.path("../home")), ("FLEDGE_STATE_DIR", run.path("../state"))] {
+        command.env(name, value);
+    }
+    let output = command.env("PATH", std::env::var("PATH").unwrap()).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn where_nothing_was_changed_nothing_is_left() {
+    let model = Model::new([say("There is nothing to do.")]);
+    let run = isolated(&model).file("done", "").committed().run();
+    let report = run.must_be(0, "verified");
+    assert_eq!((&report["commit"], &worktree(&report)["state"]), (&Value::Null, &"removed".into()));
+    assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()));
+}
+
+#[test]
+fn a_worktree_is_made_from_any_commit_in_any_kind_of_checkout() {
+    // A detached head, an older commit.
+    let model = working();
+    let run = isolated(&model).file("one", "").committed().file("two", "").git(&["add", "-A"]);
+    let run = run.git(&["commit", "-qm", "second"]).git(&["checkout", "-q", "--detach"]).arg("--base=HEAD^").run();
+    let report = run.must_be(0, "verified");
+    let branch = worktree(&report)["branch"].as_str().unwrap();
+    assert_eq!(run.git(&["ls-tree", "--name-only", branch]), "done\nlanes\none\ntask.md");
+    // A shallow clone.
+    let model = working();
+    let far = tempfile::tempdir().unwrap();
+    git(far.path(), &["init", "-q", "-b", "main"]);
+    for (path, text) in [("done.txt", "1"), ("lanes/verify.yaml", "steps:\n  - { name: there, run: test -f done }\n")] {
+        fs::create_dir_all(far.path().join("lanes")).unwrap();
+        fs::write(far.path().join(path), text).unwrap();
+        git(far.path(), &["add", "-A"]);
+        git(far.path(), &["commit", "-qm", path]);
+    }
+    let fledge = isolated(&model);
+    let workspace = fledge.workspace();
+    fs::remove_dir_all(&workspace).unwrap();
+    let url = format!("file://{}", far.path().display());
+    git(workspace.parent().unwrap(), &["clone", "-q", "--depth=1", &url, "workspace"]);
+    let run = fledge.task("Make the file `done`.").run();
+    run.must_be(0, "verified");
+    assert_eq!((left(&run), known(&run)), (Vec::new(), 1));
+}
+
+#[test]
+fn a_project_that_is_a_folder_of_its_repository_is_one_in_the_worktree() {
+    let model = Model::new([shell("git rev-parse --show-prefix > where"), write("done", ""), say("Done.")]);
+    let fledge = isolated(&model);
+    let workspace = fledge.workspace();
+    let top = workspace.parent().unwrap();
+    fs::write(top.join(".gitignore"), "state\nhome\n").unwrap();
+    git(top, &["init", "-q", "-b", "main"]);
+    git(top, &["add", "-A"]);
+    git(top, &["commit", "-qm", "first"]);
+    let run = fledge.run();
+    let report = run.must_be(0, "verified");
+    let branch = worktree(&report)["branch"].as_str().unwrap();
+    let changed = run.git(&["diff", "--name-only", "main", branch]);
+    assert_eq!(changed, "workspace/done\nworkspace/where");
+    assert_eq!(run.git(&["show", &format!("{branch}:workspace/where")]), "workspace/");
+    assert_eq!(left(&run), Vec::<String>::new());
+}
+
+#[test]
+fn where_no_worktree_can_be_made_it_is_said_and_no_model_is_asked() {
+    let bare = |fledge: Fledge| fledge.git(&["init", "-q", "--bare", "."]);
+    let cases: [(&str, fn(Fledge) -> Fledge, &str); 4] = [
+        ("no repository", |fledge| fledge, "is in no git repository"),
+        ("no commit", |fledge| fledge.git(&["init", "-q"]), "has no commit yet"),
+        ("no such base", |fledge| fledge.committed().arg("--base=nowhere"), "there is no commit `nowhere`"),
+        ("bare", bare, "is a bare repository"),
+    ];
+    for (case, prepare, said) in cases {
+        let model = working();
+        let run = prepare(isolated(&model)).run();
+        let report = run.must_be(2, "bad_input");
+        assert!(report["message"].as_str().unwrap().contains(said), "{case}: {}", report["message"]);
+        assert!(model.asked().is_empty(), "{case}: a model was asked");
+        assert_eq!(left(&run), Vec::<String>::new(), "{case}");
+    }
+    let model = working();
+    let run = Fledge::simple(&model).committed().arg("--base=HEAD").run();
+    run.must_exit(2);
+    assert!(run.stderr.contains("--base: only a worktree is made from a commit"), "{}", run.story());
+}
+
+/// Kills it once this was said.
+#[track_caller]
+fn killed(mut running: Running, said: &str) -> Ended {
+    running.wait_for(said);
+    running.signal(Signal::KILL);
+    let ended = running.end();
+    assert_eq!((ended.code, ended.row().state), (None, RunState::Interrupted), "{}", ended.story());
+    ended
+}
+
+#[test]
+fn a_killed_run_goes_on_in_its_worktree() {
+    let model = Model::new([write("half", "1\n"), say("Going on").hanging(), write("done", ""), say("Done.")]);
+    let ended = killed(isolated(&model).committed().arg("--json").start(), "Going o");
+    assert_eq!(known(&ended), 2);
+    let run = ended.again(&["runs", "resume", "last"]).anthropic(&model).run();
+    let report = run.must_be(0, "verified");
+    let branch = worktree(&report)["branch"].as_str().unwrap();
+    assert_eq!(run.git(&["diff", "--name-only", "main", branch]), "done\nhalf");
+    assert_eq!((left(&run), known(&run), run.git(&["status", "--porcelain"])), (Vec::new(), 1, String::new()));
+}
+
+#[test]
+fn an_agent_in_a_worktree_reaches_neither_the_checkout_nor_another_worktree() {
+    let attack = |folder: &str| {
+        format!(
+            "for d in {folder}/workspace {folder}/workspace/.git {folder}/workspace/.git/hooks {folder}/state/*/worktrees/* \
+             {folder}/workspace/.git/worktrees/*; do echo x > $d/PWNED; echo x >> $d/HEAD; done 2>/dev/null; \
+             git config core.fsmonitor touched; git update-ref refs/heads/main HEAD~1; rm -f .git; true"
+        )
+    };
+    // Another run's worktree, that stays.
+    let model = Model::new([write("half", "1\n"), say("Done.")]);
+    let run = isolated(&model).arg("--max-retries=0").committed().run();
+    let other = PathBuf::from(worktree(&run.must_be(1, "gate_failed"))["path"].as_str().unwrap());
+    let folder = run.path("..").canonicalize().unwrap();
+    let model = Model::new([shell(&attack(folder.to_str().unwrap())), write("done", ""), say("Done.")]);
+    let again = ["run", "task.md", "--isolation=worktree", "--report=../report.json"];
+    let run = run.again(&again).anthropic(&model).run();
+    run.must_exit(0);
+    let report: Value = serde_json::from_str(&fs::read_to_string(run.path("../report.json")).unwrap()).unwrap();
+    let branch = worktree(&report)["branch"].as_str().unwrap();
+    let changed = run.git(&["diff", "--name-only", "main", branch]);
+    assert!(changed.contains("done"), "{changed}");
+    for place in [run.path(""), run.path(".git"), run.path(".git/hooks"), other.clone(), run.path(".git/worktrees")] {
+        assert!(!place.join("PWNED").exists(), "{}", place.display());
+    }
+    assert!(!names(&other).contains(&"HEAD".to_owned()));
+    assert!(!fs::read_to_string(run.path(".git/config")).unwrap().contains("fsmonitor"));
+    assert_eq!(run.git(&["status", "--porcelain"]), "");
+}
