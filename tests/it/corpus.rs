@@ -8,14 +8,15 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Writes the projects that a glob names.
-fn written(glob: &str, seed: &str) -> (TempDir, Vec<Value>) {
+/// Writes the projects that these globs name.
+fn written(globs: &[&str], seed: &str) -> (TempDir, Vec<Value>) {
     let home = tempfile::tempdir().unwrap();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/corpus/make.py");
     let made = Command::new("python3")
         .arg(make)
         .arg(home.path().join("corpus"))
-        .args(["--only", glob, "--seed", seed])
+        .args(globs.iter().flat_map(|glob| ["--only", glob]))
+        .args(["--seed", seed])
         .env("GIT_DIR", "/nowhere") // what stands in the environment is no matter
         .output()
         .unwrap();
@@ -79,7 +80,7 @@ fn judge(home: &Path, project: &Value) {
 
 /// Judges the projects of one language.
 fn of_language(language: &str) {
-    let (home, table) = written(&format!("{language}-*"), "1");
+    let (home, table) = written(&[&format!("{language}-*")], "1");
     let tool = table[0]["tool"].as_str().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()) {
@@ -127,9 +128,30 @@ fn shell_projects_end_as_their_table_says() {
 }
 
 #[test]
+fn the_batch_over_them_ends_each_as_the_table_says_and_leaves_a_branch_of_what_is_verified() {
+    let (home, table) = written(&["shell-*", "python-*"], "1");
+    let corpus = home.path().join("corpus");
+    let report = home.path().join("report.json");
+    let words = ["run", "batch.yaml", "--jobs", "2", "--ni", "--report", report.to_str().unwrap()];
+    let run = fledge(home.path(), &corpus, &words);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    let jobs = report["jobs"].as_array().unwrap();
+    assert_eq!((run.status.code(), jobs.len()), (Some(6), table.len()), "{}", said(&run));
+    for (project, job) in table.iter().zip(jobs) {
+        let name = project["name"].as_str().unwrap();
+        let folder = corpus.join("projects").join(name);
+        assert_eq!(job["repository"], folder.canonicalize().unwrap().to_str().unwrap());
+        assert_eq!(job["exit_code"], project["ends"]["exit_code"], "{name}:\n{}", said(&run));
+        let branches = git(&folder, &["for-each-ref", "--no-merged", "HEAD", "refs/heads/fledge/"]);
+        assert_eq!(branches.lines().count(), usize::from(job["exit_code"] == 0), "{name}: {branches}");
+        assert_eq!(git(&folder, &["status", "--porcelain"]), "", "{name}: the checkout is left alone");
+    }
+}
+
+#[test]
 fn a_seed_names_the_projects_down_to_their_commits_and_another_asks_for_other_cases() {
     let heads = |seed: &str| {
-        let (home, table) = written("*", seed);
+        let (home, table) = written(&["*"], seed);
         let head = |project: &Value| {
             let name = project["name"].as_str().unwrap();
             let home = home.path().join("corpus");
