@@ -81,7 +81,7 @@ pub(crate) fn page(summary: &Summary) -> String {
     let mark = if summary.verified { "✓" } else { "✗" };
     let mut text = format!("# {mark} {}\n\n", summary.counts.words());
     let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
-    text.push_str(&format!("{} and {}{bound}\n\n", seconds(summary.duration_ms), money(summary.usd_micros)));
+    text.push_str(&format!("{}, {}{bound}\n\n", seconds(summary.duration_ms), money(summary.usd_micros)));
     text.push_str("| | job | result | attempts | turns | cost | time |\n|---|---|---|---:|---:|---:|---:|\n");
     let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || job.standing != Standing::Verified;
     let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
@@ -91,7 +91,7 @@ pub(crate) fn page(summary: &Summary) -> String {
         });
         let how = if job.standing == Standing::Verified { String::new() } else { format!(": {}", cell(&job.says)) };
         let how = format!("{}{how}", job.standing.word());
-        let cost = money(job.outcome.usd_micros);
+        let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
         let name = cell(&job.outcome.job);
         text.push_str(&format!("| {} | {name} | {how} | {attempts} | {turns} | {cost} | {time} |\n", mark_of(job)));
     }

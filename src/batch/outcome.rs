@@ -178,7 +178,7 @@ impl Outcome {
     pub fn says(&self) -> String {
         match &self.end {
             End::Ran(ran) if ran.verified => ran.reason.row().meaning.to_owned(),
-            End::Ran(ran) => ran.message.clone(),
+            End::Ran(ran) => ran.message.strip_prefix("failed: ").unwrap_or(&ran.message).to_owned(),
             End::NotRun(NotRun::Need(jobs)) => format!("it needs {}, not verified", jobs.join(", ")),
             End::NotRun(NotRun::Money) => "the batch's money is spent".into(),
             End::NotRun(NotRun::FailFast) => "another one was not verified before".into(),

@@ -30,6 +30,7 @@ mod signals;
 mod specs;
 mod steps;
 mod verify_report;
+mod worktrees;
 
 use crate::driver::Stop;
 use crate::report::lane::github;
@@ -77,6 +78,8 @@ enum Verb {
     Apply(runs::ApplyArguments),
     /// Check that the newest commit is what a report says was verified
     VerifyReport(verify_report::VerifyArguments),
+    /// Look at the worktrees that runs have left, or remove those with nothing in them
+    Worktrees(worktrees::WorktreesArguments),
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
     /// Look at the models there are, or ask each of them whether it answers
@@ -132,6 +135,7 @@ pub fn main() -> ExitCode {
         Verb::Runs(arguments) => runs::run(arguments, &environment),
         Verb::Apply(arguments) => runs::apply(&arguments, &environment),
         Verb::VerifyReport(arguments) => verify_report::verify(&arguments, &environment),
+        Verb::Worktrees(arguments) => worktrees::run(arguments, &environment),
         Verb::Memory(arguments) => memory::run(arguments, &environment),
         Verb::Models(verb) => models::run(&verb, &environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, &environment),

@@ -236,9 +236,9 @@ fn journals_that_earlier_versions_wrote_are_decided_today_as_they_were_then() {
 async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
     let home = tempfile::tempdir().unwrap();
     let agent = agent(home.path());
-    let task = Task { commit: Commit::OnSuccess, ..Task::from_prompt("Write a.txt") };
+    let task = Task { commit: Some(Commit::OnSuccess), ..Task::from_prompt("Write a.txt") };
     let charter = agent.charter(&task, RunId::new("run"));
-    let journal = record::begin(&agent.settings, &charter, &task, None, 0).unwrap();
+    let journal = record::begin(&agent.settings, &charter, &task, None, None, 0).unwrap();
     let hands = Hands::new(agent.settings.clone(), Arc::new(task), journal.folder(), agent.stop.clone());
     let mut drive = Drive::new(&agent.bus, &agent.stop, hands, journal, charter.run.clone());
     let proof = Proof {

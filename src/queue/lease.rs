@@ -58,7 +58,7 @@ impl Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Renewed {
-    /// The lease holds for its whole term from now on.
+    /// The lease holds for [`Lease::fence`] from now on, at least, and mostly for its whole term.
     Kept,
     /// The job is no longer this worker's: stop the work, and say nothing more.
     Lost,

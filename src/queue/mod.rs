@@ -52,10 +52,11 @@ pub trait Queue: Send + Sync {
         wait: Duration,
     ) -> impl Future<Output = Result<Option<Lease>, QueueFault>> + Send;
 
-    /// Says that the holder is at work: the lease's time begins anew. [`Renewed::Cancelled`] is how a running job learns that it is to end,
+    /// Says that the holder is at work, so that the lease goes on. [`Renewed::Cancelled`] is how a running job learns that it is to end,
     /// so this is called at least every [`Lease::beat`].
     ///
-    /// A lease whose time is over is kept as long as the queue has not taken the job back.
+    /// A lease whose time is over is kept as long as the queue has not taken the job back. It has done so before it tells of any job, and before
+    /// it gives one out.
     ///
     /// # Errors
     /// When the queue cannot be read or written. Who hears nothing else for [`Lease::fence`] has to stop the work.

@@ -1,6 +1,6 @@
 //! Who drives a run: a locked file in its folder that says who. The lock dies with its holder, however that ends.
 
-use super::{RunDir, StoreError};
+use super::{RunDir, Store, StoreError};
 use crate::id::RunId;
 use jiff::Timestamp;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -40,6 +40,22 @@ impl Lock {
         let text = format!("process {} on {}\n", std::process::id(), host.nodename().to_string_lossy());
         file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).map_err(fail)?;
         Ok(Self { _file: file })
+    }
+}
+
+/// The right to do something with what a run has left that nobody drives: as long as it is held, nobody takes the run up.
+#[derive(Debug)]
+pub struct Hold {
+    _lock: Lock,
+}
+
+impl Store {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Held`] when somebody drives the run.
+    pub fn hold(&self, run: &RunId) -> Result<Hold, StoreError> {
+        Ok(Hold { _lock: Lock::take(&self.folder(run), run)? })
     }
 }
 

@@ -25,6 +25,7 @@ pub use files::{NotUtf8, is_inside, make_private, read_text, sha256, write_new, 
 pub use folder::{RunDir, project_dir};
 pub use journal::Journal;
 pub use lane_dir::{LaneDir, forget_lane_logs};
+pub use lock::Hold;
 pub use memory::{Forget, Memory};
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;

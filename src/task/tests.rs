@@ -74,6 +74,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         is_fix: false,
         commit: Some(Commit::OnSuccess),
         isolation: Isolation::Worktree,
+        base: None,
         allow_dirty: false,
         approve: texts(&["shell-exec:git push*"]),
         mcp: texts(&["docs"]),

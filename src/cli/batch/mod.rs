@@ -28,6 +28,7 @@ use anyhow::{Context, anyhow};
 use screen::Screen;
 use site::{Sites, Works};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The queue of all batches, in the state folder.
 const QUEUE: &str = "queue.db";
@@ -87,8 +88,10 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
     block_on(async {
         let clock = Stopwatch::start();
         let ledger = opened(request, queue, &identity, &jobs, texts, &sites).await?;
-        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once: bounds.jobs };
         let before = ledger.before().await.map_err(Failure::own)?;
+        let commits = before.iter().filter_map(|(job, outcome)| site::committed(*job, outcome)).collect();
+        let (at_once, commits) = (bounds.jobs.min(jobs.len()), Mutex::new(commits));
+        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits };
         let seats = jobs.iter().map(Job::seat).collect();
         let max_usd = bounds.usd_micros;
         let mut course = Course::new(bounds, seats, |job| before.get(&job).cloned());

@@ -9,7 +9,7 @@ use super::super::secrets::secrets;
 use super::Request;
 use super::arguments::cores;
 use crate::batch::plan::{BatchFile, Job, TaskText};
-use crate::batch::{As, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
+use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
 use crate::config::{self, Environment};
 use crate::driver::{Settings, project_of};
 use crate::id::RunId;
@@ -21,6 +21,7 @@ use crate::tool::Late;
 use crate::verdict::Reason;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The most bytes of a report that is read.
 const LARGEST_REPORT: usize = 64 * 1024 * 1024;
@@ -138,6 +139,8 @@ pub(super) struct Works<'s> {
     pub(super) ledger: &'s Ledger<SqliteQueue>,
     /// Runs at once.
     pub(super) at_once: usize,
+    /// What verified jobs have committed.
+    pub(super) commits: Mutex<BTreeMap<usize, String>>,
 }
 
 impl Works<'_> {
@@ -152,6 +155,9 @@ impl Works<'_> {
         let bad = |message: String| Refusal { reason: Reason::BadInput, message };
         let mut task = self.sites.task(&self.texts[planned.task], &planned.params, planned.repository).map_err(bad)?;
         task.budget.usd_micros = usd_micros;
+        if task.isolation == Isolation::Worktree && let Some(commit) = self.commit_of_needs(job) {
+            task.base = Some(commit);
+        }
         let shared = self.models.get(&wanted(planned, &task));
         let shared = shared.ok_or_else(|| bad("its models were not connected".into()))?;
         let folder = task_folder(&task.source);
@@ -168,6 +174,15 @@ impl Works<'_> {
         };
         let run = self.run(job, tries, &task)?;
         Ok(Errand { task, settings, run })
+    }
+
+    /// The work of what a job needs, which it goes on from: that of the one job of these on which no other one builds.
+    fn commit_of_needs(&self, job: usize) -> Option<String> {
+        let needs = &self.jobs[job].needs;
+        let is_built_upon = |need: &usize| needs.iter().any(|other| self.jobs[*other].needs.contains(need));
+        let mut last = needs.iter().filter(|need| !is_built_upon(need));
+        let (Some(need), None) = (last.next(), last.next()) else { return None };
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner).get(need).cloned()
     }
 
     /// As which run: one of this key that an earlier process has left goes on.
@@ -208,11 +223,20 @@ impl Source for Works<'_> {
     }
 
     async fn over(&self, job: usize, outcome: &Outcome) -> Result<(), Refusal> {
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner).extend(committed(job, outcome));
         self.ledger.keep(job, outcome).await.map_err(refusal)
     }
 
     async fn beside(&self) -> Refusal {
         refusal(self.ledger.renew().await)
+    }
+}
+
+/// The commit of a verified job.
+pub(super) fn committed(job: usize, outcome: &Outcome) -> Option<(usize, String)> {
+    match &outcome.end {
+        End::Ran(ran) if ran.verified => Some((job, ran.commit.clone()?)),
+        End::Ran(_) | End::NotRun(_) => None,
     }
 }
 

@@ -118,6 +118,7 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
     found.extend(wrong);
     found.extend(project::models(&set, environment));
     found.extend(project::lanes(&root, environment));
+    found.extend(project::worktrees(&root, environment));
     let is_healthy = found.iter().all(|found| found.health != Health::Problem);
     if arguments.json {
         let checks: Vec<Value> = found.iter().map(Found::as_json).collect();

@@ -1,5 +1,6 @@
 //! What the project and its operator have set: models, and lanes with what a pass of them can prove.
 
+use super::super::worktrees::left_over;
 use super::Found;
 use crate::config::{self, ConfigFault, Environment, KeyPlace, ModelChoice, auto_model, resolve_model};
 use crate::gate::{self, Listed};
@@ -67,6 +68,18 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     }
     found.extend(lanes.iter().map(|lane| about(root, lane, path)));
     found
+}
+
+/// What runs have left of the worktrees that they had for themselves.
+pub(super) fn worktrees(root: &Path, environment: &Environment) -> Option<Found> {
+    let left = left_over(&environment.state_dir().ok()?, root);
+    let says = match left {
+        0 => return None,
+        1 => "1 run has left one".to_owned(),
+        left => format!("{left} runs have left one"),
+    };
+    let mend = "`fledge worktrees list` says what is in it; `fledge worktrees clean` removes what is safe";
+    Some(Found::warning("worktree", says, mend))
 }
 
 fn about(root: &Path, lane: &Lane, path: &str) -> Found {

@@ -180,7 +180,7 @@ impl Left {
 }
 
 /// Does this with the work of a run, as long as nobody asks for a stop; gives the exit code.
-pub(super) fn heeding<W: Future<Output = Result<u8, Failure>>>(
+pub(in crate::cli) fn heeding<W: Future<Output = Result<u8, Failure>>>(
     work: impl FnOnce(CancellationToken) -> W,
 ) -> Result<u8, Failure> {
     block_on(async {

@@ -20,6 +20,7 @@ mod undo;
 
 pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
+pub(super) use left::heeding;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::failure::Failure;

@@ -28,10 +28,10 @@ struct Held {
 impl Ledger {
     pub(super) fn renew(&self, lease: &Lease) -> Result<Renewed, StoreError> {
         let told = |held: &Held| if held.is_cancelling { Renewed::Cancelled } else { Renewed::Kept };
-        // As long as most of the term is left, nothing has to be written to say so.
+        // As long as what is promised of a lease is left of it, nothing has to be written to say so.
         let held = held(&self.db, lease).map_err(|error| self.fault(error))?;
         let Some(found) = held else { return Ok(Renewed::Lost) };
-        if Clock::between(self.now(), found.until) > lease.term * 3 / 4 {
+        if Clock::between(self.now(), found.until) > lease.fence() {
             return Ok(told(&found));
         }
         self.write("queue renew", Safe::FromKill, |transaction, now| {

@@ -99,6 +99,11 @@ impl Ledger {
         StoreError::database("read", &self.path, error)
     }
 
+    #[cfg(test)]
+    pub(super) fn break_off(&self) {
+        self.is_broken.set(true);
+    }
+
     fn make(&self, safe: Safe) -> rusqlite::Result<()> {
         if self.safe.get() == Some(safe) {
             return Ok(());

@@ -1,1 +1,97 @@
 //! What is of this queue alone. What every queue promises is in `tests/queue`.
+
+use super::super::Store;
+use super::*;
+use crate::queue::{Priority, State, WorkerId};
+use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
+use std::task::{Context, Poll, Waker};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn job(name: &str) -> JobSpec {
+    JobSpec {
+        id: JobId::parse(name).unwrap(),
+        batch: BatchId::parse("b").unwrap(),
+        pool: PoolName::parse("p").unwrap(),
+        priority: Priority::Normal,
+        payload: String::new(),
+        deliveries: NonZeroU32::MAX,
+        delay: Duration::ZERO,
+    }
+}
+
+fn worker() -> Worker {
+    Worker { id: WorkerId::parse("w").unwrap(), term: LONG, batch: None }
+}
+
+#[tokio::test]
+async fn a_lease_that_nobody_waited_for_is_given_back_with_the_next_call() {
+    let home = tempfile::tempdir().unwrap();
+    let queue = SqliteQueue::open(&home.path().join("queue.db")).unwrap();
+    queue.submit(&[job("a")]).await.unwrap();
+    let other = SqliteQueue::open(&home.path().join("queue.db")).unwrap();
+    let state = async || other.job(&job("a").id).await.unwrap().unwrap().state;
+    let (worker, pools) = (worker(), [job("a").pool]);
+    let lock = rusqlite::Connection::open(home.path().join("queue.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut claim = Box::pin(queue.claim(&worker, &pools, LONG));
+    let begun = claim.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(begun, Poll::Pending));
+    drop(claim);
+    lock.execute_batch("COMMIT").unwrap();
+    // It is made on a thread of its own, and nobody asks for it.
+    while state().await == State::Queued {
+        tokio::task::yield_now().await;
+    }
+    let lease = queue.claim(&worker, &pools, Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!(lease.attempt, 1);
+}
+
+#[tokio::test]
+async fn many_who_wait_on_one_thread_are_in_nobodys_way() {
+    let home = tempfile::tempdir().unwrap();
+    let queue = SqliteQueue::open(&home.path().join("queue.db")).unwrap();
+    let (worker, pools) = (worker(), [job("a").pool]);
+    let names: Vec<JobSpec> = (0..64).map(|number| job(&format!("job-{number}"))).collect();
+    let all = futures_util::future::join_all((0..64).map(|_| queue.claim(&worker, &pools, LONG)));
+    let (leases, _) = tokio::join!(all, async { queue.submit(&names).await.unwrap() });
+    let mut claimed: Vec<String> = leases.into_iter().map(|lease| lease.unwrap().unwrap().job.to_string()).collect();
+    claimed.sort();
+    claimed.dedup();
+    assert_eq!(claimed.len(), 64);
+}
+
+#[tokio::test]
+async fn a_queue_is_its_owners_and_no_other_database_is_taken_for_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("of/its/own/queue.db");
+    let queue = SqliteQueue::open(&path).unwrap();
+    queue.submit(&[job("a")]).await.unwrap();
+    for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
+    }
+    let store = Store::open(home.path(), Path::new("/a/app")).unwrap();
+    let of_runs = store.folder(&crate::id::RunId::new("any")).path().join("../../fledge.db");
+    let refused = SqliteQueue::open(&of_runs).unwrap_err();
+    assert!(matches!(refused, StoreError::Foreign { .. }), "{refused}");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+    let newer = SqliteQueue::open(&path).unwrap_err();
+    assert!(matches!(newer, StoreError::Newer { found: 99, .. }), "{newer}");
+}
+
+#[tokio::test]
+async fn after_a_failure_of_the_disk_nothing_is_written_again_and_what_was_kept_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("queue.db");
+    let queue = SqliteQueue::open(&path).unwrap();
+    queue.submit(&[job("a")]).await.unwrap();
+    queue.ledger.lock().await.break_off();
+    let refused = queue.submit(&[job("b")]).await.unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap();
+    assert_eq!(format!("{refused}: {why}"), format!("cannot submit jobs: cannot write {}", path.display()));
+    assert_eq!(queue.jobs(&Which::default()).await.unwrap().len(), 1);
+    let again = SqliteQueue::open(&path).unwrap();
+    assert_eq!(again.submit(&[job("b")]).await.unwrap(), [Submitted::Queued]);
+}

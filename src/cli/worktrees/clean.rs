@@ -1,0 +1,131 @@
+//! `fledge worktrees clean`: removes worktrees that hold nothing that is not committed, and says of the others why they stay. Work that is
+//! not committed goes only with the worktree of a run that is named for it.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{no_output, print_json};
+use super::{State, Tree, WORKTREES_SCHEMA_VERSION, Yard, told};
+use crate::duration::{parse_duration, show_duration};
+use crate::store::{Hold, StoreError};
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Arguments of `fledge worktrees clean`.
+#[derive(Debug, Args)]
+pub(super) struct CleanArguments {
+    /// Only those that were made longer ago than this: 12h, 7d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Option<Duration>,
+    /// Remove the worktree of this run with all that is in it, and no other one's work; again for several
+    #[arg(long, value_name = "RUN")]
+    discard: Vec<String>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of one.
+enum Done {
+    /// It is gone, or would be; with whether its branch stays, where that is known.
+    Removed(Option<bool>),
+    Stays(String),
+    Failed(String),
+}
+
+/// Removes them; gives the exit code: 1 where one could not be removed.
+pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8, Failure> {
+    let trees = yard.trees().await?;
+    let mut discarded = Vec::new();
+    for name in &arguments.discard {
+        discarded.push(named(yard, &trees, name)?);
+    }
+    let (mut removed, mut stays, mut code) = (Vec::new(), Vec::new(), 0);
+    for (at, tree) in trees.iter().enumerate() {
+        let called = tree.called(yard.store.as_ref());
+        let done = one(yard, arguments, tree, discarded.contains(&at)).await;
+        let run = tree.record.as_ref().map(|record| &record.run);
+        let branch = tree.record.as_ref().map(|record| &record.worktree.branch);
+        let path = tree.folder.display().to_string();
+        match done {
+            Done::Removed(has_branch) => {
+                removed.push(json!({ "run": run, "path": path, "branch": branch, "has_branch": has_branch }));
+                let kept = branch.filter(|_| has_branch == Some(true)).map(|branch| format!(", its branch {branch} stays"));
+                let verb = if arguments.dry_run { "would be removed" } else { "removed" };
+                tell(arguments, Tone::Good, "✓ ", &format!("{called}  {verb}{}", kept.unwrap_or_default()));
+            }
+            Done::Stays(why) => {
+                tell(arguments, Tone::Warn, "! ", &format!("{called}  stays: {why}"));
+                stays.push(json!({ "run": run, "path": path, "why": why }));
+            }
+            Done::Failed(why) => {
+                code = 1;
+                tell(arguments, Tone::Bad, "✗ ", &format!("{called}  could not be removed: {why}"));
+                stays.push(json!({ "run": run, "path": path, "why": why }));
+            }
+        }
+    }
+    if arguments.json {
+        let (version, dry_run) = (WORKTREES_SCHEMA_VERSION, arguments.dry_run);
+        let all = json!({ "schema_version": version, "dry_run": dry_run, "removed": removed, "stays": stays });
+        print_json(&all.to_string()).map_err(no_output)?;
+        return Ok(code);
+    }
+    let numbers = |all: &[Value]| if all.len() == 1 { "1 worktree".into() } else { format!("{} worktrees", all.len()) };
+    let verb = if arguments.dry_run { "would be removed" } else { "removed" };
+    tell(arguments, Tone::Plain, "", &format!("{} {verb}, {} stay", numbers(&removed), stays.len()));
+    Ok(code)
+}
+
+fn tell(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {
+    if !arguments.json {
+        paint::line(&[(tone, mark), (Tone::Plain, paint::one_line(says).as_str())]);
+    }
+}
+
+async fn one(yard: &Yard, arguments: &CleanArguments, tree: &Tree, discard: bool) -> Done {
+    let called = tree.called(yard.store.as_ref());
+    let is_running = matches!(tree.state, State::Running(_));
+    if let Some(why) = tree.state.keeps(&called).filter(|_| !discard || is_running) {
+        return Done::Stays(why);
+    }
+    let Some(record) = &tree.record else { return Done::Stays("nothing is written down of it".into()) };
+    let age = Duration::from_millis(u64::try_from(yard.now_ms.saturating_sub(tree.since_ms)).unwrap_or(0));
+    if let Some(older) = arguments.older_than.filter(|older| age < *older && !discard) {
+        return Done::Stays(format!("it was made less than {} ago", show_duration(older)));
+    }
+    if arguments.dry_run {
+        return Done::Removed(None);
+    }
+    // As long as this is held nobody takes the run up.
+    let _hold: Option<Hold> = match (&tree.row, &yard.store) {
+        (Some(row), Some(store)) => match store.hold(&row.head.id) {
+            Ok(hold) => Some(hold),
+            Err(StoreError::Held { holder, .. }) => return Done::Stays(format!("{holder} drives its run")),
+            Err(_) => None, // its folder is gone, and with it whoever could
+        },
+        (Some(_) | None, _) => None,
+    };
+    match record.remove(discard, &yard.env, yard.scratch.path(), &yard.stop).await {
+        Ok(left) => left.stays.map_or(Done::Removed(Some(left.has_branch)), Done::Stays),
+        Err(fault) => Done::Failed(told(&fault)),
+    }
+}
+
+/// The place of the worktree of a run, by the start of its id, by its run key, or by the name of the folder.
+fn named(yard: &Yard, trees: &[Tree], name: &str) -> Result<usize, Failure> {
+    let found = yard.store.as_ref().and_then(|store| store.find(name).ok());
+    let is_meant = |tree: &Tree| {
+        let is_folder = tree.folder.file_name().is_some_and(|own| own == name);
+        let run = tree.record.as_ref().map(|record| &record.run);
+        is_folder || run.is_some() && run == found.as_ref() || run.is_some_and(|run| run.as_str() == name)
+    };
+    trees.iter().position(is_meant).ok_or_else(|| {
+        let error = anyhow!("--discard {name}: there is no worktree of such a run");
+        Failure::input(error).hint("`fledge worktrees list` shows those that there are")
+    })
+}

@@ -1,0 +1,80 @@
+//! `fledge worktrees list`.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::runs::{ago, rfc3339};
+use super::super::steps::Line;
+use super::super::{no_output, print_data, print_json};
+use super::{State, Tree, WORKTREES_SCHEMA_VERSION, Yard};
+use crate::report::count;
+use crate::workspace::worktree::bytes;
+use clap::Args;
+use serde_json::{Value, json};
+
+/// Arguments of `fledge worktrees list`.
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists them; gives the exit code.
+pub(super) async fn list(yard: &Yard, arguments: &ListArguments) -> Result<u8, Failure> {
+    let trees = yard.trees().await?;
+    if arguments.json {
+        let all: Vec<Value> = trees.iter().map(|tree| data(yard, tree)).collect();
+        let all = json!({ "schema_version": WORKTREES_SCHEMA_VERSION, "worktrees": all });
+        print_json(&all.to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
+    if trees.is_empty() {
+        paint::line(&[(Tone::Plain, format!("no run of {} has left a worktree", yard.project.display()))]);
+        return Ok(0);
+    }
+    let lines: Vec<Line> = trees.iter().flat_map(|tree| lines(yard, tree)).collect();
+    print_data(&paint::page(&lines)).map_err(no_output)?;
+    Ok(0)
+}
+
+/// A worktree as data.
+fn data(yard: &Yard, tree: &Tree) -> Value {
+    let record = tree.record.as_ref();
+    json!({
+        "run": record.map(|record| &record.run),
+        "title": tree.row.as_ref().map(|row| &row.head.title),
+        "path": tree.folder.display().to_string(),
+        "branch": record.map(|record| &record.worktree.branch),
+        "base": record.map(|record| &record.base),
+        "state": tree.state.word(),
+        "why": tree.state.keeps(&tree.called(yard.store.as_ref())),
+        "since": rfc3339(tree.since_ms),
+        "bytes": bytes(&tree.folder),
+    })
+}
+
+fn lines(yard: &Yard, tree: &Tree) -> Vec<Line> {
+    let called = tree.called(yard.store.as_ref());
+    let tone = match &tree.state {
+        State::Running(_) | State::Interrupted => Tone::Strong,
+        State::Kept(_) | State::Unclear(_) => Tone::Warn,
+        State::Clean | State::Orphaned | State::Gone => Tone::Faint,
+    };
+    let branch = tree.record.as_ref().map_or("", |record| record.worktree.branch.as_str());
+    let (age, size) = (ago(yard.now_ms, tree.since_ms), count(bytes(&tree.folder)));
+    let mut lines = vec![
+        vec![
+            (Tone::Strong, paint::one_line(&called)),
+            (tone, format!("  {:<11}", tree.state.word())),
+            (Tone::Faint, format!("  {age}, {size} bytes")),
+        ],
+        vec![(Tone::Plain, format!("  {}", paint::one_line(&tree.folder.display().to_string())))],
+    ];
+    if !branch.is_empty() {
+        lines.push(vec![(Tone::Faint, "  on ".into()), (Tone::Plain, paint::one_line(branch))]);
+    }
+    if let Some(why) = tree.state.keeps(&called) {
+        lines.push(vec![(Tone::Faint, format!("  {}", paint::one_line(&why)))]);
+    }
+    lines
+}

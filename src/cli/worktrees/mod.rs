@@ -1,0 +1,220 @@
+//! `fledge worktrees`: what runs have left of the worktrees that they had for themselves, for people and as data; and removes what is safe.
+
+mod clean;
+mod list;
+
+use super::failure::Failure;
+use super::runs::heeding;
+use crate::config::Environment;
+use crate::driver::{project_of, worktrees};
+use crate::id::RunId;
+use crate::store::{RunRow, RunState, Store, StoreError};
+use crate::workspace::worktree::{self, Record, Work, WorktreeFault};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The version of what `--json` gives out.
+const WORKTREES_SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge worktrees`.
+#[derive(Debug, Args)]
+#[command(after_help = "A run has one with `isolation: worktree` in its task, or --isolation worktree.\n\n\
+    Examples:\n  fledge worktrees list\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  \
+    fledge worktrees clean --discard 0198f2")]
+pub(super) struct WorktreesArguments {
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+    #[command(subcommand)]
+    verb: WorktreesVerb,
+}
+
+/// The verbs of `fledge worktrees`.
+#[derive(Debug, Subcommand)]
+enum WorktreesVerb {
+    /// List the worktrees that are left, and what is in them
+    List(list::ListArguments),
+    /// Remove those with nothing in them that is not committed
+    Clean(clean::CleanArguments),
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When what is kept cannot be read.
+pub(super) fn run(arguments: WorktreesArguments, environment: &Environment) -> Result<u8, Failure> {
+    heeding(async |stop| {
+        let yard = Yard::of(&arguments.workspace, environment, stop)?;
+        match &arguments.verb {
+            WorktreesVerb::List(arguments) => list::list(&yard, arguments).await,
+            WorktreesVerb::Clean(arguments) => clean::clean(&yard, arguments).await,
+        }
+    })
+}
+
+/// Where the worktrees of a project are.
+#[derive(Debug)]
+struct Yard {
+    all: PathBuf,
+    project: PathBuf,
+    store: Option<Store>,
+    /// The user's environment.
+    env: Vec<(String, String)>,
+    scratch: TempDir,
+    now_ms: i64,
+    stop: CancellationToken,
+}
+
+/// A worktree that is left.
+#[derive(Debug)]
+struct Tree {
+    folder: PathBuf,
+    record: Option<Record>,
+    row: Option<RunRow>,
+    state: State,
+    /// When it was made, in milliseconds since 1970.
+    since_ms: i64,
+}
+
+/// How it is with a worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// Its run is under way: who drives it.
+    Running(String),
+    /// Its run can be gone on with.
+    Interrupted,
+    /// It holds something that is nowhere else.
+    Kept(Work),
+    /// It holds nothing that is nowhere else.
+    Clean,
+    /// The same, and nobody knows its run any more.
+    Orphaned,
+    /// It is not there; what git knows of it is.
+    Gone,
+    /// What it is cannot be told.
+    Unclear(String),
+}
+
+impl State {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Running(_) => "running",
+            Self::Interrupted => "interrupted",
+            Self::Kept(Work::Unknown(_)) | Self::Unclear(_) => "unclear",
+            Self::Kept(_) => "uncommitted",
+            Self::Clean => "clean",
+            Self::Orphaned => "orphaned",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// Why it stays where it is, a clause; `None` where it may be removed.
+    fn keeps(&self, run: &str) -> Option<String> {
+        match self {
+            Self::Running(holder) => Some(format!("run {run} is under way: {holder} drives it")),
+            Self::Interrupted => {
+                Some(format!("run {run} was interrupted: `fledge runs resume {run}` goes on with it"))
+            }
+            Self::Kept(work) => work.keeps(),
+            Self::Unclear(why) => Some(why.clone()),
+            Self::Clean | Self::Orphaned | Self::Gone => None,
+        }
+    }
+}
+
+impl Yard {
+    fn of(workspace: &Path, environment: &Environment, stop: CancellationToken) -> Result<Self, Failure> {
+        let canonical = workspace.canonicalize();
+        let none = || format!("there is no folder {}", workspace.display());
+        let folder = canonical.with_context(none).map_err(Failure::input)?;
+        let state = environment.state_dir().map_err(Failure::input)?;
+        let project = project_of(&state, &folder);
+        let store = Store::existing(&state, &project).map_err(Failure::own)?;
+        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        let env = environment.hand_env().into_iter().collect();
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        Ok(Self { all: worktrees(&state, &project), project, store, env, scratch, now_ms, stop })
+    }
+
+    /// All of them, by their names.
+    async fn trees(&self) -> Result<Vec<Tree>, Failure> {
+        let mut trees = Vec::new();
+        for listed in worktree::all(&self.all, &self.stop).map_err(Failure::own)? {
+            let since_ms = listed.since.map_or(self.now_ms, in_ms);
+            let (record, unclear) = match listed.record {
+                Ok(Some(record)) => (Some(record), String::new()),
+                Ok(None) => (None, "nothing is written down of it: look into it, and remove it yourself".into()),
+                Err(fault) => (None, fault.to_string()),
+            };
+            let row = record.as_ref().map(|record| self.row(&record.run)).transpose()?.flatten();
+            let state = match &record {
+                None => State::Unclear(unclear),
+                Some(record) => self.state(record, row.as_ref()).await?,
+            };
+            trees.push(Tree { folder: listed.folder, record, row, state, since_ms });
+        }
+        Ok(trees)
+    }
+
+    async fn state(&self, record: &Record, row: Option<&RunRow>) -> Result<State, Failure> {
+        let state = row.map(|row| &row.state);
+        if let Some(RunState::Running { holder }) = state {
+            return Ok(State::Running(holder.clone()));
+        }
+        let work = if record.worktree.project.is_dir() {
+            record.work(&self.env, self.scratch.path(), &self.stop).await.map_err(Failure::own)?
+        } else {
+            Work::Unknown(format!("its project {} is gone", record.worktree.project.display()))
+        };
+        Ok(match (work, state) {
+            (Work::Gone, _) => State::Gone,
+            (_, Some(RunState::Interrupted)) => State::Interrupted,
+            (Work::Nothing, Some(_)) => State::Clean,
+            (Work::Nothing, None) => State::Orphaned,
+            (work @ (Work::Uncommitted(_) | Work::Loose(_) | Work::Unknown(_)), _) => State::Kept(work),
+        })
+    }
+
+    /// The row of a run; `None` where it was removed.
+    fn row(&self, run: &RunId) -> Result<Option<RunRow>, Failure> {
+        match self.store.as_ref().map(|store| store.run(run)) {
+            None | Some(Err(StoreError::Unknown { .. })) => Ok(None),
+            Some(row) => row.map(Some).map_err(Failure::own),
+        }
+    }
+}
+
+impl Tree {
+    /// The start of its run's id, or the name of its folder.
+    fn called(&self, store: Option<&Store>) -> String {
+        let short = |record: &Record| store.and_then(|store| store.short(&record.run).ok());
+        let name = || self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.record.as_ref().and_then(short).unwrap_or_else(name)
+    }
+}
+
+fn in_ms(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What could not be done, for people.
+fn told(fault: &WorktreeFault) -> String {
+    format!("{:#}", anyhow::anyhow!("{fault}"))
+}
+
+/// How many worktrees of a project are left by runs that are not under way, without a look into them.
+pub(super) fn left_over(state_dir: &Path, workspace: &Path) -> usize {
+    let project = project_of(state_dir, workspace);
+    let store = Store::existing(state_dir, &project).ok().flatten();
+    let is_left = |record: &Record| {
+        let row = store.as_ref().and_then(|store| store.run(&record.run).ok());
+        !matches!(row.map(|row| row.state), Some(RunState::Running { .. }))
+    };
+    let all = worktree::all(&worktrees(state_dir, &project), &CancellationToken::new()).unwrap_or_default();
+    all.iter().filter(|listed| listed.record.as_ref().is_ok_and(|it| it.as_ref().is_none_or(is_left))).count()
+}

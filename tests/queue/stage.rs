@@ -1,0 +1,141 @@
+//! A queue that a test has for itself, and its jobs.
+
+use fledge::queue::{BatchId, JobId, JobRow, JobSpec, Lease, PoolName, Priority, Queue, Which, Worker, WorkerId};
+use fledge::store::SqliteQueue;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Longer than any test.
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
+/// The longest that anything is waited for, on whatever machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A kind of queue.
+pub(crate) trait Stage: Sized + Sync {
+    type Queue: Queue + Clone + 'static;
+    /// That of its line in `main.rs`.
+    const NAME: &'static str;
+    /// The shortest term of a lease.
+    const SHORTEST: Duration;
+
+    /// An empty queue, which is gone with this.
+    fn new() -> Self;
+    /// The same one, in another process.
+    fn at(address: &str) -> Self;
+    fn address(&self) -> String;
+    /// A connection of its own.
+    fn open(&self) -> impl Future<Output = Self::Queue>;
+}
+
+/// A file.
+pub(crate) struct Sqlite {
+    _home: Option<TempDir>,
+    path: PathBuf,
+}
+
+impl Stage for Sqlite {
+    type Queue = SqliteQueue;
+    const NAME: &'static str = "sqlite";
+    const SHORTEST: Duration = Duration::ZERO;
+
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("queue.db");
+        Self { _home: Some(home), path }
+    }
+
+    fn at(address: &str) -> Self {
+        Self { _home: None, path: address.into() }
+    }
+
+    fn address(&self) -> String {
+        self.path.to_str().unwrap().into()
+    }
+
+    async fn open(&self) -> SqliteQueue {
+        SqliteQueue::open(&self.path).unwrap()
+    }
+}
+
+/// Has this done on one thread, as a batch has it.
+pub(crate) fn calmly<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// With an empty queue.
+pub(crate) fn with<S: Stage, T>(work: impl AsyncFnOnce(&S, S::Queue) -> T) -> T {
+    let stage = S::new();
+    calmly(async { work(&stage, stage.open().await).await })
+}
+
+pub(crate) fn id(name: &str) -> JobId {
+    JobId::parse(name).unwrap()
+}
+
+pub(crate) fn batch(name: &str) -> BatchId {
+    BatchId::parse(name).unwrap()
+}
+
+pub(crate) fn pool(name: &str) -> PoolName {
+    PoolName::parse(name).unwrap()
+}
+
+/// A job of the batch `b` in the pool `p`, which may be delivered three times.
+pub(crate) fn job(name: &str) -> JobSpec {
+    JobSpec {
+        id: id(name),
+        batch: batch("b"),
+        pool: pool("p"),
+        priority: Priority::Normal,
+        payload: format!("do {name}"),
+        deliveries: NonZeroU32::new(3).unwrap(),
+        delay: Duration::ZERO,
+    }
+}
+
+pub(crate) fn jobs(names: &[&str]) -> Vec<JobSpec> {
+    names.iter().map(|name| job(name)).collect()
+}
+
+/// A worker whose leases last.
+pub(crate) fn worker(name: &str) -> Worker {
+    Worker { id: WorkerId::parse(name).unwrap(), term: LONG, batch: None }
+}
+
+/// What the worker `w` gets from the pool `p` without waiting.
+pub(crate) async fn take(queue: &impl Queue) -> Option<Lease> {
+    queue.claim(&worker("w"), &[pool("p")], Duration::ZERO).await.unwrap()
+}
+
+/// The same, and its name.
+pub(crate) async fn taken(queue: &impl Queue) -> String {
+    take(queue).await.map_or_else(String::new, |lease| lease.job.to_string())
+}
+
+/// A lease that is over: the queue has taken the job back.
+pub(crate) async fn outlived<S: Stage>(queue: &impl Queue) -> Option<Lease> {
+    let brief = Worker { term: S::SHORTEST, ..worker("brief") };
+    let lease = queue.claim(&brief, &[pool("p")], Duration::ZERO).await.unwrap()?;
+    until(async || row(queue, lease.job.as_str()).await.state != fledge::queue::State::Running).await;
+    Some(lease)
+}
+
+pub(crate) async fn row(queue: &impl Queue, name: &str) -> JobRow {
+    queue.job(&id(name)).await.unwrap().unwrap()
+}
+
+pub(crate) async fn rows(queue: &impl Queue) -> Vec<JobRow> {
+    queue.jobs(&Which::default()).await.unwrap()
+}
+
+/// Waits until it is so.
+pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("it never was so");
+}
