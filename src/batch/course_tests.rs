@@ -7,12 +7,7 @@ use crate::verdict::{Reason, Verification};
 use std::collections::BTreeMap;
 
 fn seat(name: &str, needs: &[usize]) -> Seat {
-    Seat {
-        name: name.into(),
-        title: name.into(),
-        needs: needs.iter().map(|need| vec![*need]).collect(),
-        ..Seat::default()
-    }
+    Seat { name: name.into(), title: name.into(), needs: needs.iter().map(|need| vec![*need]).collect(), ..Seat::default() }
 }
 
 fn ran(reason: Reason, usd_micros: u64) -> Outcome {
@@ -37,7 +32,14 @@ fn ran(reason: Reason, usd_micros: u64) -> Outcome {
         commit: None,
         branch: None,
     };
-    Outcome { job: "j".into(), title: "j".into(), tries: 0, usd_micros, beaten: false, end: End::Ran(Box::new(ran)) }
+    Outcome {
+        job: "j".into(),
+        title: "j".into(),
+        tries: 0,
+        usd_micros,
+        beaten: false,
+        end: End::Ran(Box::new(ran)),
+    }
 }
 
 fn course(bounds: Bounds, seats: Vec<Seat>) -> Course {
@@ -58,10 +60,8 @@ fn said(steps: &[Step]) -> Vec<String> {
 
 #[test]
 fn jobs_begin_in_order_as_places_are_free_and_after_what_they_need() {
-    let mut course = course(
-        Bounds { jobs: 2, ..Bounds::default() },
-        vec![seat("a", &[]), seat("b", &[0]), seat("c", &[]), seat("d", &[1, 2])],
-    );
+    let mut course =
+        course(Bounds { jobs: 2, ..Bounds::default() }, vec![seat("a", &[]), seat("b", &[0]), seat("c", &[]), seat("d", &[1, 2])]);
     let now = Moment::default();
     assert_eq!(said(&course.next(now)), ["+0", "+2"]);
     assert!(course.next(now).is_empty());
@@ -129,8 +129,7 @@ fn a_job_that_no_money_is_left_for_is_not_begun() {
     course.ended(3, ran(Reason::BudgetMoney, 15), now);
     assert!(course.is_over());
     let spent = Bounds { usd_micros: Some(100), ..Bounds::default() };
-    let mut course =
-        Course::new(spent, vec![seat("a", &[]), seat("b", &[])], |job| (job == 0).then(|| ran(Reason::Verified, 100)));
+    let mut course = Course::new(spent, vec![seat("a", &[]), seat("b", &[])], |job| (job == 0).then(|| ran(Reason::Verified, 100)));
     assert_eq!(said(&course.next(now)), ["1:the batch's money is spent"]);
 }
 
@@ -204,9 +203,7 @@ fn whatever_happens_the_laws_of_a_batch_hold() {
                 if let Step::Start { job, tries, usd_micros } = step {
                     assert!(tries <= bounds.retries + 1, "seed {seed}");
                     assert!(running.insert(job, usd_micros).is_none(), "seed {seed}: job {job} runs twice");
-                    let is_met = |need: &Vec<usize>| {
-                        need.iter().any(|need| course.outcome(*need).is_some_and(Outcome::is_verified))
-                    };
+                    let is_met = |need: &Vec<usize>| need.iter().any(|need| course.outcome(*need).is_some_and(Outcome::is_verified));
                     assert!(seats[job].needs.iter().all(is_met), "seed {seed}: job {job} began too early");
                 }
             }
@@ -227,8 +224,7 @@ fn whatever_happens_the_laws_of_a_batch_hold() {
             now = now.plus(Duration::from_millis(dice.roll(20)));
             let cost = dice.roll(share.unwrap_or(30) + 1);
             spent += cost;
-            let reasons =
-                [Reason::Verified, Reason::Verified, Reason::GateFailed, Reason::ProviderFailed, Reason::Cancelled];
+            let reasons = [Reason::Verified, Reason::Verified, Reason::GateFailed, Reason::ProviderFailed, Reason::Cancelled];
             course.ended(job, ran(reasons[dice.roll(5) as usize], cost), now);
         }
         assert!(course.is_over() && course.outcomes().count() == count, "seed {seed}: not every job has ended");

@@ -61,7 +61,12 @@ pub trait Source {
     ///
     /// # Errors
     /// When it cannot be begun; the others go on.
-    fn errand(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> impl Future<Output = Result<Errand, Refusal>>;
+    fn errand(
+        &self,
+        job: usize,
+        tries: u32,
+        usd_micros: Option<u64>,
+    ) -> impl Future<Output = Result<Errand, Refusal>>;
 
     /// A job is over, and is not begun again.
     ///

@@ -104,9 +104,7 @@ pub(crate) fn page(summary: &Summary) -> String {
     });
     let branches: Vec<String> = committed
         .take(ROWS)
-        .map(|(job, branch)| {
-            format!("- {}: {}\n", code(&job.outcome.job), code(branch.trim_start_matches("refs/heads/")))
-        })
+        .map(|(job, branch)| format!("- {}: {}\n", code(&job.outcome.job), code(branch.trim_start_matches("refs/heads/"))))
         .collect();
     if !branches.is_empty() {
         text.push_str(&format!("\n## Branches\n\n{}", branches.concat()));

@@ -167,9 +167,9 @@ impl Outcome {
         let reason = match &self.end {
             End::Ran(ran) => ran.reason,
             End::NotRun(NotRun::Refused { reason, .. }) => *reason,
-            End::NotRun(NotRun::Need(_) | NotRun::Money | NotRun::FailFast | NotRun::Lost | NotRun::Stopped(_)) => {
-                return false;
-            }
+            End::NotRun(
+                NotRun::Need(_) | NotRun::Money | NotRun::FailFast | NotRun::Lost | NotRun::Stopped(_),
+            ) => return false,
         };
         matches!(reason, Reason::ProviderFailed | Reason::EmptyResponse | Reason::IoError | Reason::Internal)
     }

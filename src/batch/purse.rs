@@ -49,10 +49,7 @@ mod tests {
     #[test]
     fn shares_are_equal_and_what_was_not_used_is_there_again() {
         let mut purse = Purse::new(Some(100));
-        assert_eq!(
-            [purse.take(4, None), purse.take(3, None), purse.take(2, Some(5))],
-            [Some(Some(25)), Some(Some(25)), Some(Some(5))]
-        );
+        assert_eq!([purse.take(4, None), purse.take(3, None), purse.take(2, Some(5))], [Some(Some(25)), Some(Some(25)), Some(Some(5))]);
         assert_eq!(purse.take(1, None), Some(Some(45)));
         assert_eq!(purse.take(1, None), None, "all of it is set aside");
         purse.settle(25, 10);

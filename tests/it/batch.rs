@@ -70,22 +70,15 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     insta::assert_snapshot!(plain(&ended.stderr));
     let read = |name: &String| fs::read_to_string(name).unwrap();
     let report: Value = serde_json::from_str(&read(&names[2])).unwrap();
-    assert_eq!(
-        report["counts"],
-        json!({"jobs": 3, "verified": 1, "failed": 1, "errored": 0, "cancelled": 0, "skipped": 1, "not_started": 0})
-    );
+    assert_eq!(report["counts"], json!({"jobs": 3, "verified": 1, "failed": 1, "errored": 0, "cancelled": 0, "skipped": 1, "not_started": 0}));
     assert_eq!((&report["exit_code"], &report["verified"]), (&json!(1), &json!(false)));
     let own: Value = serde_json::from_str(&read(&report["jobs"][0]["report"].as_str().unwrap().to_owned())).unwrap();
     assert_eq!(own["run"], report["jobs"][0]["end"]["ran"]["run"]);
-    let junit =
-        regex::Regex::new(r#"time="[^"]*"|report: [^<]*"#).unwrap().replace_all(&read(&names[0]), "…").into_owned();
+    let junit = regex::Regex::new(r#"time="[^"]*"|report: [^<]*"#).unwrap().replace_all(&read(&names[0]), "…").into_owned();
     insta::assert_snapshot!(format!("{junit}\n{}", plain(&read(&names[1]))));
     // The user's checkout is as it was, and the verified work is on a branch.
     assert_eq!(ended.git(&["status", "--porcelain"]), "");
-    assert_eq!(
-        ended.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge/task-a*"]).lines().count(),
-        1
-    );
+    assert_eq!(ended.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/fledge/task-a*"]).lines().count(), 1);
 }
 
 #[test]
@@ -114,9 +107,7 @@ fn the_first_failure_ends_the_others_where_that_is_asked_for() {
 fn a_run_that_ended_in_an_error_is_tried_again_and_what_the_gate_said_is_not() {
     let model = Model::new([status(401), write("done", "1\n"), say("Done."), say("Done.")]);
     let run = batch(&["tasks", "-j1", "--retries", "2", "--retry-delay", "1s", "--isolation", "in-place", "--json"]);
-    let run = run
-        .file("tasks/a.md", "Make the file `done`.")
-        .file("tasks/b.md", "---\nlane: other\nmax_retries: 0\n---\nDo it.");
+    let run = run.file("tasks/a.md", "Make the file `done`.").file("tasks/b.md", "---\nlane: other\nmax_retries: 0\n---\nDo it.");
     let run = run.lane("other", "steps:\n  - { name: no, run: \"false\" }\n").anthropic(&model).committed();
     let ended = run.run();
     ended.must_exit(1);
@@ -131,12 +122,7 @@ fn all_runs_end_soon_after_a_signal_and_each_is_told_of() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut run = batch(&["tasks", "--jobs", "3", "--json"]);
         for name in ["a", "b", "c", "d"] {
-            run = with(
-                run,
-                name,
-                "",
-                "turns:\n  - text: I begin.\n    tools: [{ name: files-list, input: {} }]\n  - hang: true\n",
-            );
+            run = with(run, name, "", "turns:\n  - text: I begin.\n    tools: [{ name: files-list, input: {} }]\n  - hang: true\n");
         }
         let mut running = run.committed().start();
         (0..3).for_each(|_| running.wait_for("\"tool_result\""));
@@ -152,17 +138,9 @@ fn all_runs_end_soon_after_a_signal_and_each_is_told_of() {
 
 #[test]
 fn a_killed_batch_goes_on_and_repeats_nothing_that_is_finished() {
-    let model = Model::new([
-        write("done", "1\n"),
-        say("Done."),
-        write("half", "1\n"),
-        hang(),
-        write("done", "1\n"),
-        say("Done."),
-    ]);
+    let model = Model::new([write("done", "1\n"), say("Done."), write("half", "1\n"), hang(), write("done", "1\n"), say("Done.")]);
     let args = ["run", "tasks", "-j1", "--json"];
-    let run =
-        batch(&args[1..]).file("tasks/a.md", "Make the file `done`, a.").file("tasks/b.md", "Make the file `done`, b.");
+    let run = batch(&args[1..]).file("tasks/a.md", "Make the file `done`, a.").file("tasks/b.md", "Make the file `done`, b.");
     let running = run.anthropic(&model).committed().start();
     model.wait_for(4);
     running.signal(Signal::KILL);
@@ -225,10 +203,7 @@ fn a_batch_file_has_tasks_values_and_repositories() {
     let file = "tasks: [tasks/*.md]\nmatrix:\n  file: [one, two]\n  exclude: [{ file: two, repository: right }]\n\
         repositories: [../left, { path: ../right, base: old }]\ndefaults: { max_retries: 0 }\njobs: 3\n";
     let task = "---\nmodel: cassette/any.tape\nparams: { file: { required: true } }\n---\n# Make {{ file }}\n";
-    let run = batch(&["batch.yaml", "--json"])
-        .file("batch.yaml", file)
-        .file("tasks/make.md", task)
-        .file("tasks/any.tape", writes("done"));
+    let run = batch(&["batch.yaml", "--json"]).file("batch.yaml", file).file("tasks/make.md", task).file("tasks/any.tape", writes("done"));
     let top = run.workspace().parent().unwrap().to_owned();
     for (name, content) in [("left", "left\n"), ("right", "right\n")] {
         let folder = top.join(name);

@@ -108,8 +108,7 @@ fn matrix(node: &Node, problems: &mut Problems) -> Matrix {
             _ => matrix.dimensions.extend(dimension(key, node, problems)),
         }
     }
-    let is_known =
-        |name: &str| [TASK, REPOSITORY].contains(&name) || matrix.dimensions.iter().any(|(own, _)| own == name);
+    let is_known = |name: &str| [TASK, REPOSITORY].contains(&name) || matrix.dimensions.iter().any(|(own, _)| own == name);
     for entry in &matrix.exclude {
         for (name, _) in entry.values.iter().filter(|(name, _)| !is_known(name)) {
             let known = matrix.dimensions.iter().map(|(name, _)| name.as_str()).chain([TASK, REPOSITORY]);
@@ -134,8 +133,7 @@ fn dimension(key: &Key, node: &Node, problems: &mut Problems) -> Option<Dimensio
     for item in items {
         let Some(value) = value(item, problems) else { continue };
         if values.contains(&value) {
-            problems
-                .push(Problem::at(item.place, format!("`{value}` stands in `{}` twice", key.text)).hint("remove one"));
+            problems.push(Problem::at(item.place, format!("`{value}` stands in `{}` twice", key.text)).hint("remove one"));
         } else {
             values.push(value);
         }
@@ -198,8 +196,7 @@ fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<Repositor
                 let Some(mut table) = Table::open(item, "a repository", problems) else { continue };
                 let named = (table.text("path", problems), table.text("base", problems));
                 if table.place_of("path").is_none() {
-                    problems
-                        .push(Problem::at(item.place, "the repository has no `path`").hint("write `path: ../service`"));
+                    problems.push(Problem::at(item.place, "the repository has no `path`").hint("write `path: ../service`"));
                 }
                 table.finish(problems);
                 named

@@ -12,8 +12,7 @@ fn a_whole_file_is_read() {
     let paths: Vec<&str> = file.tasks.iter().map(|(_, path)| path.as_str()).collect();
     assert_eq!(paths, ["tasks/*.md", "more"]);
     assert_eq!(file.matrix.dimensions, [("version".to_owned(), ["1", "1.10", "true"].map(str::to_owned).to_vec())]);
-    let repositories: Vec<_> =
-        file.repositories.iter().map(|entry| (entry.path.as_str(), entry.base.as_deref())).collect();
+    let repositories: Vec<_> = file.repositories.iter().map(|entry| (entry.path.as_str(), entry.base.as_deref())).collect();
     assert_eq!(repositories, [("../svc", None), ("../lib", Some("origin/main"))]);
     assert_eq!((file.jobs, file.fail_fast, file.retries), (Some(8), Some(true), Some(2)));
     assert_eq!((file.retry_delay, file.usd_micros), (Some(Duration::from_secs(30)), Some(12_500_000)));

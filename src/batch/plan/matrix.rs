@@ -44,8 +44,7 @@ pub(super) fn combinations(outer: &[Dimension], matrix: &Matrix) -> Vec<Combinat
     let mut extended = originals.clone();
     let mut own = Vec::new();
     for Entry { values, .. } in &matrix.include {
-        let (said, further): (Combination, Combination) =
-            values.iter().cloned().partition(|(name, _)| is_original(name));
+        let (said, further): (Combination, Combination) = values.iter().cloned().partition(|(name, _)| is_original(name));
         let mut fits = false;
         for combination in extended.iter_mut().filter(|combination| is_part(&said, combination)) {
             fits = true;
@@ -68,7 +67,9 @@ fn expanded(values: &Combination, outer: &[Dimension], exclude: &[Entry]) -> Vec
     let outer: Vec<Dimension> = outer.iter().map(one).collect();
     let mut around = product(Vec::new(), &outer.iter().collect::<Vec<_>>());
     let says_outer = |entry: &Entry| entry.values.iter().all(|(name, _)| outer.iter().any(|(own, _)| own == name));
-    around.retain(|combination| !exclude.iter().any(|entry| says_outer(entry) && is_part(&entry.values, combination)));
+    around.retain(|combination| {
+        !exclude.iter().any(|entry| says_outer(entry) && is_part(&entry.values, combination))
+    });
     for combination in &mut around {
         values.iter().for_each(|(name, value)| put(combination, name, value));
     }
@@ -153,8 +154,7 @@ mod tests {
 
     #[test]
     fn an_exclude_takes_out_whatever_it_is_a_part_of_before_anything_is_included() {
-        let matrix =
-            matrix(&[("os", "linux mac"), ("version", "1 2")], &["os=mac version=2 x=y"], &["os=mac", "version=1"]);
+        let matrix = matrix(&[("os", "linux mac"), ("version", "1 2")], &["os=mac version=2 x=y"], &["os=mac", "version=1"]);
         assert_eq!(said(&[], &matrix), ["os=linux version=2", "os=mac version=2 x=y"]);
     }
 

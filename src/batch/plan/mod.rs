@@ -170,13 +170,11 @@ fn names_known(order: &Order, names: &[String], faults: &mut PlanFaults) {
     let Matrix { include, exclude, .. } = &order.matrix;
     for entry in include.iter().chain(exclude) {
         for (dimension, all) in [(TASK, names), (REPOSITORY, order.repositories.as_slice())] {
-            let Some(value) = value_of(&entry.values, dimension).filter(|value| !all.iter().any(|own| own == value))
-            else {
+            let Some(value) = value_of(&entry.values, dimension).filter(|value| !all.iter().any(|own| own == value)) else {
                 continue;
             };
             let all = || all.iter().map(String::as_str);
-            let hint =
-                if all().next().is_none() { "there are none".into() } else { format!("there are: {}", listed(all())) };
+            let hint = if all().next().is_none() { "there are none".into() } else { format!("there are: {}", listed(all())) };
             let unknown = Problem::at(entry.place, format!("there is no {dimension} `{value}`"));
             faults.say(&order.file, &unknown.hint(hint).near(value, all()));
         }

@@ -41,8 +41,7 @@ pub(super) fn of_job(
     taken: &mut BTreeSet<String>,
 ) -> String {
     let values = values.iter().map(|(_, value)| slug(&value.chars().take(LONGEST_VALUE).collect::<String>()));
-    let mut name =
-        [task.to_owned()].into_iter().chain(values.filter(|value| !value.is_empty())).collect::<Vec<_>>().join("-");
+    let mut name = [task.to_owned()].into_iter().chain(values.filter(|value| !value.is_empty())).collect::<Vec<_>>().join("-");
     if let Some(repository) = repository {
         name = format!("{name}@{repository}");
     }

@@ -17,8 +17,7 @@ fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> Order {
 
 fn planned(order: &Order) -> Result<Vec<Job>, String> {
     let read = |text: &TaskText, params: &ParamValues, _: usize| {
-        parse_with(&text.text, &text.source, params, &crate::task::Defaults::default())
-            .map_err(|fault| fault.to_string())
+        parse_with(&text.text, &text.source, params, &crate::task::Defaults::default()).map_err(|fault| fault.to_string())
     };
     plan(order, read).map_err(|faults| faults.to_string())
 }
@@ -70,10 +69,7 @@ fn everything_that_is_wrong_with_any_task_is_said_at_once() {
 #[test]
 fn nothing_to_run_is_an_error() {
     let batch = "tasks: x\nmatrix: { exclude: [{ task: a }] }\n";
-    assert_eq!(
-        planned(&order(batch, &[("a.md", "Do a")], &[])).unwrap_err(),
-        "there is nothing to run: every combination is excluded"
-    );
+    assert_eq!(planned(&order(batch, &[("a.md", "Do a")], &[])).unwrap_err(), "there is nothing to run: every combination is excluded");
 }
 
 #[test]

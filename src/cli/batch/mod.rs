@@ -78,8 +78,7 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
         return dry_run(request, &jobs, &sites, texts, &bounds);
     }
     let report = request.options.reports();
-    let results =
-        request.options.results.places_of_batch(report.first().map(PathBuf::as_path), &workspace, environment)?;
+    let results = request.options.results.places_of_batch(report.first().map(PathBuf::as_path), &workspace, environment)?;
     let models = sites.connect(&jobs, texts)?;
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     let identity = match &request.options.run_key {
@@ -151,19 +150,12 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
         let planned = &works.jobs[job];
         let site = &works.sites.all[planned.repository];
         let report = match &outcome.end {
-            crate::batch::End::Ran(ran) => works
-                .sites
-                .store(planned.repository)
-                .ok()
-                .map(|store| store.folder(&ran.run).report().display().to_string()),
+            crate::batch::End::Ran(ran) => {
+                works.sites.store(planned.repository).ok().map(|store| store.folder(&ran.run).report().display().to_string())
+            }
             crate::batch::End::NotRun(_) => None,
         };
-        JobSummary::new(
-            outcome.clone(),
-            works.texts[planned.task].source.clone(),
-            site.folder.display().to_string(),
-            report,
-        )
+        JobSummary::new(outcome.clone(), works.texts[planned.task].source.clone(), site.folder.display().to_string(), report)
     };
     let all = (0..works.jobs.len()).filter_map(|job| Some((job, course.outcome(job)?)));
     Summary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
@@ -201,13 +193,7 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
         }
         let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
         let repositories = plan::names_of_folders(&paths);
-        let order = Order {
-            tasks: sources::texts(found)?,
-            matrix: file.matrix.clone(),
-            file: source.clone(),
-            repositories,
-            params,
-        };
+        let order = Order { tasks: sources::texts(found)?, matrix: file.matrix.clone(), file: source.clone(), repositories, params };
         let folders = if folders.is_empty() { vec![(workspace.to_owned(), None)] } else { folders };
         return Ok(Planned { file, order, folders });
     }
@@ -215,9 +201,7 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
     for task in request.tasks {
         match sources::files(task, Path::new("")) {
             Ok(files) => found.extend(files),
-            Err(_) if task == "-" => {
-                faults.push("-: standard input is one task, and there are others beside it".to_owned())
-            }
+            Err(_) if task == "-" => faults.push("-: standard input is one task, and there are others beside it".to_owned()),
             Err(why) => faults.push(why),
         }
     }

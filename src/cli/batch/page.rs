@@ -88,11 +88,7 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
     }
     let tone = if summary.verified { Tone::Good } else { Tone::Bad };
     let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
-    let cost = if summary.usd_micros == 0 && bound.is_empty() {
-        String::new()
-    } else {
-        format!(", {}{bound}", money(summary.usd_micros))
-    };
+    let cost = if summary.usd_micros == 0 && bound.is_empty() { String::new() } else { format!(", {}{bound}", money(summary.usd_micros)) };
     let rest = format!(" ({}{cost})", seconds(summary.duration_ms));
     lines.push(vec![(tone, summary.counts.words()), (Tone::Faint, rest)]);
     lines

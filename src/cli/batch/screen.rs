@@ -151,8 +151,7 @@ impl Screen {
             }
             News::Over { job, outcome, result } => {
                 let (standing, says) = (outcome.standing(), outcome.says());
-                let data =
-                    json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": outcome });
+                let data = json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": outcome });
                 self.json("job_finished", Some(job), data);
                 if let Some(result) = result {
                     self.results.annotate(result);
@@ -186,8 +185,7 @@ impl Screen {
         }
         match &record.event {
             AgentEvent::VerifyResult { success: false, failed_steps, attempt, duration_ms, .. } => {
-                let steps =
-                    if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };
+                let steps = if failed_steps.is_empty() { String::new() } else { format!(": {}", failed_steps.join(", ")) };
                 let text = format!("attempt {attempt}: the gate says no{steps} ({})", seconds(*duration_ms));
                 self.line(job, &[(Tone::Plain, text)]);
             }
@@ -246,8 +244,7 @@ impl Screen {
         if !self.look.is_json {
             return;
         }
-        let mut line =
-            json!({ "schema_version": BATCH_SCHEMA_VERSION, "batch": &*self.batch, "type": kind, "data": data });
+        let mut line = json!({ "schema_version": BATCH_SCHEMA_VERSION, "batch": &*self.batch, "type": kind, "data": data });
         if let (Some(job), Some(line)) = (job, line.as_object_mut()) {
             line.insert("job".into(), self.names[job].clone().into());
         }

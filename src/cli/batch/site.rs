@@ -79,8 +79,7 @@ impl<'s> Sites<'s> {
     pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, String> {
         let Site { set, defaults, base, .. } = &self.all[site];
         let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
-        let mut task =
-            task::parse_with(&text.text, &text.source, params, defaults).map_err(|fault| fault.to_string())?;
+        let mut task = task::parse_with(&text.text, &text.source, params, defaults).map_err(|fault| fault.to_string())?;
         if self.request.no_verify {
             task.gate = GateChoice::Skip;
         }
@@ -156,9 +155,7 @@ impl Works<'_> {
         let bad = |message: String| Refusal { reason: Reason::BadInput, message };
         let mut task = self.sites.task(&self.texts[planned.task], &planned.params, planned.repository).map_err(bad)?;
         task.budget.usd_micros = usd_micros;
-        if task.isolation == Isolation::Worktree
-            && let Some(commit) = self.commit_of_needs(job)
-        {
+        if task.isolation == Isolation::Worktree && let Some(commit) = self.commit_of_needs(job) {
             task.base = Some(commit);
         }
         let shared = self.models.get(&wanted(planned, &task));
@@ -194,8 +191,7 @@ impl Works<'_> {
         let store = self.sites.store(self.jobs[job].repository).map_err(own)?;
         let found = keyed(&store, &self.key(job)).map_err(own)?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let Some(RunRow { head, state }) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest)
-        else {
+        let Some(RunRow { head, state }) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest) else {
             return Ok(As::New(Some(found.free)));
         };
         match state {

@@ -50,8 +50,7 @@ pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String>
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     let glob = glob.map_err(|error| format!("`{pattern}` is no glob, {}", error.kind()))?.compile_matcher();
     // What stands before the first wildcard is a folder's name.
-    let fixed: PathBuf =
-        Path::new(pattern).components().take_while(|part| !has_wildcard(&part.as_os_str().to_string_lossy())).collect();
+    let fixed: PathBuf = Path::new(pattern).components().take_while(|part| !has_wildcard(&part.as_os_str().to_string_lossy())).collect();
     let mut found = Vec::new();
     walk(&below.join(&fixed), &fixed, &glob, 0, &mut found)?;
     found.sort();
@@ -59,7 +58,13 @@ pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String>
 }
 
 /// Everything below a folder that the glob matches. Links to folders are not followed, nor names that begin with a dot looked at.
-fn walk(folder: &Path, name: &Path, glob: &GlobMatcher, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), String> {
+fn walk(
+    folder: &Path,
+    name: &Path,
+    glob: &GlobMatcher,
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), String> {
     if depth > DEEPEST || !folder.is_dir() {
         return Ok(());
     }
@@ -83,8 +88,7 @@ fn walk(folder: &Path, name: &Path, glob: &GlobMatcher, depth: usize, found: &mu
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let unread = |error: std::io::Error| format!("the folder {} cannot be read: {error}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(unread)?;
-    let mut paths =
-        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unread)?;
+    let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unread)?;
     paths.sort();
     Ok(paths)
 }
@@ -117,8 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let below = folder.path();
         std::fs::create_dir_all(below.join("tasks/deep")).unwrap();
-        for name in ["tasks/b.md", "tasks/a.md", "tasks/README.md", "tasks/note.txt", "tasks/deep/c.md", "tasks/.d.md"]
-        {
+        for name in ["tasks/b.md", "tasks/a.md", "tasks/README.md", "tasks/note.txt", "tasks/deep/c.md", "tasks/.d.md"] {
             std::fs::write(below.join(name), "do it").unwrap();
         }
         let said = |pattern: &str| {

@@ -54,8 +54,7 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
         match done {
             Done::Removed(has_branch) => {
                 removed.push(json!({ "run": run, "path": path, "branch": branch, "has_branch": has_branch }));
-                let kept =
-                    branch.filter(|_| has_branch == Some(true)).map(|branch| format!(", its branch {branch} stays"));
+                let kept = branch.filter(|_| has_branch == Some(true)).map(|branch| format!(", its branch {branch} stays"));
                 let verb = if arguments.dry_run { "would be removed" } else { "removed" };
                 tell(arguments, Tone::Good, "✓ ", &format!("{called}  {verb}{}", kept.unwrap_or_default()));
             }

@@ -116,7 +116,9 @@ impl State {
     fn keeps(&self, run: &str) -> Option<String> {
         match self {
             Self::Running(holder) => Some(format!("run {run} is under way: {holder} drives it")),
-            Self::Interrupted => Some(format!("run {run} was interrupted: `fledge runs resume {run}` goes on with it")),
+            Self::Interrupted => {
+                Some(format!("run {run} was interrupted: `fledge runs resume {run}` goes on with it"))
+            }
             Self::Kept(work) => work.keeps(),
             Self::Unclear(why) => Some(why.clone()),
             Self::Clean | Self::Orphaned | Self::Gone => None,
