@@ -203,7 +203,14 @@ impl<'f, S: Source> Fleet<'f, S> {
                 let (source, tell) = (self.source, self.tell);
                 tell.tell(News::Started { job, tries });
                 self.running.push(Box::pin(async move {
-                    let errand = source.errand(job, tries, usd_micros).await;
+                    let errand = tokio::select! {
+                        biased;
+                        () = stop.token().cancelled() => {
+                            let end = End::NotRun(NotRun::Stopped(stop.cause()));
+                            return Done { job, end, result: None };
+                        }
+                        errand = source.errand(job, tries, usd_micros) => errand,
+                    };
                     match errand {
                         Err(refusal) => refused(job, refusal),
                         Ok(errand) => done(job, errand, stop, tell.clone()).await,

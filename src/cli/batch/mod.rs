@@ -2,9 +2,11 @@
 
 mod arguments;
 mod page;
+mod row;
 mod screen;
 mod site;
 mod sources;
+mod voice;
 
 pub(super) use arguments::BatchArguments;
 
@@ -12,10 +14,9 @@ use super::drive::VoiceArguments;
 use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint;
-use super::results::Results;
 use super::{block_on, no_output, print_data, print_json, signals};
 use crate::batch::plan::{self, BatchFile, Job, Order, RepositoryEntry, TaskText};
-use crate::batch::{Bounds, Course, JobSummary, Ledger, LedgerFault, Summary, Wanted, run as run_fleet};
+use crate::batch::{Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::duration::milliseconds;
@@ -29,6 +30,7 @@ use screen::Screen;
 use site::{Sites, Works};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use voice::Voice;
 
 /// The queue of all batches, in the state folder.
 const QUEUE: &str = "queue.db";
@@ -97,12 +99,15 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
         let mut course = Course::new(bounds, seats, |job| before.get(&job).cloned());
         let stop = Stop::default();
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-        let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, &results);
-        screen.begin(before.len());
-        let ran = drive(&mut course, &jobs, &works, &stop, &screen).await;
+        let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, results);
+        let voice = Voice::open(screen, before.len());
+        let ran = drive(&mut course, &jobs, &works, &stop, &voice).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
+        let code = summary.exit_code;
+        let was_heard = voice.close(summary, &stop).await;
         drop(listening);
-        close(ran, &summary, &screen, &results, &stop)
+        ran.map_err(|refusal| Failure::because(refusal.reason, refusal))?;
+        Ok(if was_heard? || code != 0 { code } else { Reason::Cancelled.exit_code(Some(stop.cause())) })
     })?
 }
 
@@ -111,15 +116,15 @@ async fn drive(
     jobs: &[Job],
     works: &Works<'_>,
     stop: &Stop,
-    screen: &Screen,
-) -> Result<(), crate::batch::Refusal> {
+    voice: &Voice,
+) -> Result<(), Refusal> {
     let names: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), job.title.clone())).collect();
-    let tell = screen.tell();
+    let tell = voice.tell();
     let running = run_fleet(course, &names, works, stop, &tell);
     let hint = async {
         stop.token().cancelled().await;
         if stop.cause() == StopCause::Interrupt {
-            screen.stopping();
+            voice.stopping();
         }
         std::future::pending::<()>().await;
     };
@@ -130,30 +135,15 @@ async fn drive(
     }
 }
 
-/// Says how it ended, and writes what was asked for.
-fn close(
-    ran: Result<(), crate::batch::Refusal>,
-    summary: &Summary,
-    screen: &Screen,
-    results: &Results,
-    stop: &Stop,
-) -> Result<u8, Failure> {
-    screen.close(summary)?;
-    results.write_batch(summary)?;
-    ran.map_err(|refusal| Failure::because(refusal.reason, refusal))?;
-    let stopped = stop.token().is_cancelled() && summary.exit_code == 0 && !summary.verified;
-    Ok(if stopped { Reason::Cancelled.exit_code(Some(stop.cause())) } else { summary.exit_code })
-}
-
 fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms: u64) -> Summary {
-    let one = |(job, outcome): (usize, &crate::batch::Outcome)| {
+    let one = |(job, outcome): (usize, &Outcome)| {
         let planned = &works.jobs[job];
         let site = &works.sites.all[planned.repository];
         let report = match &outcome.end {
-            crate::batch::End::Ran(ran) => {
+            End::Ran(ran) => {
                 works.sites.store(planned.repository).ok().map(|store| store.folder(&ran.run).report().display().to_string())
             }
-            crate::batch::End::NotRun(_) => None,
+            End::NotRun(_) => None,
         };
         JobSummary::new(outcome.clone(), works.texts[planned.task].source.clone(), site.folder.display().to_string(), report)
     };

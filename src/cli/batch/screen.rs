@@ -1,7 +1,6 @@
 //! What people and programs see of a batch while it runs: a live line for each run on a terminal, plain lines elsewhere, JSON where it is
-//! asked for. It is told by the threads of many runs; each line is written whole.
+//! asked for. It has a thread of its own, so that a slow reader holds up no run and no stop.
 
-use super::super::display::gist_of_args;
 use super::super::drive::VoiceArguments;
 use super::super::failure::Failure;
 use super::super::live::Live;
@@ -10,12 +9,14 @@ use super::super::results::Results;
 use super::super::signals::STOPPING;
 use super::super::{no_output, print_json};
 use super::page::{self, counted, padded};
+use super::row::{Row, ending};
+use super::voice::Heard;
 use crate::batch::plan::Job;
-use crate::batch::{BATCH_SCHEMA_VERSION, End, News, Outcome, Standing, Summary, Tell};
+use crate::batch::{BATCH_SCHEMA_VERSION, Outcome, Summary};
 use crate::config::Environment;
 use crate::driver::EventRecord;
 use crate::report::{self, money, seconds};
-use crate::run::{AgentEvent, Phase, StateName};
+use crate::run::AgentEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,13 +28,14 @@ const LONGEST_NAME: usize = 32;
 const ALL: &str = "all:";
 
 /// The screen of one batch.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Screen {
     look: Look,
     batch: Arc<str>,
     names: Arc<[String]>,
     results: Results,
-    state: Arc<Mutex<State>>,
+    state: Mutex<State>,
+    failed: Arc<Mutex<Option<Failure>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +57,6 @@ struct State {
     unwritten: Option<std::io::Error>,
 }
 
-/// What is known of a run.
-#[derive(Debug, Default)]
-struct Row {
-    attempt: u32,
-    attempts: u32,
-    turn: u64,
-    usd_micros: u64,
-    doing: String,
-}
-
 /// An event of a run, as a line of `--json`.
 #[derive(Serialize)]
 struct Tagged<'t> {
@@ -79,18 +71,18 @@ impl Screen {
         environment: &Environment,
         batch: &str,
         jobs: &[Job],
-        results: &Results,
+        results: Results,
     ) -> Self {
         let VoiceArguments { json, quiet, ni } = voice;
         let live = Live::new(!ni && !quiet && paint::can_draw(environment));
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let look = Look { live, is_quiet: quiet, is_json: json, width };
-        Self { look, batch: batch.into(), names: names.into(), results: results.clone(), state: Arc::default() }
+        Self { look, batch: batch.into(), names: names.into(), results, state: Mutex::default(), failed: Arc::default() }
     }
 
     /// Says what begins; so many jobs are over already.
-    pub(super) fn begin(&self, before: usize) {
+    fn begin(&self, before: usize) {
         self.json("batch_started", None, json!({ "jobs": self.names.iter().collect::<Vec<_>>(), "over": before }));
         self.state().over = before;
         if before > 0 && !self.look.is_quiet {
@@ -101,35 +93,33 @@ impl Screen {
         self.count(&self.state());
     }
 
-    /// Who is told of everything.
-    pub(super) fn tell(&self) -> Tell {
-        let screen = self.clone();
-        Tell::new(move |news| screen.hear(news))
-    }
-
-    /// A person wants it to stop.
-    pub(super) fn stopping(&self) {
-        if !self.look.is_quiet {
-            paint::line(&[(Tone::Warn, STOPPING)]);
-        }
-    }
-
-    /// The end: the table, and for programs all of it.
-    ///
-    /// # Errors
-    /// When JSON was asked for and could not be written.
-    pub(super) fn close(&self, summary: &Summary) -> Result<(), Failure> {
+    /// The end: the table, files, and for programs all of it.
+    fn close(&self, summary: &Summary) -> Result<(), Failure> {
         self.look.live.clear();
         self.json("batch_finished", None, serde_json::to_value(summary).unwrap_or_default());
         if !(self.look.is_quiet && summary.verified) {
             page::table(summary).iter().for_each(|line| paint::line(line));
         }
+        self.results.write_batch(summary)?;
         self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
     }
 
-    fn hear(&self, news: News<'_>) {
-        match news {
-            News::Started { job, tries } => {
+    /// Where what could not be written at the end is found.
+    pub(super) fn failed(&self) -> Arc<Mutex<Option<Failure>>> {
+        Arc::clone(&self.failed)
+    }
+
+    /// Shows what is new.
+    pub(super) fn show(&self, heard: Heard) {
+        match heard {
+            Heard::Begun { before } => self.begin(before),
+            Heard::Stopping if self.look.is_quiet => {}
+            Heard::Stopping => paint::line(&[(Tone::Warn, STOPPING)]),
+            Heard::Closed(summary) => {
+                let failure = self.close(&summary).err();
+                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+            }
+            Heard::Started { job, tries } => {
                 self.json("job_started", Some(job), json!({ "tries": tries }));
                 let again = if tries > 1 { format!(", run {tries}") } else { String::new() };
                 if !self.look.live.is_wanted() {
@@ -140,24 +130,24 @@ impl Screen {
                 state.running.insert(job, Row::default());
                 self.count(&state);
             }
-            News::Record { job, record } => self.record(job, record),
-            News::Again { job, tries, after, outcome } => {
+            Heard::Record { job, record } => self.record(job, &record),
+            Heard::Again { job, tries, after, outcome } => {
                 let wait_ms = crate::duration::milliseconds(after);
-                let data = json!({ "tries": tries, "wait_ms": wait_ms, "outcome": outcome });
+                let data = json!({ "tries": tries, "wait_ms": wait_ms, "outcome": &*outcome });
                 self.json("job_retried", Some(job), data);
                 let text = format!("{}; run {tries} follows in {}", outcome.says(), seconds(wait_ms));
                 self.line(job, &[(Tone::Warn, text)]);
                 self.gone(job, None);
             }
-            News::Over { job, outcome, result } => {
+            Heard::Over { job, outcome, result } => {
                 let (standing, says) = (outcome.standing(), outcome.says());
-                let data = json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": outcome });
+                let data = json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": &*outcome });
                 self.json("job_finished", Some(job), data);
                 if let Some(result) = result {
-                    self.results.annotate(result);
+                    self.results.annotate(&result);
                 }
-                self.line(job, &ending(outcome));
-                self.gone(job, Some(outcome));
+                self.line(job, &ending(&outcome));
+                self.gone(job, Some(&outcome));
             }
         }
     }
@@ -260,63 +250,4 @@ impl Screen {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Row {
-    /// Takes note of an event; says whether anything is new to be shown.
-    fn heed(&mut self, event: &AgentEvent) -> bool {
-        match event {
-            AgentEvent::Started { max_retries, verify, .. } => {
-                self.attempts = if *verify { max_retries + 1 } else { 1 };
-                "planning".clone_into(&mut self.doing);
-            }
-            AgentEvent::Resumed { attempt, turn, .. } => (self.attempt, self.turn) = (*attempt, *turn),
-            AgentEvent::StateChanged(StateName::Executing) => self.attempt += 1,
-            AgentEvent::StateChanged(StateName::Verifying) => "verifying".clone_into(&mut self.doing),
-            AgentEvent::StateChanged(StateName::Reporting) => "reporting".clone_into(&mut self.doing),
-            AgentEvent::PhaseChanged(Phase::CallingModel) => {
-                self.turn += 1;
-                "thinking".clone_into(&mut self.doing);
-            }
-            AgentEvent::PhaseChanged(Phase::BackingOff) => "waiting for another try".clone_into(&mut self.doing),
-            AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),
-            AgentEvent::LaneStep(crate::verdict::StepProgress::Started { step, .. }) => {
-                self.doing = format!("verifying: {}", step);
-            }
-            AgentEvent::Usage(usage) => self.usd_micros = usage.cost_micros.unwrap_or(0),
-            _ => return false,
-        }
-        true
-    }
-
-    fn said(&self) -> String {
-        let mut parts = Vec::new();
-        if self.attempt > 0 {
-            parts.push(format!("attempt {}/{}", self.attempt, self.attempts.max(self.attempt)));
-        }
-        parts.extend((self.turn > 0).then(|| format!("turn {}", self.turn)));
-        parts.extend((self.usd_micros > 0).then(|| money(self.usd_micros)));
-        parts.push(self.doing.clone());
-        parts.join(" · ")
-    }
-}
-
-/// How a job ended, in one line.
-fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
-    let standing = outcome.standing();
-    let (mark, tone) = match standing {
-        Standing::Verified => ("✓", Tone::Good),
-        Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
-        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),
-    };
-    let mut line = vec![(tone, format!("{mark} {}", standing.word()))];
-    if standing != Standing::Verified {
-        line.push((Tone::Plain, format!(": {}", outcome.says())));
-    }
-    if let End::Ran(ran) = &outcome.end {
-        let cost = if outcome.usd_micros == 0 { String::new() } else { format!(", {}", money(outcome.usd_micros)) };
-        let (attempts, turns) = (counted(ran.attempts, "attempt"), counted(ran.turns, "turn"));
-        line.push((Tone::Faint, format!(" ({attempts}, {turns}{cost}, {})", seconds(ran.duration_ms))));
-    }
-    line
 }
