@@ -79,6 +79,7 @@ fn judge(home: &Path, project: &Value) {
 }
 
 /// Judges the projects of one language.
+#[expect(clippy::print_stderr, reason = "what is not tried here says so")]
 fn of_language(language: &str) {
     let (home, table) = written(&[&format!("{language}-*")], "1");
     let tool = table[0]["tool"].as_str().unwrap();
