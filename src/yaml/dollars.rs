@@ -30,6 +30,7 @@ impl Table<'_> {
 }
 
 /// An amount of US dollars like `2.50`, in millionths of a dollar; nothing where it is none.
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the binary reads it"))]
 pub(crate) fn parse_dollars(text: &str) -> Option<u64> {
     micros(text)
 }

@@ -3,7 +3,6 @@
 use super::{DeliveryFault, Repository};
 use crate::workspace::trees::Trees;
 use crate::workspace::trees::git::Git;
-use rustix::process::geteuid;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -50,8 +49,10 @@ impl Repository<'_> {
 
     /// Git works only in what belongs to its user, or is named in the user's own configuration (git-config(1), `safe.directory`).
     async fn refused_owner(&self, top: &str, stop: &CancellationToken) -> Result<Option<u32>, DeliveryFault> {
-        let owner = Path::new(top).metadata().map(|meta| meta.uid()).ok();
-        let Some(owner) = owner.filter(|owner| *owner != geteuid().as_raw()) else { return Ok(None) };
+        // What was made here says who this process is.
+        let [owner, own] =
+            [Path::new(top), self.trees.scratch()].map(|folder| folder.metadata().map(|it| it.uid()).ok());
+        let Some(owner) = owner.filter(|_| owner != own) else { return Ok(None) };
         for whose in ["--global", "--system"] {
             let named = self.git.run(&["config", whose, "--get-all", "safe.directory"], b"", usize::MAX, stop).await?;
             let covers =
