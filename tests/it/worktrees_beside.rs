@@ -95,7 +95,7 @@ fn a_run_whose_worktree_is_deleted_under_it_ends_and_says_so() {
     let fledge = isolated(&model).arg("--sandbox=off").arg("--max-retries=0").committed();
     state.set(fledge.state()).unwrap();
     let run = fledge.run();
-    let report = run.must_be(3, "gate_errored");
+    let report = run.must_be(5, "gate_errored");
     assert_eq!(worktree(&report)["state"], "removed", "{report:#}");
     assert!(report["message"].as_str().unwrap().contains("is gone, and what was not committed in it"), "{report:#}");
     assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()));
@@ -115,7 +115,7 @@ fn a_dry_run_shows_the_lanes_and_files_of_the_commit_that_its_worktree_would_hav
     let head = run.git(&["rev-parse", "HEAD"]);
     let note = format!("the run would begin in a worktree of {}: nothing that is not committed is in it", &head[..12]);
     assert!(plan["warnings"].to_string().contains(&note), "{}", plan["warnings"]);
-    assert_eq!((known(&run), branches(&run), left(&run)), (1, String::new(), Vec::new()));
+    assert_eq!((known(&run), branches(&run), run.path("../state").exists()), (1, String::new(), false));
     let again = ["run", "task.md", "--isolation=worktree", "--base=nowhere", "--dry-run"];
     let run = run.again(&again).run();
     run.must_exit(2);
