@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | 8 | | `cli` |
 //! | 7 | | [`config`] |
+//! | 6 | | [`batch`] |
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
 //! | 3c | | [`tool`] |
@@ -18,6 +19,7 @@
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
 
+pub mod batch;
 pub mod chat;
 pub mod config;
 pub mod driver;

@@ -57,16 +57,71 @@ pub(super) fn connect_models(
     environment: &Environment,
     pacer: &Pacer,
 ) -> Result<Connected, Failure> {
+    let choices = choices(asked, set, environment)?;
+    let late = Late::default();
+    let models = choices.into_iter().map(|choice| connect(choice, asked, set, environment, pacer, &late));
+    Ok((models.collect::<Result<_, _>>()?, late))
+}
+
+/// Models that many runs share, connected once; but for cassettes, which every run plays from their start.
+#[derive(Debug)]
+pub(super) struct Shared {
+    models: Vec<Result<Model, ModelChoice>>,
+    keys: Late,
+}
+
+impl Shared {
+    /// Connects models as [`connect_models`] does.
+    ///
+    /// # Errors
+    /// As those of [`connect_models`].
+    pub(super) fn connect(
+        asked: &Asked<'_>,
+        set: &config::Settings,
+        environment: &Environment,
+        pacer: &Pacer,
+    ) -> Result<Self, Failure> {
+        let choices = choices(asked, set, environment)?;
+        let keys = Late::default();
+        let model = |choice: ModelChoice| {
+            let model = connect(choice.clone(), asked, set, environment, pacer, &keys)?;
+            Ok(if choice.entry.provider == ProviderKind::Cassette { Err(choice) } else { Ok(model) })
+        };
+        let models = choices.into_iter().map(model).collect::<Result<_, Failure>>()?;
+        Ok(Self { models, keys })
+    }
+
+    /// The models for one run.
+    ///
+    /// # Errors
+    /// When a cassette is not there any more.
+    pub(super) fn models(
+        &self,
+        asked: &Asked<'_>,
+        set: &config::Settings,
+        environment: &Environment,
+    ) -> Result<Vec<Model>, Failure> {
+        let model = |model: &Result<Model, ModelChoice>| match model {
+            Ok(model) => Ok(model.clone()),
+            Err(choice) => connect(choice.clone(), asked, set, environment, &Pacer::default(), &self.keys),
+        };
+        self.models.iter().map(model).collect()
+    }
+
+    /// Their keys, as far as they come from elsewhere than the environment.
+    pub(super) fn keys(&self) -> &Late {
+        &self.keys
+    }
+}
+
+/// What names mean: all that can be wrong with them is told before a program is run for a key.
+fn choices(asked: &Asked<'_>, set: &config::Settings, environment: &Environment) -> Result<Vec<ModelChoice>, Failure> {
     let names = match asked.names {
         [] => vec![auto_name(set, asked.tier, environment).map_err(Failure::input)?.to_owned()],
         names => names.to_vec(),
     };
-    // All that can be wrong with names is told before a program is run for a key.
     let choices: Result<Vec<ModelChoice>, _> = names.iter().map(|name| resolve_model(name, set, environment)).collect();
-    let late = Late::default();
-    let choices = choices.map_err(Failure::input)?;
-    let models = choices.into_iter().map(|choice| connect(choice, asked, set, environment, pacer, &late));
-    Ok((models.collect::<Result<_, _>>()?, late))
+    choices.map_err(Failure::input)
 }
 
 /// The same for a run that is taken up or continued: by the names that were asked for where they were, else those that answer to what it

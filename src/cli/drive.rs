@@ -36,17 +36,17 @@ pub(super) struct VoiceArguments {
     pub(super) json: bool,
     /// Print nothing but errors
     #[arg(long, short)]
-    quiet: bool,
+    pub(super) quiet: bool,
     /// Never prompt and never draw live lines
     #[arg(long)]
-    ni: bool,
+    pub(super) ni: bool,
 }
 
 /// How it is told of.
 #[derive(Debug, Clone)]
 pub(super) struct Voice {
     json: bool,
-    quiet: bool,
+    pub(super) quiet: bool,
     is_live: bool,
     /// Whether somebody can be asked, who sits at the terminal; and whether its cursor can be moved.
     asks: Option<bool>,

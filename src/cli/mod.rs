@@ -1,6 +1,7 @@
 //! The front door: verbs, their arguments, and `main`. Only this module prints, reads arguments and ends the process.
 
 mod asking;
+mod batch;
 mod beside;
 mod config;
 mod configured;

@@ -15,7 +15,7 @@ use crate::process::wall::WallChoice;
 use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::Late;
 use crate::workspace::Outlet;
-use crate::yaml::meant;
+use crate::yaml::{meant, parse_dollars};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,9 @@ pub(super) struct RunOptions {
     /// Let work that was not committed before the run go into its commit
     #[arg(long)]
     allow_dirty: bool,
+    /// What it may cost at most, in US dollars; of many tasks all of them together
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(super) max_usd: Option<u64>,
     #[command(flatten)]
     pub(super) results: ResultArguments,
     #[command(flatten)]
@@ -127,6 +130,10 @@ fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
+fn dollars(text: &str) -> Result<u64, &'static str> {
+    parse_dollars(text).ok_or("it is an amount of US dollars like 2.50, with at most six decimals")
+}
+
 fn glob(text: &str) -> Result<String, String> {
     check_glob(text).map(|()| text.to_owned()).map_err(|(why, hint)| format!("{why} ({hint})"))
 }
@@ -164,6 +171,21 @@ impl RunOptions {
         Ok(workspace)
     }
 
+    /// Whether nothing is said that only one task can have.
+    ///
+    /// # Errors
+    /// When there is.
+    pub(super) fn must_be_for_many(&self) -> Result<(), Failure> {
+        let flags = [("--patch", self.patch.is_some()), ("--record", self.record.is_some())];
+        match flags.iter().find(|(_, is_said)| *is_said) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let error = anyhow!("{flag} writes one file, and there may be many tasks");
+                Err(Failure::input(error).hint("run that task alone, or leave the flag out"))
+            }
+        }
+    }
+
     /// The task, as these flags have it.
     ///
     /// # Errors
@@ -178,6 +200,7 @@ impl RunOptions {
         task.isolation = self.isolation.unwrap_or(task.isolation);
         task.base = self.base.clone().or(task.base);
         task.allow_dirty |= self.allow_dirty;
+        task.budget.usd_micros = self.max_usd.into_iter().chain(task.budget.usd_micros).min();
         task.max_retries = self.max_retries.unwrap_or(task.max_retries);
         task.stuck_after = self.stuck_after.or(task.stuck_after);
         task.allow_edit.extend(self.allow_edit.iter().cloned());

@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::lanes::below_checkout;
 use super::outlet::outlet;
 use super::paint;
+use crate::batch::{Summary, forms};
 use crate::config::Environment;
 use crate::report::job;
 use crate::report::lane::{LaneResult, code_quality, github, junit, sarif};
@@ -58,6 +59,8 @@ struct Job {
 enum Form {
     Junit,
     Summary,
+    /// The combined report of many tasks.
+    Report,
     Sarif,
     CodeQuality,
 }
@@ -96,6 +99,35 @@ impl ResultArguments {
             ("--code-quality", Form::CodeQuality, &self.code_quality),
         ];
         all.into_iter().filter_map(|(flag, form, path)| Some((flag, form, path.as_ref()?)))
+    }
+}
+
+impl ResultArguments {
+    /// The same for many tasks, whose combined report is one of the files.
+    ///
+    /// # Errors
+    /// A file without a place, two for one, or one of a form that only a single task has.
+    pub(super) fn places_of_batch(
+        &self,
+        report: Option<&Path>,
+        workspace: &Path,
+        environment: &Environment,
+    ) -> Result<Results, Failure> {
+        for (flag, path) in [("--sarif", &self.sarif), ("--code-quality", &self.code_quality)] {
+            if path.is_some() {
+                let error = anyhow!("{flag} tells of one gate, and there may be many tasks");
+                return Err(Failure::input(error).hint("run that task alone, or leave the flag out"));
+            }
+        }
+        let mut results = self.places(workspace, environment)?;
+        if let Some(path) = report {
+            let place = outlet("--report", path, workspace)?;
+            if results.files.iter().any(|(_, taken)| *taken == place) {
+                return Err(Failure::input(anyhow!("--report {}: another result goes there already", path.display())));
+            }
+            results.files.push((Form::Report, place));
+        }
+        Ok(results)
     }
 }
 
@@ -152,6 +184,7 @@ impl Results {
                 Form::Summary => page.to_owned(),
                 Form::Sarif => sarif::document(lane),
                 Form::CodeQuality => code_quality::document(lane),
+                Form::Report => continue, // that of a run is written by its driver
             };
             keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
         }
@@ -159,6 +192,41 @@ impl Results {
             told.iter().flat_map(|lane| github::annotations(lane, &job.below)).for_each(|line| paint::command(&line));
             keep(append(job.summary.as_deref(), page));
             keep(append(job.outputs.as_deref(), outputs));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Tells a job of GitHub's what one of many runs came to.
+    pub(super) fn annotate(&self, result: &TaskResult) {
+        let lanes = job::lanes(result);
+        if let Some(job) = &self.job {
+            github::annotations(&job::judged(result, &lanes), &job.below).iter().for_each(|line| paint::command(line));
+        }
+    }
+
+    /// Writes what many tasks came to.
+    ///
+    /// # Errors
+    /// The first that cannot be written; the others are.
+    pub(super) fn write_batch(&self, summary: &Summary) -> Result<(), Failure> {
+        let mut failed = None;
+        let mut keep = |done: Result<(), Failure>| {
+            if let Err(failure) = done {
+                failed.get_or_insert(failure);
+            }
+        };
+        for (form, place) in &self.files {
+            let text = match form {
+                Form::Junit => forms::junit(summary),
+                Form::Summary => forms::page(summary),
+                Form::Report => summary.to_json(),
+                Form::Sarif | Form::CodeQuality => continue, // refused before
+            };
+            keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
+        }
+        if let Some(job) = &self.job {
+            keep(append(job.summary.as_deref(), &forms::page(summary)));
+            keep(append(job.outputs.as_deref(), &forms::outputs(summary)));
         }
         failed.map_or(Ok(()), Err)
     }

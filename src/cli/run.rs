@@ -1,5 +1,6 @@
 //! `fledge run`: a task in; an exit code, a report and a story out.
 
+use super::batch::{self, BatchArguments, Request};
 use super::configured;
 use super::connect::{Asked, connect_models};
 use super::drive::{Voice, Work, driven};
@@ -27,11 +28,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  fledge run task.md\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \
-    echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run"
+    echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run\n  \
+    fledge run tasks/*.md --jobs 8 --max-usd 20\n  fledge run batch.yaml --resume"
 )]
 pub(super) struct RunArguments {
-    /// The task: a Markdown file, or `-` for standard input
-    task: String,
+    /// The task: a Markdown file, or `-` for standard input; or many: files, folders, globs, or one batch.yaml
+    #[arg(required = true, value_name = "TASK")]
+    tasks: Vec<String>,
     /// Run no gate: the result is `skipped`, not verified by anything
     #[arg(long, conflicts_with_all = ["lane", "expect"])]
     no_verify: bool,
@@ -43,6 +46,8 @@ pub(super) struct RunArguments {
     params: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
+    #[command(flatten)]
+    batch: BatchArguments,
 }
 
 /// Runs the verb; gives the exit code.
@@ -50,7 +55,12 @@ pub(super) struct RunArguments {
 /// # Errors
 /// Whatever was wrong before the run began.
 pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
-    begin(&arguments.options, |defaults| read_task(arguments, defaults), environment)
+    let RunArguments { tasks, no_verify, options, batch, .. } = arguments;
+    if batch::is_meant(tasks, batch) {
+        let params = values(arguments)?;
+        return batch::run(&Request { tasks, params, no_verify: *no_verify, options, arguments: batch }, environment);
+    }
+    begin(options, |defaults| read_task(arguments, defaults), environment)
 }
 
 /// Has an agent work on a task; gives the exit code.
@@ -180,9 +190,14 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
 }
 
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
-    let text = read_source(&arguments.task)?;
+    let source = arguments.tasks.first().map_or("-", String::as_str);
+    let text = read_source(source)?;
     let values = values(arguments)?;
-    let mut task = task::parse_with(&text, &arguments.task, &values, defaults).map_err(Failure::input)?;
+    let mut task = task::parse_with(&text, source, &values, defaults).map_err(Failure::input)?;
+    if !task.needs.is_empty() {
+        let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
+        return Err(Failure::input(error).hint("name them beside it: `fledge run a.md b.md`, or a folder"));
+    }
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
     }

@@ -17,7 +17,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["needs", "schedule", "candidates"];
+const LATER: &[&str] = &["schedule", "candidates"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -62,6 +62,15 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     task.isolation = table.one_of("isolation", &Isolation::WORDS, &mut problems).unwrap_or(task.isolation);
     table.finish(&mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
+}
+
+/// What a task's text says that it needs, each with its place; nothing where it cannot be read, which [`parse`] says.
+pub fn needs(text: &str) -> Vec<(String, Place)> {
+    let front = document(text).ok().and_then(|document| document.front);
+    let Some(Node { value: Value::Map(entries), .. }) = front else { return Vec::new() };
+    let listed = entries.into_iter().find(|(key, _)| key.text == "needs").map(|(_, node)| node.value);
+    let Some(Value::List(items)) = listed else { return Vec::new() };
+    items.iter().filter_map(|item| Some((item.as_text()?.to_owned(), item.place))).collect()
 }
 
 fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
@@ -148,6 +157,7 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
         approve.finish(problems);
     }
     task.mcp = table.texts("mcp", problems).unwrap_or_default();
+    task.needs = table.texts("needs", problems).unwrap_or_default();
     if let Some(node) = table.take("budget") {
         task.budget = read_budget(node, problems).over(&task.budget);
     }

@@ -10,7 +10,7 @@ mod schema;
 
 pub use approval::asks;
 pub use defaults::Defaults;
-pub use file::{TaskFault, parse, parse_with};
+pub use file::{TaskFault, needs, parse, parse_with};
 pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]
@@ -85,6 +85,9 @@ pub struct Task {
     /// MCP servers whose tools it has, by their names in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
+    /// Other tasks of its batch that must be verified first, by their names there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// What only the configuration says of how it is worked on.
     #[serde(default, skip_serializing_if = "Conduct::is_usual")]
     pub conduct: Conduct,
@@ -150,6 +153,7 @@ impl Task {
             allow_dirty: false,
             approve: Vec::new(),
             mcp: Vec::new(),
+            needs: Vec::new(),
             conduct: Conduct::default(),
         }
     }

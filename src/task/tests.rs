@@ -29,6 +29,7 @@ tools: { allow: ["read*"], deny: ["shell-exec"] }
 budget: { turns: 60, tokens: 500000, usd: 2.50, time: 30m }
 approve: { ask: ["shell-exec:git push*"] }
 mcp: [docs]
+needs: [bump-deps]
 output_schema: report.schema.json
 isolation: worktree
 commit: on-success
@@ -78,6 +79,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         allow_dirty: false,
         approve: texts(&["shell-exec:git push*"]),
         mcp: texts(&["docs"]),
+        needs: texts(&["bump-deps"]),
         conduct: Conduct::default(),
     };
     assert_eq!(read(FULL), Ok(expected));
@@ -206,7 +208,7 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "approve: { ask: ['files-write:*'] }",
         "approve: { deny: [x] }",
         "mcp: docs",
-        "needs: [x]",
+        "needs: x",
         "expect: red",
         "expect: failing\nlane: false",
         "expect: passing\nbaseline: never",

@@ -2,7 +2,7 @@
 
 mod reason;
 
-pub use reason::{Reason, ReasonRow};
+pub use reason::{Reason, ReasonRow, gravest};
 
 use crate::id::TreeId;
 use serde::{Deserialize, Serialize};

@@ -142,6 +142,17 @@ impl Reason {
     }
 }
 
+/// Exit codes from the gravest to none at all: that the gate was tampered with, that fledge failed itself, that a gate could not run, that
+/// something was asked wrongly, that a model failed, that one has to wait, that a limit was reached, that a gate said no, that it was
+/// stopped.
+const GRAVEST: [u8; 11] = [6, 8, 5, 2, 3, 7, 4, 1, 143, 130, 0];
+
+/// The exit code of many runs: the gravest of theirs. One that is in no table is graver than all.
+pub fn gravest(codes: impl IntoIterator<Item = u8>) -> u8 {
+    let place = |code: &u8| GRAVEST.iter().position(|known| known == code);
+    codes.into_iter().min_by_key(place).unwrap_or(0)
+}
+
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.row().word)
@@ -160,6 +171,16 @@ mod tests {
         for reason in Reason::ALL {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.row().word);
         }
+    }
+
+    #[test]
+    fn the_gravest_code_is_that_of_many_runs_and_every_code_has_its_place() {
+        let codes: BTreeSet<u8> = Reason::ALL.iter().map(|reason| reason.row().exit_code).chain([143]).collect();
+        assert_eq!(codes, GRAVEST.into_iter().collect());
+        assert_eq!(gravest([0, 1, 4, 1]), 4);
+        assert_eq!(gravest([130, 0, 143]), 143);
+        assert_eq!(gravest([1, 8, 6, 2]), 6);
+        assert_eq!(gravest([]), 0);
     }
 
     #[test]

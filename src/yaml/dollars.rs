@@ -29,6 +29,11 @@ impl Table<'_> {
     }
 }
 
+/// An amount of US dollars like `2.50`, in millionths of a dollar; nothing where it is none.
+pub(crate) fn parse_dollars(text: &str) -> Option<u64> {
+    micros(text)
+}
+
 /// A decimal number in millionths; nothing where it is negative, finer than that, or too large.
 fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));

@@ -10,11 +10,14 @@ mod marks;
 mod problem;
 #[cfg(feature = "cli")]
 pub(crate) mod schema;
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
+#[cfg(feature = "cli")]
 pub(crate) mod schema_law;
 mod seen;
 mod table;
 
+#[cfg(feature = "cli")]
+pub(crate) use dollars::parse_dollars;
 pub use front::{Document, document};
 pub(crate) use marks::MAX_VALUES;
 pub use problem::{Place, Problem, Problems, meant, nearest};

@@ -6,6 +6,7 @@
 mod apply;
 mod asking;
 mod attest;
+mod batch;
 mod cancel;
 mod ci_results;
 mod clean_lanes;

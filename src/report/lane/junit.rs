@@ -122,17 +122,17 @@ fn explanation(step: &StepReport) -> String {
 }
 
 /// Text for an attribute: one line.
-fn name(text: &str) -> String {
+pub(crate) fn name(text: &str) -> String {
     valid(text).replace(['\n', '\t'], " ")
 }
 
 /// Without the characters that XML has no form for (<https://www.w3.org/TR/xml/#charsets>).
-fn valid(text: &str) -> String {
+pub(crate) fn valid(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\t' | '\n' | ' '..='\u{fffd}' | '\u{10000}'..) && *c != '\u{7f}').collect()
 }
 
 /// Milliseconds as seconds.
-fn time(ms: u64) -> String {
+pub(crate) fn time(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 

@@ -87,7 +87,7 @@ fn explain(step: &StepReport, text: &mut String) {
 }
 
 /// Text as a code span on one line, which means nothing of what is in it.
-pub(in crate::report) fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     let fence = "`".repeat(longest_run(&text) + 1);
     let room = if text.starts_with('`') || text.ends_with('`') || text.trim().is_empty() { " " } else { "" };
@@ -95,7 +95,7 @@ pub(in crate::report) fn code(text: &str) -> String {
 }
 
 /// The same in a table, where a bar ends a cell even in a code span.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 

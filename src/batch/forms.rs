@@ -1,0 +1,133 @@
+//! What a batch came to, in the forms that others read: JUnit with a test for each job, and a page in Markdown. Pure.
+
+use super::outcome::Standing;
+use super::summary::{JobSummary, Summary};
+use crate::report::lane::junit::{name, time, valid};
+use crate::report::lane::markdown::{cell, code};
+use crate::report::{money, seconds};
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::io;
+
+/// The most rows of the page's table: a job's summary on GitHub may have 1 MiB.
+const ROWS: usize = 500;
+
+type Xml = Writer<Vec<u8>>;
+
+/// A JUnit document.
+pub(crate) fn junit(summary: &Summary) -> String {
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
+    let _memory_takes_all = write(&mut xml, summary);
+    let mut bytes = xml.into_inner();
+    bytes.push(b'\n');
+    String::from_utf8(bytes).unwrap_or_default() // it was made of text
+}
+
+fn write(xml: &mut Xml, summary: &Summary) -> io::Result<()> {
+    let count = |wanted: &str| summary.jobs.iter().filter(|job| element(job) == Some(wanted)).count().to_string();
+    let (tests, failures, errors, skipped) =
+        (summary.jobs.len().to_string(), count("failure"), count("error"), count("skipped"));
+    let time = time(summary.duration_ms);
+    let all = [
+        ("name", "fledge"),
+        ("tests", &tests),
+        ("failures", &failures),
+        ("errors", &errors),
+        ("skipped", &skipped),
+        ("time", &time),
+    ];
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
+        let suite = xml.create_element("testsuite").with_attributes(all);
+        suite.write_inner_content(|xml| summary.jobs.iter().try_for_each(|job| case(xml, job)))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn case(xml: &mut Xml, job: &JobSummary) -> io::Result<()> {
+    let (task, own, time) =
+        (name(&job.task), name(&job.outcome.job), time(job.effort().map_or(0, |(_, _, duration_ms)| duration_ms)));
+    let about = [("classname", task.as_str()), ("name", &own), ("time", &time)];
+    let test = xml.create_element("testcase").with_attributes(about);
+    let Some(element) = element(job) else { return test.write_empty().map(drop) };
+    let (message, kind) = (name(&job.says), job.standing.word());
+    test.write_inner_content(|xml| {
+        let befallen = xml.create_element(element).with_attributes([("message", message.as_str()), ("type", kind)]);
+        let report = job.report.as_ref().map(|report| format!("report: {report}")).unwrap_or_default();
+        if report.is_empty() {
+            befallen.write_empty()?;
+        } else {
+            befallen.write_text_content(BytesText::new(&valid(&report)))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The element that says what befell a job; none for one that is verified.
+fn element(job: &JobSummary) -> Option<&'static str> {
+    match job.standing {
+        Standing::Verified => None,
+        _ if job.outcome.beaten => Some("skipped"),
+        Standing::Failed => Some("failure"),
+        Standing::Errored => Some("error"),
+        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => Some("skipped"),
+    }
+}
+
+/// A page: how it ended, and a row for each job; of many those that are not verified.
+pub(crate) fn page(summary: &Summary) -> String {
+    let mark = if summary.verified { "✓" } else { "✗" };
+    let mut text = format!("# {mark} {}\n\n", summary.counts.words());
+    let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
+    text.push_str(&format!("{}, {}{bound}\n\n", seconds(summary.duration_ms), money(summary.usd_micros)));
+    text.push_str("| | job | result | attempts | turns | cost | time |\n|---|---|---|---:|---:|---:|---:|\n");
+    let is_wanted = |job: &&JobSummary| summary.jobs.len() <= ROWS || job.standing != Standing::Verified;
+    let rows: Vec<&JobSummary> = summary.jobs.iter().filter(is_wanted).take(ROWS).collect();
+    for job in &rows {
+        let (attempts, turns, time) = job.effort().map_or_else(Default::default, |(attempts, turns, ms)| {
+            (attempts.to_string(), turns.to_string(), seconds(ms))
+        });
+        let how = if job.standing == Standing::Verified { String::new() } else { format!(": {}", cell(&job.says)) };
+        let how = format!("{}{how}", job.standing.word());
+        let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
+        let name = cell(&job.outcome.job);
+        text.push_str(&format!("| {} | {name} | {how} | {attempts} | {turns} | {cost} | {time} |\n", mark_of(job)));
+    }
+    if rows.len() < summary.jobs.len() {
+        text.push_str(&format!("\nand {} more\n", summary.jobs.len() - rows.len()));
+    }
+    let committed = summary.jobs.iter().filter_map(|job| match &job.outcome.end {
+        super::End::Ran(ran) => Some((job, ran.branch.as_ref()?)),
+        super::End::NotRun(_) => None,
+    });
+    let branches: Vec<String> = committed
+        .take(ROWS)
+        .map(|(job, branch)| {
+            format!("- {}: {}\n", code(&job.outcome.job), code(branch.trim_start_matches("refs/heads/")))
+        })
+        .collect();
+    if !branches.is_empty() {
+        text.push_str(&format!("\n## Branches\n\n{}", branches.concat()));
+    }
+    text
+}
+
+/// The outputs of a step of a job, each a line `name=value`.
+pub(crate) fn outputs(summary: &Summary) -> String {
+    let Summary { batch, verified, exit_code, counts, .. } = summary;
+    let failed = counts.jobs - counts.verified;
+    format!(
+        "verified={verified}\nexit-code={exit_code}\nbatch={batch}\njobs={}\nverified-jobs={}\nunverified-jobs={failed}\n",
+        counts.jobs, counts.verified
+    )
+}
+
+fn mark_of(job: &JobSummary) -> &'static str {
+    match job.standing {
+        Standing::Verified => "✓",
+        Standing::Failed | Standing::Errored => "✗",
+        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => "-",
+    }
+}

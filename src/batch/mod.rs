@@ -1,0 +1,23 @@
+//! Many runs as one piece of work: a set of jobs, each with what it needs, run side by side within bounds, and what they came to.
+//!
+//! ```text
+//! plan    tasks × values × repositories → jobs with names and needs    decides
+//! course  which job has its turn, and with how much money              decides
+//! fleet   drives their runs, stops them, tells what happens            does
+//! ```
+
+mod course;
+mod fleet;
+#[cfg(feature = "cli")]
+pub(crate) mod forms;
+mod ledger;
+mod outcome;
+pub mod plan;
+mod purse;
+mod summary;
+
+pub use course::{Bounds, Course, Seat, Step};
+pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
+pub use ledger::{Ledger, LedgerFault, Wanted};
+pub use outcome::{End, NotRun, Outcome, Ran, Standing};
+pub use summary::{BATCH_SCHEMA_VERSION, Counts, JobSummary, Summary};

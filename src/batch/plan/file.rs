@@ -1,0 +1,239 @@
+//! A batch file, read: YAML that is checked key by key; everything wrong with it is said at once.
+
+use super::matrix::{Combination, Dimension, Entry, Matrix, REPOSITORY, TASK};
+use crate::task::{Commit, Defaults, Isolation, OnTamper, TaskFault, Tier, read_budget};
+use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value};
+use std::time::Duration;
+
+/// The most runs at once that a batch may ask for.
+pub const MOST_AT_ONCE: i64 = 1024;
+/// The most further runs for one that ended in an error.
+pub const MOST_RETRIES: i64 = 20;
+
+/// What a batch file says. Paths are as they are written: relative to its folder.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BatchFile {
+    /// Task files, folders and globs, each with its place.
+    pub tasks: Vec<(Place, String)>,
+    /// Values for their parameters.
+    pub matrix: Matrix,
+    /// Where they are worked on; none: in the folder of the command.
+    pub repositories: Vec<RepositoryEntry>,
+    /// What holds for tasks that do not say it themselves.
+    pub defaults: Defaults,
+    /// Models for tasks that name none.
+    pub models: Vec<String>,
+    /// Runs at once.
+    pub jobs: Option<usize>,
+    /// Whether the first job that is not verified ends the batch.
+    pub fail_fast: Option<bool>,
+    /// Further runs for one that ended in an error.
+    pub retries: Option<u32>,
+    /// How long is waited before each of these.
+    pub retry_delay: Option<Duration>,
+    /// What all of them may cost together, in millionths of a US dollar.
+    pub usd_micros: Option<u64>,
+}
+
+/// A repository, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryEntry {
+    /// Where it is said.
+    pub place: Place,
+    /// Its folder.
+    pub path: String,
+    /// The commit that work begins from; `None`: its head.
+    pub base: Option<String>,
+}
+
+/// Reads a batch file; `source` names it in messages.
+///
+/// # Errors
+/// [`TaskFault`] with everything that is wrong.
+pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskFault> {
+    let fault = |problems| TaskFault { file: source.into(), problems };
+    let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
+    let mut problems = Problems::default();
+    let Some(mut table) = Table::open(&node, "the batch", &mut problems) else { return Err(fault(problems)) };
+    let count = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
+    let mut file = BatchFile {
+        tasks: tasks(&mut table, &mut problems),
+        matrix: table.take("matrix").map(|node| matrix(node, &mut problems)).unwrap_or_default(),
+        repositories: repositories(&mut table, &mut problems),
+        jobs: count(table.int("jobs", 1..=MOST_AT_ONCE, &mut problems)).and_then(|jobs| usize::try_from(jobs).ok()),
+        fail_fast: table.flag("fail_fast", &mut problems),
+        retries: count(table.int("retries", 0..=MOST_RETRIES, &mut problems)),
+        retry_delay: table.duration("retry_delay", &mut problems),
+        usd_micros: table.dollars("max_usd", &mut problems),
+        ..BatchFile::default()
+    };
+    if let Some(node) = table.take("defaults") {
+        (file.defaults, file.models) = defaults(node, &mut problems);
+    }
+    table.finish(&mut problems);
+    if problems.is_empty() { Ok(file) } else { Err(fault(problems)) }
+}
+
+fn tasks(table: &mut Table<'_>, problems: &mut Problems) -> Vec<(Place, String)> {
+    let node = table.take("tasks");
+    let named = |node: &Node| node.as_text().map(|text| (node.place, text.to_owned()));
+    let all = match node {
+        None => {
+            let none = Problem::at(table.place, "the batch has no `tasks`");
+            problems.push(none.hint("write `tasks: [tasks/*.md]`"));
+            return Vec::new();
+        }
+        Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(named).collect(),
+        Some(node) => named(node).into_iter().collect(),
+    };
+    table.text_or_texts("tasks", problems);
+    all
+}
+
+fn matrix(node: &Node, problems: &mut Problems) -> Matrix {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("expected `matrix` to be a map, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write `matrix: { version: [1, 2] }`"));
+        return Matrix::default();
+    };
+    let mut matrix = Matrix::default();
+    for (key, node) in entries {
+        match key.text.as_str() {
+            "include" => matrix.include = rows(key, node, problems),
+            "exclude" => matrix.exclude = rows(key, node, problems),
+            TASK | REPOSITORY => {
+                let taken = Problem::at(key.place, format!("`{}` is no name for a parameter here", key.text));
+                problems.push(taken.hint("`tasks` and `repositories` say which there are"));
+            }
+            _ => matrix.dimensions.extend(dimension(key, node, problems)),
+        }
+    }
+    let is_known =
+        |name: &str| [TASK, REPOSITORY].contains(&name) || matrix.dimensions.iter().any(|(own, _)| own == name);
+    for entry in &matrix.exclude {
+        for (name, _) in entry.values.iter().filter(|(name, _)| !is_known(name)) {
+            let known = matrix.dimensions.iter().map(|(name, _)| name.as_str()).chain([TASK, REPOSITORY]);
+            let unknown = Problem::at(entry.place, format!("`exclude` names `{name}`, which has no list of values"));
+            problems.push(unknown.hint("remove it").near(name, known));
+        }
+    }
+    matrix
+}
+
+fn dimension(key: &Key, node: &Node, problems: &mut Problems) -> Option<Dimension> {
+    let Value::List(items) = &node.value else {
+        let message = format!("expected `{}` to be a list of values, found {}", key.text, node.describe());
+        problems.push(Problem::at(node.place, message).hint(format!("write `{}: [a, b]`", key.text)));
+        return None;
+    };
+    if items.is_empty() {
+        let empty = Problem::at(node.place, format!("`{}` is an empty list: nothing would run", key.text));
+        problems.push(empty.hint("give it a value or remove the key"));
+    }
+    let mut values = Vec::new();
+    for item in items {
+        let Some(value) = value(item, problems) else { continue };
+        if values.contains(&value) {
+            problems
+                .push(Problem::at(item.place, format!("`{value}` stands in `{}` twice", key.text)).hint("remove one"));
+        } else {
+            values.push(value);
+        }
+    }
+    Some((key.text.clone(), values))
+}
+
+fn rows(key: &Key, node: &Node, problems: &mut Problems) -> Vec<Entry> {
+    let Value::List(items) = &node.value else {
+        let message = format!("expected `{}` to be a list of maps, found {}", key.text, node.describe());
+        problems.push(Problem::at(node.place, message).hint(format!("write `{}: [{{ name: value }}]`", key.text)));
+        return Vec::new();
+    };
+    let mut row = |item: &Node| match &item.value {
+        Value::Map(entries) if !entries.is_empty() => {
+            let pair = |(key, node): &(Key, Node)| Some((key.text.clone(), value(node, problems)?));
+            let values: Combination = entries.iter().filter_map(pair).collect();
+            Some(Entry { place: item.place, values })
+        }
+        _ => {
+            let found = if matches!(item.value, Value::Map(_)) { "an empty one".to_owned() } else { item.describe() };
+            let message = format!("expected an item of `{}` to be a map, found {found}", key.text);
+            problems.push(Problem::at(item.place, message).hint("write `{ name: value }`"));
+            None
+        }
+    };
+    items.iter().filter_map(&mut row).collect()
+}
+
+/// A text, a number or a boolean, as the text that it is in a task.
+fn value(node: &Node, problems: &mut Problems) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::List(_) | Value::Map(_) | Value::Other(_) => {
+            let message = format!("expected a text, a number or a boolean, found {}", node.describe());
+            problems.push(Problem::at(node.place, message).hint("put the value in quotes"));
+            None
+        }
+    }
+}
+
+fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<RepositoryEntry> {
+    let Some(node) = table.take("repositories") else { return Vec::new() };
+    let Value::List(items) = &node.value else {
+        let message = format!("expected `repositories` to be a list, found {}", node.describe());
+        problems.push(Problem::at(node.place, message).hint("write `repositories: [../service, ../library]`"));
+        return Vec::new();
+    };
+    if items.is_empty() {
+        let empty = Problem::at(node.place, "`repositories` is an empty list: nothing would run");
+        problems.push(empty.hint("name one or remove the key"));
+    }
+    let mut all = Vec::new();
+    for item in items {
+        let (path, base) = match &item.value {
+            Value::Text(path) => (Some(path.as_str()), None),
+            _ => {
+                let Some(mut table) = Table::open(item, "a repository", problems) else { continue };
+                let named = (table.text("path", problems), table.text("base", problems));
+                if table.place_of("path").is_none() {
+                    problems
+                        .push(Problem::at(item.place, "the repository has no `path`").hint("write `path: ../service`"));
+                }
+                table.finish(problems);
+                named
+            }
+        };
+        let Some(path) = path.filter(|path| !path.trim().is_empty()) else { continue };
+        if path.contains("://") || (path.contains('@') && path.contains(':') && !path.starts_with(['/', '.'])) {
+            let remote = Problem::at(item.place, format!("`{path}` is not on this machine"));
+            problems.push(remote.hint("clone it first, and name the folder"));
+        }
+        all.push(RepositoryEntry { place: item.place, path: path.to_owned(), base: base.map(str::to_owned) });
+    }
+    all
+}
+
+fn defaults(node: &Node, problems: &mut Problems) -> (Defaults, Vec<String>) {
+    let Some(mut table) = Table::open(node, "`defaults`", problems) else { return Default::default() };
+    let small = |int: Option<i64>| int.and_then(|int| u32::try_from(int).ok());
+    let said = Defaults {
+        lanes: table.text_or_texts("lane", problems),
+        max_retries: small(table.int("max_retries", 0..=100, problems)),
+        on_tamper: table.one_of("on_tamper", &OnTamper::WORDS, problems),
+        tier: table.one_of("tier", &Tier::WORDS, problems),
+        commit: table.one_of("commit", &Commit::WORDS, problems),
+        isolation: table.one_of("isolation", &Isolation::WORDS, problems),
+        budget: table.take("budget").map(|node| read_budget(node, problems)).unwrap_or_default(),
+        ..Defaults::default()
+    };
+    let models = table.text_or_texts("model", problems).unwrap_or_default();
+    table.finish(problems);
+    (said, models)
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

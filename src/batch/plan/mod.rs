@@ -1,0 +1,188 @@
+//! What a batch is going to do, said before anything runs: every job by its name, with what it needs. All that is wrong with any task is
+//! said at once. Pure.
+
+mod file;
+mod matrix;
+mod naming;
+mod needs;
+
+pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse};
+pub use matrix::Matrix;
+pub use naming::of_folders as names_of_folders;
+
+use crate::batch::course::Seat;
+use crate::task::{Isolation, ParamValues, Task};
+use crate::yaml::{Problem, listed};
+use matrix::{Dimension, REPOSITORY, TASK, combinations, value_of};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The most jobs of one batch.
+const MOST_JOBS: usize = 10_000;
+
+/// A task's text, for all its jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskText {
+    /// Where it came from, as it is named.
+    pub source: String,
+    /// The text.
+    pub text: Arc<str>,
+}
+
+/// What is to be planned.
+#[derive(Debug, Clone, Default)]
+pub struct Order {
+    /// The tasks.
+    pub tasks: Vec<TaskText>,
+    /// Values for their parameters, and where those are said.
+    pub matrix: Matrix,
+    /// The file that says them.
+    pub file: String,
+    /// The names of the repositories; none: there is one, and nobody names it.
+    pub repositories: Vec<String>,
+    /// Values for parameters of all tasks, which win.
+    pub params: ParamValues,
+}
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its name, which no other one has.
+    pub name: String,
+    /// The title of its task.
+    pub title: String,
+    /// The number of its task.
+    pub task: usize,
+    /// The number of its repository.
+    pub repository: usize,
+    /// The values of its task's parameters.
+    pub params: ParamValues,
+    /// The jobs that must be verified first, by their numbers.
+    pub needs: Vec<usize>,
+    /// What it may cost by itself, in millionths of a US dollar.
+    pub usd_micros: Option<u64>,
+    /// Where its agent works.
+    pub isolation: Isolation,
+}
+
+impl Job {
+    /// Its place in a course.
+    pub fn seat(&self) -> Seat {
+        Seat {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            needs: self.needs.iter().map(|need| vec![*need]).collect(),
+            race: None,
+            usd_micros: self.usd_micros,
+        }
+    }
+}
+
+/// All that is wrong, a line each, with the file and the place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct PlanFaults(pub Vec<String>);
+
+impl PlanFaults {
+    fn say(&mut self, file: &str, problem: &Problem) {
+        let line = match problem.place {
+            Some(_) => format!("{file}:{problem}"),
+            None => format!("{file}: {problem}"),
+        };
+        self.lines(&line);
+    }
+
+    /// The same thing is said once, however many jobs it is wrong for.
+    fn lines(&mut self, text: &str) {
+        for line in text.lines() {
+            if !self.0.iter().any(|known| known == line) {
+                self.0.push(line.to_owned());
+            }
+        }
+    }
+}
+
+/// Plans a batch. `read` makes a task of a text with values for its parameters, as it would be run in a repository.
+///
+/// # Errors
+/// [`PlanFaults`] with everything that is wrong with any of them.
+pub fn plan(
+    order: &Order,
+    read: impl Fn(&TaskText, &ParamValues, usize) -> Result<Task, String>,
+) -> Result<Vec<Job>, PlanFaults> {
+    let mut faults = PlanFaults::default();
+    let sources: Vec<&str> = order.tasks.iter().map(|task| task.source.as_str()).collect();
+    let names = naming::of_tasks(&sources);
+    names_known(order, &names, &mut faults);
+    let needs = needs::resolved(&order.tasks, &names, &mut faults);
+    let mut outer: Vec<Dimension> = vec![(TASK.to_owned(), names.clone())];
+    if !order.repositories.is_empty() {
+        outer.push((REPOSITORY.to_owned(), order.repositories.clone()));
+    }
+    let combinations = combinations(&outer, &order.matrix);
+    if combinations.len() > MOST_JOBS {
+        let message = format!("{} jobs are too many: at most {MOST_JOBS} make a batch", combinations.len());
+        faults.lines(&message);
+        return Err(faults);
+    }
+    let (mut jobs, mut taken) = (Vec::new(), BTreeSet::new());
+    for mut combination in combinations {
+        let place_of = |all: &[String], value: Option<&str>| all.iter().position(|own| Some(own.as_str()) == value);
+        let Some(task) = place_of(&names, value_of(&combination, TASK)) else { continue };
+        let repository = place_of(&order.repositories, value_of(&combination, REPOSITORY)).unwrap_or(0);
+        combination.retain(|(name, _)| ![TASK, REPOSITORY].contains(&name.as_str()));
+        let name = naming::of_job(&names[task], &combination, order.repositories.get(repository), &mut taken);
+        let mut params: ParamValues = combination.into_iter().collect();
+        params.extend(order.params.clone());
+        match read(&order.tasks[task], &params, repository) {
+            Err(said) => faults.lines(&said),
+            Ok(Task { title, budget, isolation, .. }) => {
+                let (usd_micros, needs) = (budget.usd_micros, Vec::new());
+                jobs.push(Job { name, title, task, repository, params, needs, usd_micros, isolation });
+            }
+        }
+    }
+    if jobs.is_empty() && faults.0.is_empty() {
+        faults.lines("there is nothing to run: every combination is excluded");
+    }
+    if !faults.0.is_empty() {
+        return Err(faults);
+    }
+    // Jobs of what a task needs, in the repository that it is worked on in itself.
+    let needed = |job: &Job| {
+        let is_meant = |other: &Job| needs[job.task].contains(&other.task) && other.repository == job.repository;
+        (0..jobs.len()).filter(|other| is_meant(&jobs[*other])).collect::<Vec<_>>()
+    };
+    let needs: Vec<Vec<usize>> = jobs.iter().map(needed).collect();
+    jobs.iter_mut().zip(needs).for_each(|(job, needs)| job.needs = needs);
+    Ok(jobs)
+}
+
+/// The first two jobs that would change one checkout at the same time, where so many runs are at work at once.
+pub fn crowded(jobs: &[Job], at_once: usize) -> Option<(&Job, &Job)> {
+    let mut all = jobs.iter().filter(|job| job.isolation == Isolation::InPlace && at_once > 1);
+    let mut known: BTreeMap<usize, &Job> = BTreeMap::new();
+    all.find_map(|job| Some((known.insert(job.repository, job)?, job)))
+}
+
+/// Tasks and repositories that items of the matrix name must be there.
+fn names_known(order: &Order, names: &[String], faults: &mut PlanFaults) {
+    let Matrix { include, exclude, .. } = &order.matrix;
+    for entry in include.iter().chain(exclude) {
+        for (dimension, all) in [(TASK, names), (REPOSITORY, order.repositories.as_slice())] {
+            let Some(value) = value_of(&entry.values, dimension).filter(|value| !all.iter().any(|own| own == value))
+            else {
+                continue;
+            };
+            let all = || all.iter().map(String::as_str);
+            let hint =
+                if all().next().is_none() { "there are none".into() } else { format!("there are: {}", listed(all())) };
+            let unknown = Problem::at(entry.place, format!("there is no {dimension} `{value}`"));
+            faults.say(&order.file, &unknown.hint(hint).near(value, all()));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+//! Which task needs which: names become numbers, and nothing needs itself in the end.
+
+use super::{PlanFaults, TaskText};
+use crate::task;
+use crate::yaml::{Place, Problem, listed};
+
+/// What each task needs, by the numbers of these tasks. What is wrong with it is told.
+pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFaults) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<(usize, Place)>> = Vec::new();
+    for (place, TaskText { source, text }) in tasks.iter().enumerate() {
+        let mut own = Vec::new();
+        for (name, at) in task::needs(text) {
+            match names.iter().position(|known| *known == name) {
+                Some(need) if need == place => {
+                    faults.say(source, &Problem::at(at, format!("`{name}` needs itself")).hint("remove it"));
+                }
+                Some(need) => own.push((need, at)),
+                None => {
+                    let unknown = Problem::at(at, format!("`{name}` is no task of this batch"));
+                    let known = || names.iter().map(String::as_str).filter(|known| *known != names[place]);
+                    let hint = format!("there are: {}", listed(known()));
+                    faults.say(source, &unknown.hint(hint).near(&name, known()));
+                }
+            }
+        }
+        all.push(own);
+    }
+    let mut colours = vec![Colour::White; tasks.len()];
+    for start in 0..tasks.len() {
+        let mut path = Vec::new();
+        visit(start, &all, &mut colours, &mut path, &mut |circle, at| {
+            let last = circle.last().copied().unwrap_or_default();
+            let said: Vec<&str> = circle.iter().chain(circle.first()).map(|task| names[*task].as_str()).collect();
+            let problem = Problem::at(at, format!("a circle of needs: {}", said.join(" needs ")));
+            faults.say(&tasks[last].source, &problem.hint("remove one of them"));
+        });
+    }
+    all.into_iter().map(|needs| needs.into_iter().map(|(need, _)| need).collect()).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    White,
+    Grey,
+    Black,
+}
+
+/// Depth first, without recursion on the stack of calls: a chain may be as long as there are tasks.
+fn visit(
+    start: usize,
+    needs: &[Vec<(usize, Place)>],
+    colours: &mut [Colour],
+    path: &mut Vec<(usize, usize)>,
+    circle: &mut impl FnMut(&[usize], Place),
+) {
+    if colours[start] != Colour::White {
+        return;
+    }
+    colours[start] = Colour::Grey;
+    path.push((start, 0));
+    while let Some((task, next)) = path.last_mut() {
+        let task = *task;
+        let Some((need, at)) = needs[task].get(*next).copied() else {
+            colours[task] = Colour::Black;
+            path.pop();
+            continue;
+        };
+        *next += 1;
+        match colours[need] {
+            Colour::Black => {}
+            Colour::White => {
+                colours[need] = Colour::Grey;
+                path.push((need, 0));
+            }
+            Colour::Grey => {
+                let from = path.iter().position(|(on, _)| *on == need).unwrap_or(0);
+                let on: Vec<usize> = path[from..].iter().map(|(task, _)| *task).collect();
+                circle(&on, at);
+            }
+        }
+    }
+}

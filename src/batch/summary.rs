@@ -1,0 +1,150 @@
+//! What a batch came to, as data: every job, counts, money, and the exit code that stands for all of them. Pure.
+
+use super::outcome::{End, Outcome, Standing};
+use crate::verdict::gravest;
+use serde::Serialize;
+
+/// The version of [`Summary`].
+pub const BATCH_SCHEMA_VERSION: u32 = 1;
+
+/// What a batch came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The version of this form.
+    pub schema_version: u32,
+    /// The program that made it.
+    pub fledge: &'static str,
+    /// The batch.
+    pub batch: String,
+    /// The exit code: the gravest of its jobs'.
+    pub exit_code: u8,
+    /// Whether every job is verified that is not a beaten candidate.
+    pub verified: bool,
+    /// Jobs by how they ended.
+    pub counts: Counts,
+    /// What all runs have cost, in millionths of a US dollar, as far as that is known.
+    pub usd_micros: u64,
+    /// What they might cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_usd_micros: Option<u64>,
+    /// From the start of this process to the end of the last job, in milliseconds.
+    pub duration_ms: u64,
+    /// The jobs, in the order of the plan.
+    pub jobs: Vec<JobSummary>,
+}
+
+/// Jobs by how they ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are named after the words of `Standing`")]
+pub struct Counts {
+    pub jobs: usize,
+    pub verified: usize,
+    pub failed: usize,
+    pub errored: usize,
+    pub cancelled: usize,
+    pub skipped: usize,
+    pub not_started: usize,
+}
+
+/// What a job came to, with the task that it was.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobSummary {
+    /// The task's file.
+    pub task: String,
+    /// The folder of its repository.
+    pub repository: String,
+    /// How it ended, in one word.
+    pub standing: Standing,
+    /// The exit code that a run of its own would have had.
+    pub exit_code: u8,
+    /// One line on how it ended.
+    pub says: String,
+    /// Where its report is, of a job that has a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+impl JobSummary {
+    /// The one of an outcome.
+    pub fn new(outcome: Outcome, task: String, repository: String, report: Option<String>) -> Self {
+        let (standing, exit_code, says) = (outcome.standing(), outcome.exit_code(), outcome.says());
+        Self { task, repository, standing, exit_code, says, report, outcome }
+    }
+
+    /// Attempts, model turns and milliseconds of its last run; nothing without one.
+    pub fn effort(&self) -> Option<(u64, u64, u64)> {
+        match &self.outcome.end {
+            End::Ran(ran) => Some((ran.attempts, ran.turns, ran.duration_ms)),
+            End::NotRun(_) => None,
+        }
+    }
+}
+
+impl Counts {
+    /// Of these.
+    pub fn of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Self {
+        let mut counts = Self::default();
+        for outcome in outcomes {
+            counts.jobs += 1;
+            *match outcome.standing() {
+                Standing::Verified => &mut counts.verified,
+                Standing::Failed => &mut counts.failed,
+                Standing::Errored => &mut counts.errored,
+                Standing::Cancelled => &mut counts.cancelled,
+                Standing::Skipped => &mut counts.skipped,
+                Standing::NotStarted => &mut counts.not_started,
+            } += 1;
+        }
+        counts
+    }
+
+    /// How many ended like this.
+    pub fn get(&self, standing: Standing) -> usize {
+        match standing {
+            Standing::Verified => self.verified,
+            Standing::Failed => self.failed,
+            Standing::Errored => self.errored,
+            Standing::Cancelled => self.cancelled,
+            Standing::Skipped => self.skipped,
+            Standing::NotStarted => self.not_started,
+        }
+    }
+
+    /// In words: `3 of 5 verified, 1 failed, 1 skipped`.
+    pub fn words(&self) -> String {
+        let others = Standing::ALL.into_iter().filter(|standing| *standing != Standing::Verified);
+        let others = others.filter(|standing| self.get(*standing) > 0);
+        let first = format!("{} of {} verified", self.verified, self.jobs);
+        let rest = others.map(|standing| format!("{} {}", self.get(standing), standing.word()));
+        [first].into_iter().chain(rest).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Summary {
+    /// Of these jobs.
+    pub fn new(batch: String, jobs: Vec<JobSummary>, max_usd_micros: Option<u64>, duration_ms: u64) -> Self {
+        let counts = Counts::of(jobs.iter().map(|job| &job.outcome));
+        Self {
+            schema_version: BATCH_SCHEMA_VERSION,
+            fledge: env!("CARGO_PKG_VERSION"),
+            batch,
+            exit_code: gravest(jobs.iter().map(|job| job.exit_code)),
+            verified: jobs.iter().all(|job| job.outcome.is_verified() || job.outcome.beaten),
+            counts,
+            usd_micros: jobs.iter().fold(0, |sum, job| sum.saturating_add(job.outcome.usd_micros)),
+            max_usd_micros,
+            duration_ms,
+            jobs,
+        }
+    }
+
+    /// As JSON, indented, with a line end.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
+        text.push('\n');
+        text
+    }
+}

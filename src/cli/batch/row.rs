@@ -1,0 +1,78 @@
+//! What is known of a run of a batch while it runs, and how its end is told: a fold over its events.
+
+use super::super::display::gist_of_args;
+use super::super::paint::Tone;
+use super::page::counted;
+use crate::batch::{End, Outcome, Standing};
+use crate::report::{money, seconds};
+use crate::run::{AgentEvent, Phase, StateName};
+use crate::verdict::StepProgress;
+
+/// What is known of a run.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    attempt: u32,
+    attempts: u32,
+    turn: u64,
+    pub(super) usd_micros: u64,
+    doing: String,
+}
+
+impl Row {
+    /// Takes note of an event; says whether anything is new to be shown.
+    pub(super) fn heed(&mut self, event: &AgentEvent) -> bool {
+        match event {
+            AgentEvent::Started { max_retries, verify, .. } => {
+                self.attempts = if *verify { max_retries + 1 } else { 1 };
+                "planning".clone_into(&mut self.doing);
+            }
+            AgentEvent::Resumed { attempt, turn, .. } => (self.attempt, self.turn) = (*attempt, *turn),
+            AgentEvent::StateChanged(StateName::Executing) => self.attempt += 1,
+            AgentEvent::StateChanged(StateName::Verifying) => "verifying".clone_into(&mut self.doing),
+            AgentEvent::StateChanged(StateName::Reporting) => "reporting".clone_into(&mut self.doing),
+            AgentEvent::PhaseChanged(Phase::CallingModel) => {
+                self.turn += 1;
+                "thinking".clone_into(&mut self.doing);
+            }
+            AgentEvent::PhaseChanged(Phase::BackingOff) => "waiting for another try".clone_into(&mut self.doing),
+            AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),
+            AgentEvent::LaneStep(StepProgress::Started { step, .. }) => {
+                self.doing = format!("verifying: {}", step);
+            }
+            AgentEvent::Usage(usage) => self.usd_micros = usage.cost_micros.unwrap_or(0),
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn said(&self) -> String {
+        let mut parts = Vec::new();
+        if self.attempt > 0 {
+            parts.push(format!("attempt {}/{}", self.attempt, self.attempts.max(self.attempt)));
+        }
+        parts.extend((self.turn > 0).then(|| format!("turn {}", self.turn)));
+        parts.extend((self.usd_micros > 0).then(|| money(self.usd_micros)));
+        parts.push(self.doing.clone());
+        parts.join(" · ")
+    }
+}
+
+/// How a job ended, in one line.
+pub(super) fn ending(outcome: &Outcome) -> Vec<(Tone, String)> {
+    let standing = outcome.standing();
+    let (mark, tone) = match standing {
+        Standing::Verified => ("✓", Tone::Good),
+        Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
+        Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),
+    };
+    let mut line = vec![(tone, format!("{mark} {}", standing.word()))];
+    if standing != Standing::Verified {
+        line.push((Tone::Plain, format!(": {}", outcome.says())));
+    }
+    if let End::Ran(ran) = &outcome.end {
+        let cost = if outcome.usd_micros == 0 { String::new() } else { format!(", {}", money(outcome.usd_micros)) };
+        let (attempts, turns) = (counted(ran.attempts, "attempt"), counted(ran.turns, "turn"));
+        line.push((Tone::Faint, format!(" ({attempts}, {turns}{cost}, {})", seconds(ran.duration_ms))));
+    }
+    line
+}

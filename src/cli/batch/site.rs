@@ -1,0 +1,274 @@
+//! Where the jobs of a batch are worked on, and what their runs are made of when their turn comes.
+
+use super::super::configured;
+use super::super::connect::{Asked, Shared};
+use super::super::failure::Failure;
+use super::super::run::task_folder;
+use super::super::runs::{Place, keyed};
+use super::super::secrets::secrets;
+use super::Request;
+use super::arguments::cores;
+use crate::batch::plan::{BatchFile, Job, TaskText};
+use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
+use crate::config::{self, Environment};
+use crate::driver::{Settings, project_of};
+use crate::id::RunId;
+use crate::provider::Pacer;
+use crate::run::TaskResult;
+use crate::store::{self, RunRow, RunState, SqliteQueue, Store};
+use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, Tier};
+use crate::tool::Late;
+use crate::verdict::Reason;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The most bytes of a report that is read.
+const LARGEST_REPORT: usize = 64 * 1024 * 1024;
+
+/// A folder with its configuration.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) folder: PathBuf,
+    /// The commit that work begins from.
+    pub(super) base: Option<String>,
+    pub(super) set: config::Settings,
+    /// What holds for tasks that do not say it themselves.
+    defaults: Defaults,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(super) struct Sites<'s> {
+    pub(super) all: Vec<Site>,
+    pub(super) state_dir: PathBuf,
+    request: &'s Request<'s>,
+    environment: &'s Environment,
+    /// Models for tasks that name none.
+    models: Vec<String>,
+}
+
+/// Models by what is asked for: where, by which names, with which tools, and where cassettes are.
+type Wanted = (usize, Vec<String>, Tier, PathBuf);
+
+impl<'s> Sites<'s> {
+    /// Of these folders, each with the commit that work begins from.
+    ///
+    /// # Errors
+    /// When one is not there, or its configuration is wrong.
+    pub(super) fn open(
+        request: &'s Request<'s>,
+        file: &BatchFile,
+        folders: Vec<(PathBuf, Option<String>)>,
+        environment: &'s Environment,
+    ) -> Result<Self, Failure> {
+        let site = |(folder, base): (PathBuf, Option<String>)| {
+            let set = configured::load(environment, &folder).map_err(Failure::input)?;
+            let defaults = file.defaults.clone().over(set.defaults.clone());
+            Ok(Site { folder, base, set, defaults })
+        };
+        let all = folders.into_iter().map(site).collect::<Result<_, Failure>>()?;
+        let state_dir = environment.state_dir().map_err(Failure::input)?;
+        Ok(Self { all, state_dir, request, environment, models: file.models.clone() })
+    }
+
+    /// A task, as it is run at a site.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, String> {
+        let Site { set, defaults, base, .. } = &self.all[site];
+        let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
+        let mut task =
+            task::parse_with(&text.text, &text.source, params, defaults).map_err(|fault| fault.to_string())?;
+        if self.request.no_verify {
+            task.gate = GateChoice::Skip;
+        }
+        if task.models.is_empty() {
+            task.models.clone_from(&self.models);
+        }
+        let said = self.request.options.say(task);
+        let mut task = said.map_err(|failure| format!("{}: {}", text.source, failure.message()))?;
+        let mask = secrets(self.environment, set, &Late::default());
+        (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
+        if task.isolation == Isolation::Worktree && task.base.is_none() {
+            task.base.clone_from(base);
+        }
+        Ok(task)
+    }
+
+    /// Connects the models of all jobs: what is wrong with any of them is known before anything runs.
+    ///
+    /// # Errors
+    /// What is wrong, for each task once.
+    pub(super) fn connect(&self, jobs: &[Job], texts: &[TaskText]) -> Result<BTreeMap<Wanted, Shared>, Failure> {
+        let (pacer, mut all, mut faults) = (Pacer::default(), BTreeMap::new(), Vec::new());
+        for job in jobs {
+            let text = &texts[job.task];
+            let task = self.task(text, &job.params, job.repository);
+            let wanted = wanted(job, &task.map_err(|said| Failure::input(anyhow::anyhow!(said)))?);
+            if all.contains_key(&wanted) {
+                continue;
+            }
+            let asked = Asked { names: &wanted.1, tier: wanted.2, folder: &wanted.3 };
+            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, &pacer) {
+                Ok(shared) => drop(all.insert(wanted, shared)),
+                Err(failure) => faults.push(format!("{}: {}", text.source, failure.message())),
+            }
+        }
+        faults.dedup();
+        if faults.is_empty() { Ok(all) } else { Err(Failure::input(anyhow::anyhow!(faults.join("\n")))) }
+    }
+
+    /// What is kept of a site's project.
+    pub(super) fn store(&self, site: usize) -> Result<Store, store::StoreError> {
+        Store::open(&self.state_dir, &project_of(&self.state_dir, &self.all[site].folder))
+    }
+}
+
+fn wanted(job: &Job, task: &Task) -> Wanted {
+    (job.repository, task.models.clone(), task.tier, task_folder(&task.source))
+}
+
+/// The jobs of a batch, made when their turn comes.
+#[derive(Debug)]
+pub(super) struct Works<'s> {
+    pub(super) sites: &'s Sites<'s>,
+    pub(super) texts: &'s [TaskText],
+    pub(super) jobs: &'s [Job],
+    pub(super) models: BTreeMap<Wanted, Shared>,
+    pub(super) ledger: &'s Ledger<SqliteQueue>,
+    /// Runs at once.
+    pub(super) at_once: usize,
+    /// What verified jobs have committed.
+    pub(super) commits: Mutex<BTreeMap<usize, String>>,
+}
+
+impl Works<'_> {
+    /// The name by which the runs of a job are found again.
+    pub(super) fn key(&self, job: usize) -> String {
+        format!("{}/{}", self.ledger.batch(), self.jobs[job].name)
+    }
+
+    fn made(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<Errand, Refusal> {
+        let planned = &self.jobs[job];
+        let site = &self.sites.all[planned.repository];
+        let bad = |message: String| Refusal { reason: Reason::BadInput, message };
+        let mut task = self.sites.task(&self.texts[planned.task], &planned.params, planned.repository).map_err(bad)?;
+        task.budget.usd_micros = usd_micros;
+        if task.isolation == Isolation::Worktree
+            && let Some(commit) = self.commit_of_needs(job)
+        {
+            task.base = Some(commit);
+        }
+        let shared = self.models.get(&wanted(planned, &task));
+        let shared = shared.ok_or_else(|| bad("its models were not connected".into()))?;
+        let folder = task_folder(&task.source);
+        let asked = Asked { names: &task.models, tier: task.tier, folder: &folder };
+        let (environment, options) = (self.sites.environment, self.sites.request.options);
+        let models = shared.models(&asked, &site.set, environment).map_err(|failure| bad(failure.message()))?;
+        let place = Place { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
+        let settings = Settings {
+            models,
+            reports: Vec::new(),
+            patch: None,
+            jobs: (cores() / self.at_once.max(1)).max(1),
+            ..options.settings(environment, &place, shared.keys())
+        };
+        let run = self.run(job, tries, &task)?;
+        Ok(Errand { task, settings, run })
+    }
+
+    /// The work of what a job needs, which it goes on from: that of the one job of these on which no other one builds.
+    fn commit_of_needs(&self, job: usize) -> Option<String> {
+        let needs = &self.jobs[job].needs;
+        let is_built_upon = |need: &usize| needs.iter().any(|other| self.jobs[*other].needs.contains(need));
+        let mut last = needs.iter().filter(|need| !is_built_upon(need));
+        let (Some(need), None) = (last.next(), last.next()) else { return None };
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner).get(need).cloned()
+    }
+
+    /// As which run: one of this key that an earlier process has left goes on.
+    fn run(&self, job: usize, tries: u32, task: &Task) -> Result<As, Refusal> {
+        let own = |error: store::StoreError| Refusal { reason: Reason::IoError, message: said(&error) };
+        let store = self.sites.store(self.jobs[job].repository).map_err(own)?;
+        let found = keyed(&store, &self.key(job)).map_err(own)?;
+        let digest = store::sha256(task.prompt.as_bytes());
+        let Some(RunRow { head, state }) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest)
+        else {
+            return Ok(As::New(Some(found.free)));
+        };
+        match state {
+            RunState::Interrupted => Ok(As::Resumed(head.id)),
+            RunState::Running { .. } => {
+                let message = format!("run {} of this job is at work in another process", head.id);
+                Err(Refusal { reason: Reason::Blocked, message })
+            }
+            // It ended, and its process before it could say so.
+            RunState::Ended(outcome) => match ended(&store, &head.id) {
+                Some(result) if outcome.verified || result.attempts.last().is_some() => Ok(As::Over(Box::new(result))),
+                _ => Ok(As::New(Some(found.free))),
+            },
+        }
+    }
+}
+
+/// The result of a run that is over, from its report.
+fn ended(store: &Store, run: &RunId) -> Option<TaskResult> {
+    let text = store::read_text(&store.folder(run).report(), LARGEST_REPORT).ok()??;
+    let result: TaskResult = serde_json::from_str(&text).ok()?;
+    (!result.cancelled).then_some(result)
+}
+
+impl Source for Works<'_> {
+    async fn errand(&self, job: usize, tries: u32, usd_micros: Option<u64>) -> Result<Errand, Refusal> {
+        self.ledger.take(job).await.map_err(refusal)?;
+        self.made(job, tries, usd_micros)
+    }
+
+    async fn over(&self, job: usize, outcome: &Outcome) -> Result<(), Refusal> {
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner).extend(committed(job, outcome));
+        self.ledger.keep(job, outcome).await.map_err(refusal)
+    }
+
+    async fn beside(&self) -> Refusal {
+        refusal(self.ledger.renew().await)
+    }
+}
+
+/// The commit of a verified job.
+pub(super) fn committed(job: usize, outcome: &Outcome) -> Option<(usize, String)> {
+    match &outcome.end {
+        End::Ran(ran) if ran.verified => Some((job, ran.commit.clone()?)),
+        End::Ran(_) | End::NotRun(_) => None,
+    }
+}
+
+/// What cannot be kept, as a reason with words.
+fn refusal(fault: LedgerFault) -> Refusal {
+    let reason = match &fault {
+        LedgerFault::Held { .. } => Reason::Blocked,
+        LedgerFault::None => Reason::BadInput,
+        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) => Reason::IoError,
+    };
+    Refusal { reason, message: fault.to_string() }
+}
+
+/// An error and its causes, in one line.
+fn said(error: &store::StoreError) -> String {
+    let (mut text, mut cause) = (error.to_string(), std::error::Error::source(error));
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// A folder that is there, by its whole path.
+///
+/// # Errors
+/// When it is not.
+pub(super) fn folder(path: &Path) -> Result<PathBuf, String> {
+    let found = path.canonicalize().map_err(|error| format!("there is no folder {}: {error}", path.display()))?;
+    if found.is_dir() { Ok(found) } else { Err(format!("{} is no folder", path.display())) }
+}

@@ -1,0 +1,138 @@
+//! Which task files a command line or a batch file means: files, folders and globs become texts, each file once.
+
+use super::super::failure::Failure;
+use crate::batch::plan::TaskText;
+use crate::limits::MAX_SOURCE;
+use crate::store;
+use anyhow::anyhow;
+use globset::{GlobBuilder, GlobMatcher};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The most task files of a batch.
+const MOST_FILES: usize = 10_000;
+/// Folders below one another that a `**` looks into.
+const DEEPEST: usize = 32;
+/// A file in a folder of tasks that is none of them.
+const README: &str = "README.md";
+
+/// Whether an argument is no single task file by its form.
+pub(super) fn is_many(argument: &str) -> bool {
+    let path = Path::new(argument);
+    path.is_dir() || is_batch_file(argument) || (has_wildcard(argument) && !path.exists())
+}
+
+/// Whether a name is that of a batch file.
+pub(super) fn is_batch_file(argument: &str) -> bool {
+    Path::new(argument).extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+}
+
+fn has_wildcard(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// The files that a pattern means, sorted: one file, the `*.md` of a folder, or what a glob matches. `below` is what it is relative to.
+///
+/// # Errors
+/// What is wrong with it, in a clause that follows its place.
+pub(super) fn files(pattern: &str, below: &Path) -> Result<Vec<PathBuf>, String> {
+    let path = below.join(pattern);
+    if path.is_dir() {
+        let found = listed(&path)?.into_iter().filter(|path| {
+            path.extension().is_some_and(|ending| ending == "md")
+                && path.file_name().is_some_and(|name| name != README && !name.to_string_lossy().starts_with('.'))
+        });
+        let found: Vec<PathBuf> = found.filter(|path| path.is_file()).collect();
+        return if found.is_empty() { Err(format!("there is no `*.md` in the folder {pattern}")) } else { Ok(found) };
+    }
+    if path.exists() || !has_wildcard(pattern) {
+        return if path.is_file() { Ok(vec![path]) } else { Err(format!("there is no task file {pattern}")) };
+    }
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    let glob = glob.map_err(|error| format!("`{pattern}` is no glob, {}", error.kind()))?.compile_matcher();
+    // What stands before the first wildcard is a folder's name.
+    let fixed: PathBuf =
+        Path::new(pattern).components().take_while(|part| !has_wildcard(&part.as_os_str().to_string_lossy())).collect();
+    let mut found = Vec::new();
+    walk(&below.join(&fixed), &fixed, &glob, 0, &mut found)?;
+    found.sort();
+    if found.is_empty() { Err(format!("no file matches `{pattern}`")) } else { Ok(found) }
+}
+
+/// Everything below a folder that the glob matches. Links to folders are not followed, nor names that begin with a dot looked at.
+fn walk(folder: &Path, name: &Path, glob: &GlobMatcher, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), String> {
+    if depth > DEEPEST || !folder.is_dir() {
+        return Ok(());
+    }
+    for path in listed(folder)? {
+        let Some(own) = path.file_name().filter(|own| !own.to_string_lossy().starts_with('.')) else { continue };
+        let name = name.join(own);
+        if path.is_dir() {
+            if !path.is_symlink() {
+                walk(&path, &name, glob, depth + 1, found)?;
+            }
+        } else if glob.is_match(&name) {
+            found.push(path);
+            if found.len() > MOST_FILES {
+                return Err(format!("more than {MOST_FILES} files match"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let unread = |error: std::io::Error| format!("the folder {} cannot be read: {error}", folder.display());
+    let entries = std::fs::read_dir(folder).map_err(unread)?;
+    let mut paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unread)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// The texts of files, each once.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn texts(files: Vec<PathBuf>) -> Result<Vec<TaskText>, Failure> {
+    let mut known = BTreeSet::new();
+    let mut texts = Vec::new();
+    for file in files {
+        if !known.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
+            continue;
+        }
+        let source = file.strip_prefix(".").unwrap_or(&file).display().to_string();
+        let text = store::read_text(&file, MAX_SOURCE).map_err(Failure::input)?;
+        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no task file {source}")))?;
+        texts.push(TaskText { source, text: text.into() });
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_and_globs_mean_their_files_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path();
+        std::fs::create_dir_all(below.join("tasks/deep")).unwrap();
+        for name in ["tasks/b.md", "tasks/a.md", "tasks/README.md", "tasks/note.txt", "tasks/deep/c.md", "tasks/.d.md"]
+        {
+            std::fs::write(below.join(name), "do it").unwrap();
+        }
+        let said = |pattern: &str| {
+            let name = |path: &PathBuf| path.strip_prefix(below).unwrap_or(path).display().to_string();
+            files(pattern, below).map(|all| all.iter().map(name).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(said("tasks").unwrap(), "tasks/a.md tasks/b.md");
+        assert_eq!(said("tasks/[ab].md").unwrap(), "tasks/a.md tasks/b.md");
+        assert_eq!(said("tasks/**/*.md").unwrap(), "tasks/README.md tasks/a.md tasks/b.md tasks/deep/c.md");
+        assert_eq!(said("tasks/a.md").unwrap(), "tasks/a.md");
+        assert_eq!(said("tasks/x*.md").unwrap_err(), "no file matches `tasks/x*.md`");
+        assert_eq!(said("none.md").unwrap_err(), "there is no task file none.md");
+        assert_eq!(said("tasks/deep/..").unwrap(), "tasks/deep/../a.md tasks/deep/../b.md");
+        assert!(said("tasks/{a").unwrap_err().starts_with("`tasks/{a` is no glob"));
+    }
+}
