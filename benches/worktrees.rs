@@ -1,5 +1,5 @@
 //! What a worktree of a run costs, beside `git worktree add` and `remove`, and beside `cp -a` and `rm -r` of the checkout: medians of a few
-//! rounds, in turn. Then many, one after the other and at once, with what is left of them.
+//! rounds, each in another order. Then many, one after the other and at once, with what is left of them.
 //! `cargo bench --bench worktrees [-- FILES ROUNDS MANY]`; the time is that of git, so the profile hardly matters.
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and starts what it measures against")]
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement is printed, and may not fail")]
@@ -43,6 +43,10 @@ impl Scene {
         }
         fs::create_dir_all(&all).unwrap();
         run(&root, &["git", "init", "-q", "."]);
+        // So many loose objects are packed in the background after the commit: whoever is measured first would be measured with that.
+        for key in ["gc.auto", "maintenance.auto"] {
+            run(&root, &["git", "config", key, if key == "gc.auto" { "0" } else { "false" }]);
+        }
         run(&root, &["git", "add", "-A"]);
         run(&root, &["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"]);
         let env = vec![("PATH".to_owned(), PATH.to_owned()), ("HOME".to_owned(), "/nonexistent".to_owned())];
@@ -77,16 +81,30 @@ async fn one(files: usize, rounds: usize) {
     let (theirs, copy) = (scene.home.path().join("theirs"), scene.home.path().join("copy"));
     let (theirs, copy) = (theirs.to_str().unwrap(), copy.to_str().unwrap());
     for round in 0..rounds {
+        let add = || time(|| run(&scene.root, &["git", "worktree", "add", "-q", "-b", "x", theirs]));
+        let drop = || time(|| run(&scene.root, &["git", "worktree", "remove", theirs]));
+        let is_second = round % 2 == 1;
+        let (mut made, mut gone) = (Duration::ZERO, Duration::ZERO);
+        if is_second {
+            made = add();
+        }
         let clock = Instant::now();
         let worktree = scene.make(round).await;
         let ours = clock.elapsed();
-        let git = time(|| run(&scene.root, &["git", "worktree", "add", "-q", "-b", "x", theirs]));
-        rows[0].1.push([ours, git, time(|| run(&scene.root, &["cp", "-a", ".", copy]))]);
+        if !is_second {
+            made = add();
+        }
+        rows[0].1.push([ours, made, time(|| run(&scene.root, &["cp", "-a", ".", copy]))]);
+        if is_second {
+            gone = drop();
+        }
         let clock = Instant::now();
         scene.remove(&worktree).await;
         let ours = clock.elapsed();
-        let git = time(|| run(&scene.root, &["git", "worktree", "remove", theirs]));
-        rows[1].1.push([ours, git, time(|| run(&scene.root, &["rm", "-r", copy]))]);
+        if !is_second {
+            gone = drop();
+        }
+        rows[1].1.push([ours, gone, time(|| run(&scene.root, &["rm", "-r", copy]))]);
         run(&scene.root, &["git", "branch", "-qD", "x"]);
     }
     println!("{files} files, {rounds} rounds: ours, git's, cp -a and rm -r");
@@ -102,11 +120,18 @@ async fn one(files: usize, rounds: usize) {
 async fn all(many: usize) {
     let scene = Scene::new(100);
     let clock = Instant::now();
+    let mut each = Vec::new();
     for number in 0..many {
+        let clock = Instant::now();
         let worktree = scene.make(number).await;
         scene.remove(&worktree).await;
+        each.push(clock.elapsed());
     }
     println!("{many} one after the other: {:?}; left: {}", clock.elapsed(), scene.left());
+    for hundred in each.chunks_mut(many.div_ceil(5).max(1)) {
+        hundred.sort();
+        println!("  median of the next {}: {} ms", hundred.len(), hundred[hundred.len() / 2].as_millis());
+    }
     let clock = Instant::now();
     let worktrees = join_all((0..many / 4).map(|number| scene.make(number))).await;
     let made = clock.elapsed();

@@ -12,7 +12,7 @@ use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::Environment;
-use crate::driver::{PlanFault, RunError, Settings, Terms, is_blocked, lanes_at, prepare, terms};
+use crate::driver::{PlanFault, RunError, Settings, Terms, base_at, is_blocked, lanes_at, prepare, terms};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
@@ -249,7 +249,10 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     let refused = |fault: PlanFault| Failure::because(fault.reason, fault);
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
-    let briefing = prepare(task, &settings, &TreeId::empty(), &[], at.as_deref()).map_err(refused)?;
+    let (seen, note) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
+    let seen = seen.as_ref().unwrap_or(&settings);
+    let mut briefing = prepare(task, seen, &TreeId::empty(), &[], at.as_deref()).map_err(refused)?;
+    briefing.plan.notes.extend(note);
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({

@@ -63,7 +63,7 @@ pub use stop::Stop;
 pub use tape::cassette;
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
-pub use worktree::{project_of, worktrees};
+pub use worktree::{base_at, project_of, worktrees};
 
 use crate::id::RunId;
 use crate::limits::Limits;

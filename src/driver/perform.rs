@@ -236,7 +236,7 @@ impl Hands {
             return;
         };
         let site = ready.ground.site(&self.settings, &self.task, &self.run_dir);
-        let (ground, run) = (ready.ground.clone(), self.run_dir.run());
+        let (ground, run, hands) = (ready.ground.clone(), self.run_dir.run(), self.clone());
         let (outbox, stop): (Outbox, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         let effect = async move {
             let on_step = |progress| {
@@ -245,6 +245,9 @@ impl Hands {
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
             ready.close().await; // nobody is left who could change what is judged
+            if let Some(why) = hands.must_not_have_left() {
+                return finished(could_not_judge(&why)); // else what is protected would be put back into nothing
+            }
             let mut verdict = gate.judge(&site, attempt, &stop, &on_step).await;
             let tree = verdict.proof.as_ref().map(|proof| proof.tree.clone());
             if let Err(fault) = ground.keep_candidate(&run, tree, &stop).await

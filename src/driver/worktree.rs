@@ -4,6 +4,7 @@
 use super::briefing::{PlanFault, chain};
 use super::perform::Hands;
 use super::{Agent, Settings};
+use crate::id::RunId;
 use crate::run::{Charter, TaskResult, Workplace};
 use crate::store::{RunDir, StoreError, make_private, project_dir};
 use crate::task::{Isolation, Task};
@@ -68,6 +69,29 @@ pub(super) async fn make(
     Ok(Some((Workplace::made(&worktree.folder, &worktree.branch, &made.base), made.notes)))
 }
 
+/// What a run would begin with that is to have a worktree, for who only wants to look: the files of its commit are written into `scratch`, and
+/// the settings are those that have them for the workspace; with what people should know of it. `None` where a run has no worktree.
+///
+/// # Errors
+/// As those of a run that would begin with these settings.
+pub async fn base_at(
+    task: &Task,
+    settings: &Settings,
+    scratch: &Path,
+) -> Result<Option<(Settings, String)>, PlanFault> {
+    if task.isolation == Isolation::InPlace {
+        return Ok(None);
+    }
+    let (stop, run, project) = (CancellationToken::new(), RunId::new("dry"), settings.project());
+    let from = task.base.as_deref();
+    let worktree = Worktree::choose(&scratch.join(FOLDER), &run, &task.title, from, &settings.workspace, project);
+    let workspace = scratch.join("base");
+    let base = worktree.export(&workspace, &settings.env, scratch, &stop).await.map_err(unplanned)?;
+    let short = base.get(..12).unwrap_or(&base);
+    let note = format!("the run would begin in a worktree of {short}: nothing that is not committed is in it");
+    Ok(Some((Settings { workspace, project: Some(project.to_owned()), ..settings.clone() }, note)))
+}
+
 /// Insists that the worktree of a run that goes on is still there.
 pub(super) fn must_stand(worktree: Option<&Worktree>) -> Result<(), String> {
     worktree.map_or(Ok(()), |worktree| worktree.must_stand().map(drop).map_err(|fault| chain(&fault)))
@@ -87,6 +111,12 @@ impl Hands {
     /// Whether the run had a worktree that is not there, so that there is nothing to look at any more.
     pub(super) fn has_left(&self) -> bool {
         self.worktree.as_ref().is_some_and(|worktree| worktree.folder.symlink_metadata().is_err())
+    }
+
+    /// Why nothing can be judged where somebody has removed the worktree.
+    pub(super) fn must_not_have_left(&self) -> Option<String> {
+        let worktree = self.worktree.as_ref().filter(|_| self.has_left())?;
+        Some(WorktreeFault::Gone { folder: worktree.folder.clone() }.to_string())
     }
 
     /// Leaves the worktree: one that holds nothing that is not committed is removed. Nobody of the agent may be alive. Done again it does

@@ -76,4 +76,5 @@ mod unfetched;
 mod wall;
 mod watch;
 mod worktrees;
+mod worktrees_beside;
 mod worktrees_left;

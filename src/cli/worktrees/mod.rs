@@ -166,7 +166,7 @@ impl Yard {
         let work = if record.worktree.project.is_dir() {
             record.work(&self.env, self.scratch.path(), &self.stop).await.map_err(Failure::own)?
         } else {
-            Work::Unknown(format!("its project {} is gone", record.worktree.project.display()))
+            Work::without_project(&record.worktree.project)
         };
         Ok(match (work, state) {
             (Work::Gone, _) => State::Gone,

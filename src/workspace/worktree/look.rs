@@ -24,6 +24,11 @@ pub enum Work {
 }
 
 impl Work {
+    /// What can be said where the project is not in its place.
+    pub fn without_project(project: &Path) -> Self {
+        Self::Unknown(format!("its project {} is gone: move it back, or take from it what you need", project.display()))
+    }
+
     /// Why the worktree is not removed, a clause; `None` where it may be.
     pub fn keeps(&self) -> Option<String> {
         const NAMED: usize = 5;

@@ -1,6 +1,7 @@
 //! Makes the worktree of a run, or finds it where an earlier process has made it: written down first, then made, then said to be ready.
 
 use super::door::Door;
+use super::fault::make_folder;
 use super::record::{Record, Stage};
 use super::remove::sweep;
 use super::{Worktree, WorktreeFault};
@@ -14,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How often git is asked: somebody else who makes a worktree of the same repository may be in its way.
 const TRIES: u32 = 5;
+/// Has several write the files of a checkout at once, as git does not by itself: most of the time of a large one is waiting for the disk.
+const TOGETHER: &str = "checkout.workers=4";
 /// Submodules that are named.
 const NAMED: usize = 5;
 
@@ -132,6 +135,30 @@ impl Worktree {
         Ok(id)
     }
 
+    /// Writes the files that its workspace would begin with into a folder, which is made: for who only wants to look. Gives the id of the
+    /// commit.
+    ///
+    /// # Errors
+    /// As those of [`Self::make`], before anything is made.
+    pub async fn export(
+        &self,
+        into: &Path,
+        env: &[(String, String)],
+        scratch: &Path,
+        stop: &CancellationToken,
+    ) -> Result<String, WorktreeFault> {
+        let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0"));
+        let common = self.common(&git, stop).await?;
+        let base = self.resolve(&git, stop).await?;
+        make_folder(into)?;
+        let git = git.within(into).with("GIT_DIR", &common).with("GIT_WORK_TREE", into);
+        let git = git.with("GIT_INDEX_FILE", &scratch.join("index"));
+        let tree = format!("{base}:{}", self.inner.display());
+        git.ask(&["read-tree", &tree], stop).await?;
+        git.ask(&["-c", TOGETHER, "checkout-index", "--all", "--quiet"], stop).await?;
+        Ok(base)
+    }
+
     /// Has git make it, with nothing in it yet.
     async fn add(
         &self,
@@ -176,7 +203,7 @@ impl Worktree {
     /// Fills it with the files of its commit; gives what is not among them.
     async fn fill(&self, git: &Git, stop: &CancellationToken) -> Result<Vec<String>, WorktreeFault> {
         let git = git.within(&self.folder);
-        git.ask(&["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop).await?;
+        git.ask(&["-c", TOGETHER, "reset", "--hard", "--quiet", "--no-recurse-submodules"], stop).await?;
         if !self.workspace().is_dir() {
             let (rev, inner) = (self.from.clone(), self.inner.clone()); // a sparse checkout leaves it out
             return Err(WorktreeFault::NoFolder { rev, inner });

@@ -44,11 +44,12 @@ impl Record {
             let work = if worktree.project.is_dir() {
                 self.work(env, scratch, stop).await?
             } else {
-                Work::Unknown(format!("its project {} is gone", worktree.project.display()))
+                Work::without_project(&worktree.project)
             };
             let is_there = worktree.folder.symlink_metadata().is_ok();
             if let Some(why) = work.keeps().filter(|_| is_there) {
-                return Ok(Left { stays: Some(why), has_branch: worktree.tip(&git, stop).await?.is_some() });
+                let has_branch = !worktree.project.is_dir() || worktree.tip(&git, stop).await?.is_some();
+                return Ok(Left { stays: Some(why), has_branch });
             }
         }
         reach("worktree removal", "begun").map_err(WorktreeFault::io("remove", &worktree.folder))?;
@@ -124,19 +125,22 @@ impl Worktree {
         Ok(Some(tip).filter(|tip| answer.code == 0 && !tip.is_empty()))
     }
 
-    /// Deletes its branch where that is still at its base; gives whether there is one.
+    /// Deletes its branch where that is still at its base, and nobody has it checked out elsewhere; gives whether there is one.
     pub(super) async fn delete_branch(
         &self,
         base: &str,
         git: &Git,
         stop: &CancellationToken,
     ) -> Result<bool, WorktreeFault> {
-        match self.tip(git, stop).await? {
-            Some(tip) if tip == base => {
-                git.ask(&["update-ref", "-d", &self.full_branch(), base], stop).await?;
+        let branch = self.full_branch();
+        let asked = ["for-each-ref", "--count=1", "--format=%(objectname) %(worktreepath)", &branch];
+        let answer = String::from_utf8_lossy(&git.ask(&asked, stop).await?).into_owned();
+        match answer.trim_end_matches('\n').split_once(' ') {
+            Some((tip, "")) if tip == base => {
+                git.ask(&["update-ref", "-d", &branch, base], stop).await?;
                 Ok(false)
             }
-            tip => Ok(tip.is_some()),
+            found => Ok(found.is_some()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Worktrees of real repositories: what they are made from, what keeps them, and that nothing is left of them.
 
+mod corners;
+
 use super::*;
 use crate::workspace::trees::git::Git;
 use std::fs;
