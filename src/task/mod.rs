@@ -1,14 +1,17 @@
 //! What was asked: the checked task that a run works on. Knows no files; [`parse`] makes one from text.
 
 mod approval;
+mod candidates;
 mod command_line;
 mod defaults;
 mod file;
 mod params;
 
 pub use approval::asks;
+pub use candidates::Candidates;
+pub(crate) use candidates::CANDIDATES;
 pub use defaults::Defaults;
-pub use file::{TaskFault, needs, parse, parse_with};
+pub use file::{TaskFault, needs, parse, parse_with, races};
 pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 
@@ -84,6 +87,9 @@ pub struct Task {
     /// Other tasks of its batch that must be verified first, by their names there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// Runs of it that race. A batch makes a run of each; an agent that is handed the task is one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Candidates>,
     /// What only the configuration says of how it is worked on.
     #[serde(default, skip_serializing_if = "Conduct::is_usual")]
     pub conduct: Conduct,
@@ -150,6 +156,7 @@ impl Task {
             approve: Vec::new(),
             mcp: Vec::new(),
             needs: Vec::new(),
+            candidates: None,
             conduct: Conduct::default(),
         }
     }
