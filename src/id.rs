@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The name of one run: a UUID version 7 in its usual text form, so names sort by the time they were made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RunId(String);
 
 impl RunId {
@@ -48,6 +49,7 @@ impl fmt::Display for CallId {
 
 /// The name of a state of files: git's id of a tree, 40 lower-case hexadecimal digits, or 64 where git has SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct TreeId(String);
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// Bounds on one run. `None` means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// Model calls that completed, over all attempts.
     pub turns: u64,

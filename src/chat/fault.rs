@@ -59,8 +59,8 @@ pub struct Spent {
     /// The bytes of the answer that had come.
     pub bytes: u64,
     /// What it had said by then, for who plays the same again. All of it is void.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Block>,
+    #[serde(default, skip_serializing_if = "<[Block]>::is_empty")]
+    pub said: Box<[Block]>,
 }
 
 impl ModelError {

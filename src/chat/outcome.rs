@@ -36,6 +36,7 @@ impl ToolOutcome {
 
 /// What a successful file tool did to one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FileChange {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
@@ -49,6 +50,7 @@ pub struct FileChange {
 
 /// What was done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// It was not there before.
@@ -61,6 +63,7 @@ pub enum ChangeKind {
 
 /// What people may want to see of a call beside its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// Nothing.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 /// What model calls cost. Counts are tokens; they only ever grow within a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Tokens read by the model, cached ones included.
     pub input_tokens: u64,
@@ -44,6 +45,7 @@ impl Usage {
 
 /// What each model of a run cost, by the name its provider gives it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ModelUsage {
     /// Model calls that were paid for: those that were answered, and those that broke off when their provider was at work.
     pub requests: u64,

@@ -281,9 +281,7 @@ fn endpoint(
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
             let text = store::read_text(&path, MAX_CASSETTE).map_err(Failure::input)?;
-            Kind::Cassette {
-                text: text.ok_or_else(|| Failure::input(anyhow!("there is no cassette {}", path.display())))?,
-            }
+            Kind::Cassette { text: text.ok_or_else(|| Failure::no_file("cassette", &path))? }
         }
     };
     let ca_file = entry.ca_file.as_ref().map(|path| {

@@ -1,14 +1,21 @@
 //! Any error at the front door: its words, a hint, and the exit code.
 
+use super::drawing;
 use super::paint::{self, Tone};
 use crate::verdict::{Reason, StopCause};
+use std::borrow::Cow;
+use std::error::Error;
+use std::path::Path;
+
+/// Entries of a folder among which a file is looked for that was most likely meant.
+const MOST_ENTRIES: usize = 1000;
 
 /// A verb that could not be done.
 #[derive(Debug)]
 pub(super) struct Failure {
     reason: Reason,
     error: anyhow::Error,
-    hint: Option<&'static str>,
+    hint: Option<Cow<'static, str>>,
     /// Who asked for a stop, where that is what it was.
     stopped_by: Option<StopCause>,
 }
@@ -40,9 +47,33 @@ impl Failure {
     }
 
     /// With what to do about it.
-    pub(super) fn hint(mut self, hint: &'static str) -> Self {
-        self.hint = Some(hint);
+    pub(super) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint = Some(hint.into());
         self
+    }
+
+    /// With what was most likely meant, where something is near.
+    pub(super) fn near<'a>(self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        match crate::yaml::meant(word, known) {
+            Some(meant) => self.hint(meant),
+            None => self,
+        }
+    }
+
+    /// A file that is not there, with the one beside it that was most likely meant.
+    pub(super) fn no_file(what: &str, path: &Path) -> Self {
+        let failure = Self::input(anyhow::anyhow!("there is no {what} {}", path.display()));
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_ENTRIES);
+        let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let wanted = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let stem = |name: &str| Path::new(name).file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+        let same = names.iter().find(|name| stem(name).is_some_and(|stem| stem == wanted)); // without its ending
+        let near = same.map(String::as_str).or_else(|| crate::yaml::nearest(wanted, names.iter().map(String::as_str)));
+        match near {
+            Some(near) => failure.hint(format!("did you mean `{}`?", path.with_file_name(near).display())),
+            None => failure,
+        }
     }
 
     /// It and its causes, in one line.
@@ -68,16 +99,21 @@ impl Failure {
     /// Says it on standard error, and gives the exit code.
     pub(super) fn show(&self) -> u8 {
         let mut causes = self.error.chain();
-        let message = causes.next().map(ToString::to_string).unwrap_or_default();
-        paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, &message)]);
-        for cause in causes {
-            paint::line(&[(Tone::Faint, "  because: "), (Tone::Plain, &cause.to_string())]);
-        }
-        if let Some(hint) = self.hint {
+        let lines = |cause: &(dyn Error + 'static)| {
+            drawing::of(cause).unwrap_or_else(|| vec![vec![(Tone::Plain, cause.to_string())]])
+        };
+        drawing::say((Tone::Bad, "error: "), causes.next().map(lines).unwrap_or_default());
+        causes.for_each(|cause| drawing::say((Tone::Faint, "  because: "), lines(cause)));
+        if let Some(hint) = &self.hint {
             paint::line(&[(Tone::Faint, "  hint: "), (Tone::Plain, hint)]);
         }
         self.code()
     }
+}
+
+/// As much of an id as somebody has written of one.
+pub(super) fn start_of<'i>(id: &'i str, written: &str) -> &'i str {
+    id.get(..written.len()).unwrap_or(id)
 }
 
 #[cfg(test)]

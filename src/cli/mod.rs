@@ -8,6 +8,7 @@ mod configured;
 mod connect;
 mod display;
 mod doctor;
+mod drawing;
 mod drive;
 mod failure;
 mod fix;
@@ -25,6 +26,7 @@ mod record;
 mod results;
 mod run;
 mod runs;
+mod schema;
 mod secrets;
 mod signals;
 mod specs;
@@ -91,6 +93,8 @@ enum Verb {
     Doctor(doctor::DoctorArguments),
     /// Look at what is configured, and by which layer
     Config(config::ConfigArguments),
+    /// Print the JSON Schema of what can be written, or of what is given out
+    Schema(schema::SchemaArguments),
     /// Print what a shell completes
     Completions(pages::CompletionArguments),
     /// Print the manual's pages, or write them
@@ -143,6 +147,7 @@ pub fn main() -> ExitCode {
         Verb::Models(verb) => models::run(&verb, &environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
         Verb::Config(arguments) => config::run(&arguments, &environment),
+        Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
         Verb::Specs(verb) => specs::run(verb),

@@ -15,7 +15,7 @@ use crate::process::wall::WallChoice;
 use crate::task::{Baseline, Commit, Expect, GateChoice, Isolation, OnTamper, STUCK_AFTER, Task, Tier, check_glob};
 use crate::tool::Late;
 use crate::workspace::Outlet;
-use crate::yaml::parse_dollars;
+use crate::yaml::{meant, parse_dollars};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -113,13 +113,16 @@ pub(super) struct RunOptions {
 /// The value that is written as this word.
 fn one_of<T: Copy>(words: &[(&str, T)], word: &str) -> Result<T, String> {
     let all = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-    let meant = words.iter().find(|(own, _)| *own == word).map(|(_, meaning)| *meaning);
-    meant.ok_or_else(|| format!("it is one of {}", all()))
+    let known = || words.iter().map(|(word, _)| *word);
+    let near = || meant(word, known()).map(|meant| format!(" ({meant})")).unwrap_or_default();
+    let found = words.iter().find(|(own, _)| *own == word).map(|(_, meaning)| *meaning);
+    found.ok_or_else(|| format!("it is one of {}{}", all(), near()))
 }
 
 /// Which wall is wanted.
-pub(super) fn wall_choice(name: &str) -> Result<WallChoice, &'static str> {
-    WallChoice::parse(name).ok_or("it is one of auto, required, off")
+pub(super) fn wall_choice(name: &str) -> Result<WallChoice, String> {
+    let near = || meant(name, WallChoice::NAMES).map(|meant| format!(" ({meant})")).unwrap_or_default();
+    WallChoice::parse(name).ok_or_else(|| format!("it is one of auto, required, off{}", near()))
 }
 
 /// A path that means the same from another folder.

@@ -106,3 +106,62 @@ fn write_all(folder: &Path, program: &Command) -> Result<u8, Failure> {
     ]);
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Arguments;
+    use clap::{CommandFactory, Parser};
+
+    /// Every verb that does something, by its words.
+    fn leaves(verb: &Command, words: &[String]) -> Vec<(Vec<String>, String)> {
+        let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let mut own = shown(verb).peekable();
+        if own.peek().is_none() {
+            return vec![(words.to_vec(), help)];
+        }
+        own.flat_map(|verb| leaves(verb, &[words, &[verb.get_name().to_owned()]].concat())).collect()
+    }
+
+    /// The commands of a line of a shell, each with its words: enough of a shell for examples.
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let (mut all, mut word, mut quote) = (vec![Vec::new()], String::new(), None);
+        for c in line.chars().chain([' ']) {
+            match (c, quote) {
+                (c, Some(open)) if c == open => quote = None,
+                ('"' | '\'', None) => quote = Some(c),
+                (' ', None) if ["|", "&&"].contains(&word.as_str()) => {
+                    all.push(Vec::new());
+                    word.clear();
+                }
+                (' ', None) => {
+                    let word = std::mem::take(&mut word);
+                    all.last_mut().unwrap().extend((!word.is_empty()).then_some(word));
+                }
+                (c, _) => word.push(c),
+            }
+        }
+        // Where a stream goes is not the program's.
+        let ends =
+            |words: &Vec<String>| words.iter().position(|word| word == ">" || word == "<").unwrap_or(words.len());
+        all.iter().map(|words| words[..ends(words)].to_vec()).collect()
+    }
+
+    #[test]
+    fn every_verb_shows_examples_and_each_is_a_command_line_of_that_verb() {
+        let mut program = Arguments::command();
+        program.build();
+        for (words, help) in leaves(&program, &["fledge".to_owned()]) {
+            let (_, examples) = help.split_once("Examples:\n").unwrap_or_else(|| panic!("{words:?} has no examples"));
+            let lines = examples.lines().take_while(|line| line.starts_with("  "));
+            let told: Vec<Vec<String>> =
+                lines.flat_map(commands).filter(|c| c.first().is_some_and(|w| w == "fledge")).collect();
+            assert!(!told.is_empty(), "{words:?} has no examples");
+            for command in told {
+                assert!(command.starts_with(&words), "{command:?} is no example of {words:?}");
+                let parsed = Arguments::try_parse_from(&command).map_err(|error| error.to_string());
+                assert!(parsed.is_ok(), "{command:?}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+}

@@ -212,7 +212,7 @@ fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Fail
 pub(super) fn read_source(source: &str) -> Result<String, Failure> {
     if source != "-" {
         let read = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
-        return read.ok_or_else(|| Failure::input(anyhow!("there is no task file {source}")));
+        return read.ok_or_else(|| Failure::no_file("task file", Path::new(source)));
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_SOURCE as u64 + 1).read_to_end(&mut bytes);
@@ -228,7 +228,7 @@ pub(super) fn values(params: Option<&Path>, param: &[String]) -> Result<ParamVal
     let mut values = ParamValues::new();
     if let Some(path) = params {
         let text = store::read_text(path, MAX_SOURCE).map_err(Failure::input)?;
-        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no file {}", path.display())))?;
+        let text = text.ok_or_else(|| Failure::no_file("file", path))?;
         values = task::parse_values(&text, &path.display().to_string()).map_err(Failure::input)?;
     }
     for pair in param {

@@ -15,7 +15,7 @@ use crate::store::read_text;
 use crate::verdict::{Proof, Reason, Verification};
 use crate::workspace::delivery::{DeliveryFault, Repository};
 use crate::workspace::trees::Trees;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ pub(super) struct VerifyArguments {
 pub(super) fn verify(arguments: &VerifyArguments, environment: &Environment) -> Result<u8, Failure> {
     let path = &arguments.report;
     let text = read_text(path, LARGEST).map_err(Failure::input)?;
-    let text = text.ok_or_else(|| Failure::input(anyhow!("there is no file {}", path.display())))?;
+    let text = text.ok_or_else(|| Failure::no_file("file", path))?;
     let report: TaskResult = serde_json::from_str(&text)
         .with_context(|| format!("{} is no report of a run", path.display()))
         .map_err(Failure::input)?;

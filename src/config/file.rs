@@ -11,6 +11,7 @@ use crate::task::{
 };
 use crate::yaml::{Place, Problem, Problems, Table, Value, parse as parse_yaml};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,9 +37,19 @@ pub(super) struct Layer {
 /// Keys that are planned: refused, so that nobody relies on them in vain.
 const LATER: &[&str] = &["context", "room", "specs", "time", "turns"];
 
+/// How many alike calls may make a loop.
+pub(super) const LOOP_THRESHOLD: RangeInclusive<i64> = 4..=64;
+/// How often one model call may be tried.
+pub(super) const MAX_TRIES: RangeInclusive<i64> = 1..=20;
+/// The least and the most of a window at which a conversation may be made shorter, in percent.
+pub(super) const COMPACT_AT: [f64; 2] = [20.0, 95.0];
+
 /// Reads a configuration file; `name` names it in messages.
 pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, ConfigFault> {
-    let fault = |problems| ConfigFault::Invalid { file: name.into(), problems };
+    let fault = |problems: Problems| {
+        let problems = problems.seen_in_private(text); // keys of models are at home in such a file
+        ConfigFault::Invalid { file: name.into(), problems }
+    };
     let root = parse_yaml(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut layer = Layer::default();
     if root.value == Value::Null {
@@ -97,10 +108,10 @@ fn defaults(table: &mut Table<'_>, problems: &mut Problems) -> Defaults {
         budget: budget.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
         parallel_reads: table.flag("parallel_reads", problems),
-        loop_threshold: small(table.int("loop_threshold", 4..=64, problems)),
+        loop_threshold: small(table.int("loop_threshold", LOOP_THRESHOLD, problems)),
         compact_at_percent: compact_at(table, problems),
         confirm_within_ms: milliseconds(within),
-        max_tries: small(table.int("max_tries", 1..=20, problems)),
+        max_tries: small(table.int("max_tries", MAX_TRIES, problems)),
         max_wait_ms: milliseconds(max_wait),
     }
 }
@@ -112,7 +123,8 @@ fn compact_at(table: &mut Table<'_>, problems: &mut Problems) -> Option<u32> {
         Value::Float(share) => Some((share * 100.0).round()).filter(|percents| (share * 100.0 - percents).abs() < 1e-9),
         _ => None,
     };
-    let fits = percents.filter(|percents| (20.0..=95.0).contains(percents)).map(|percents| percents as u32);
+    let fits =
+        percents.filter(|percents| (COMPACT_AT[0]..=COMPACT_AT[1]).contains(percents)).map(|percents| percents as u32);
     if fits.is_none() {
         let message = format!("expected `compact_at` to be a share from 0.20 to 0.95, found {}", node.describe());
         problems.push(Problem::at(node.place, message).hint("write `0.7` for seven tenths of the model's window"));
@@ -141,7 +153,8 @@ fn sandbox(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opti
         (Some(choice), Owner::User | Owner::Project) => Some(choice),
         (None, Owner::User | Owner::Project) => {
             let message = format!("`sandbox` cannot be `{}`", crate::yaml::excerpt(name));
-            problems.push(Problem::at(place, message).hint("write `auto`, `required` or `off`"));
+            let problem = Problem::at(place, message).hint("write `auto`, `required` or `off`");
+            problems.push(problem.near(name, WallChoice::NAMES));
             None
         }
     }
@@ -160,7 +173,7 @@ fn network(table: &mut Table<'_>, owner: Owner, problems: &mut Problems) -> Opti
         }
         (other, _) => {
             let message = format!("`network` cannot be `{}`", crate::yaml::excerpt(other));
-            problems.push(Problem::at(place, message).hint("write `deny` or `allow`"));
+            problems.push(Problem::at(place, message).hint("write `deny` or `allow`").near(other, ["deny", "allow"]));
             None
         }
     }

@@ -8,6 +8,8 @@ mod limits;
 mod model;
 mod model_keys;
 mod prices;
+#[cfg(feature = "cli")]
+mod schema;
 mod servers;
 mod size;
 mod trust;
@@ -18,6 +20,8 @@ pub use headers::{Headers, Sent};
 pub use layers::Environment;
 pub use model::{KeyPlace, ModelChoice, ModelSettings, ProviderKind, ToolsMode, auto_model, auto_name, resolve_model};
 pub use prices::{PRICES_READ, Published, all_published, published};
+#[cfg(feature = "cli")]
+pub(crate) use schema::schema;
 pub use servers::{Hook, McpAt, McpServer};
 pub(crate) use size::parse_size;
 pub use trust::Owner;

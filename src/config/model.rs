@@ -1,7 +1,7 @@
 //! What a model's name means: a provider, its address, its key and its terms. Pure: settings and captured environment in, a choice out.
 
 use super::headers::{Headers, Sent};
-use super::prices::{PRICES_READ, published};
+use super::prices::{PRICES_READ, all_published, published};
 use super::url::{is_loopback, url_fault};
 use super::{ConfigFault, Environment, Settings};
 use crate::chat::Price;
@@ -311,6 +311,15 @@ fn spelled_out(name: &str) -> Option<ModelSettings> {
     Some(ModelSettings::new(provider, model, name))
 }
 
+/// A known model's whole name, of one that is written without its provider.
+fn published_as(name: &str) -> Option<String> {
+    let of = |kind: ProviderKind| all_published(kind).map(move |known| (kind, known.model));
+    let all: Vec<_> = [ProviderKind::Anthropic, ProviderKind::OpenAi].into_iter().flat_map(of).collect();
+    let near = nearest(name, all.iter().map(|(_, model)| *model))?;
+    let (kind, model) = all.iter().find(|(_, model)| *model == near)?;
+    Some(format!("did you mean `{}/{model}`?", kind.name()))
+}
+
 fn unknown(name: &str, settings: &Settings) -> ConfigFault {
     let providers = || ProviderKind::WORDS.iter().map(|(word, _)| *word).chain(["cassette"]);
     let mut hints = Vec::new();
@@ -320,7 +329,7 @@ fn unknown(name: &str, settings: &Settings) -> ConfigFault {
         }
         _ => {
             let near = nearest(name, settings.models.keys().map(String::as_str));
-            hints.extend(near.map(|near| format!("did you mean `{near}`?")));
+            hints.extend(near.map(|near| format!("did you mean `{near}`?")).or_else(|| published_as(name)));
         }
     }
     if !settings.models.is_empty() {

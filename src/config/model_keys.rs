@@ -11,11 +11,24 @@ use crate::task::Tier;
 use crate::yaml::{Key, Node, Place, Problem, Problems, Table, Value, excerpt};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Bytes that one answer may have at least, and at most.
 const LEAST_RESPONSE: u64 = 4_000;
 const MOST_RESPONSE: u64 = 1 << 30;
+
+/// Tokens that a conversation may have at least, and at most; and one answer.
+pub(super) const CONTEXT_TOKENS: RangeInclusive<i64> = 1000..=100_000_000;
+pub(super) const OUTPUT_TOKENS: RangeInclusive<i64> = 1..=10_000_000;
+/// Requests within a minute, and at once.
+pub(super) const PER_MINUTE: RangeInclusive<i64> = 1..=1_000_000;
+pub(super) const AT_ONCE: RangeInclusive<i64> = 1..=10_000;
+/// The words of `reasoning`.
+pub(super) const EFFORTS: [(&str, Effort); 3] =
+    [("low", Effort::Low), ("medium", Effort::Medium), ("high", Effort::High)];
+/// The words of `tools_mode`.
+pub(super) const TOOLS_MODES: [(&str, ToolsMode); 2] = [("native", ToolsMode::Native), ("text", ToolsMode::Text)];
 
 /// The map of models; `file` is where it stands.
 pub(super) fn models(
@@ -50,22 +63,20 @@ fn model(key: &Key, node: &Node, file: &str, owner: Owner, problems: &mut Proble
     let id = table.text("model", problems).map(str::to_owned);
     let tokens = |int: Option<i64>| int.and_then(|int| u64::try_from(int).ok());
     let count = |int: Option<i64>| int.and_then(|int| NonZeroU32::new(u32::try_from(int).ok()?));
-    let levels = [("low", Effort::Low), ("medium", Effort::Medium), ("high", Effort::High)];
-    let modes = [("native", ToolsMode::Native), ("text", ToolsMode::Text)];
     let read = ModelSettings {
         base_url: base_url(&mut table, owner, problems),
         key: key_place(&mut table, provider, owner, problems),
         tier: table.one_of("tier", &Tier::WORDS, problems),
         price: table.take("price").and_then(|node| price(node, problems)),
-        max_context_tokens: tokens(table.int("max_context_tokens", 1000..=100_000_000, problems)),
-        max_output_tokens: tokens(table.int("max_output_tokens", 1..=10_000_000, problems)),
-        per_minute: count(table.int("max_requests_per_minute", 1..=1_000_000, problems)),
-        at_once: count(table.int("max_concurrent", 1..=10_000, problems)),
+        max_context_tokens: tokens(table.int("max_context_tokens", CONTEXT_TOKENS, problems)),
+        max_output_tokens: tokens(table.int("max_output_tokens", OUTPUT_TOKENS, problems)),
+        per_minute: count(table.int("max_requests_per_minute", PER_MINUTE, problems)),
+        at_once: count(table.int("max_concurrent", AT_ONCE, problems)),
         headers: headers(&mut table, problems),
         ca_file: file_of(&mut table, "ca_file", problems),
         proxy: proxy(&mut table, problems),
-        reasoning: table.one_of("reasoning", &levels, problems),
-        tools_mode: table.one_of("tools_mode", &modes, problems).unwrap_or_default(),
+        reasoning: table.one_of("reasoning", &EFFORTS, problems),
+        tools_mode: table.one_of("tools_mode", &TOOLS_MODES, problems).unwrap_or_default(),
         clocks: clocks(&mut table, problems),
         max_response: max_response(&mut table, problems),
         ..ModelSettings::new(provider.unwrap_or(ProviderKind::OpenAi), id.clone().unwrap_or_default(), file)

@@ -39,7 +39,7 @@ impl Woven {
             rest = after;
         }
         plain.push_str(rest);
-        pieces.extend((!plain.is_empty()).then(|| Piece::Text(plain)));
+        pieces.extend((!plain.is_empty()).then_some(Piece::Text(plain)));
         Ok(Self(pieces))
     }
 

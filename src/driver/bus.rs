@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// An event in its envelope: one line of `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct EventRecord {
     /// The version of this form.
     pub schema_version: u32,
@@ -19,6 +20,9 @@ pub struct EventRecord {
     /// The event's number in its run, from 1. A resume counts on from the newest event that the journal has: pieces that were told after it
     /// are void, and their numbers are given again.
     pub seq: u64,
+    /// The job whose run it is, in a batch of many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
     /// The sub-agent whose event it is, by its path: `1`, or `1.2` for the second one of the first. Nothing for the run's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
@@ -33,7 +37,7 @@ impl EventRecord {
     /// An event of the run itself that is told now.
     pub(super) fn now(run: &RunId, seq: u64, event: AgentEvent) -> Self {
         let (run, at) = (run.clone(), super::timestamp());
-        Self { schema_version: EVENT_SCHEMA_VERSION, run, seq, of: None, at, event }
+        Self { schema_version: EVENT_SCHEMA_VERSION, run, seq, job: None, of: None, at, event }
     }
 }
 
@@ -139,6 +143,7 @@ mod tests {
                 schema_version: EVENT_SCHEMA_VERSION,
                 run,
                 seq,
+                job: None,
                 of: None,
                 at: String::new(),
                 event,

@@ -282,7 +282,7 @@ async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
     let home = tempfile::tempdir().unwrap();
     let agent = agent_of(home.path(), "state", ONE);
     let charter = agent.charter(&task(), RunId::new("run-1"));
-    let journal = record::begin(&agent.settings, &charter, &task(), None, 0).unwrap();
+    let journal = record::begin(&agent.settings, &charter, &task(), None, None, 0).unwrap();
     let (bus, stop) = (Bus::default(), Stop::default());
     let hands = Hands::new(agent.settings.clone(), Arc::new(task()), journal.folder(), stop.clone());
     let mut drive = Drive::new(&bus, &stop, hands, journal, charter.run.clone());

@@ -10,6 +10,7 @@ use crate::store::RunDir;
 use crate::task::{Task, Tier};
 use crate::tool::{ToolHost, ToolRequest};
 use crate::verdict::Reason;
+use crate::yaml::meant;
 use tokio_util::sync::CancellationToken;
 
 /// The lowest tier that has tools of MCP servers.
@@ -24,9 +25,10 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> 
     for name in &task.mcp {
         let Some(server) = settings.mcp.iter().find(|server| server.name == *name) else {
             let known: Vec<&str> = settings.mcp.iter().map(|server| server.name.as_str()).collect();
+            let meant = meant(name, known.iter().copied()).map(|meant| format!("{meant} ")).unwrap_or_default();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let why = format!(
-                "{}: there is no MCP server `{name}` (known: {known}); `mcp:` in fledge.yaml says which there are",
+                "{}: there is no MCP server `{name}` ({meant}known: {known}); `mcp:` in fledge.yaml says which there are",
                 task.source
             );
             return Err(PlanFault::bad(why));

@@ -74,7 +74,7 @@ impl Found {
     fn book(&self) -> Result<Book, Problem> {
         let text = read(&self.project, &self.name);
         if matches!(text, Ok(None)) {
-            return Err(Problem { place: None, message: "there is no file or folder of this name".into(), hint: None });
+            return Err(Problem::of_file("there is no file or folder of this name"));
         }
         let whole = book(&self.project);
         let stem = Path::new(&self.name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -142,7 +142,7 @@ fn lacks(root: &Path, lane: &Lane, book: &Book, path: &str) -> Vec<Remark> {
             steps => format!("steps {}", listed(steps.iter().copied())),
         };
         let message = format!("{steps} of lane `{}` {why}", lane.name);
-        let problem = Problem { place: None, message, hint: None };
+        let problem = Problem::of_file(message);
         let path = book.path_of(&lane.name).unwrap_or_default().to_owned();
         Remark { path, lane: Some(lane.name.clone()), problem }
     };

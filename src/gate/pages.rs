@@ -98,11 +98,11 @@ pub(super) fn read(root: &Path, path: &str) -> Result<Option<String>, Problem> {
 pub(super) fn unlike() -> Problem {
     let hint =
         format!("a lane is `<name>.yaml`; tasks are in `{TASKS}`, lanes and tasks in `{TOML}` and what has its form");
-    Problem { place: None, message: "this is no file of lanes".into(), hint: Some(hint) }
+    Problem::of_file("this is no file of lanes").hint(hint)
 }
 
 fn unreadable(why: &str) -> Problem {
-    Problem { place: None, message: format!("cannot be read: {why}"), hint: Some("mend or remove it".into()) }
+    Problem::of_file(format!("cannot be read: {why}")).hint("mend or remove it")
 }
 
 /// The names in a folder, sorted; none where there is no folder.
@@ -158,7 +158,7 @@ pub(super) fn astray(root: &Path, has_lanes: bool) -> Vec<Remark> {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let remark = |path: String, message: &str, hint: String| {
-        let problem = Problem { place: None, message: message.to_owned(), hint: Some(hint) };
+        let problem = Problem::of_file(message).hint(hint);
         Remark { path, lane: None, problem }
     };
     let misnamed = names.into_iter().filter_map(|name| {

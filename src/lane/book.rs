@@ -2,6 +2,7 @@
 
 use super::compile::compile;
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
+use super::texts::Texts;
 use super::toml::{self, Page};
 use super::{Lane, file, inclusion};
 use crate::yaml::{Place, Problem, Problems};
@@ -72,6 +73,8 @@ pub struct Book {
     /// Files that do not say which lanes and tasks there are, and why.
     broken: BTreeMap<String, Problems>,
     warnings: Vec<Remark>,
+    /// The texts of its files, to show the lines in which something is wrong.
+    texts: Texts,
 }
 
 /// A lane, and the file that it stands in.
@@ -110,6 +113,7 @@ pub(super) struct Shared {
 impl Book {
     /// Adds the YAML file of a lane. A later one of the same name takes its place.
     pub fn add_lane(&mut self, name: &str, path: &str, text: &str) {
+        self.texts.keep(path, text, false);
         let (draft, problems, warnings) = file::draft(text);
         self.warnings.retain(|warning| warning.lane.as_deref() != Some(name));
         self.warn(path, Some(name), &warnings);
@@ -129,12 +133,13 @@ impl Book {
 
     /// Adds that something which looks like a file of lanes is not read as one.
     pub fn add_stray(&mut self, path: &str, why: &str, hint: &str) {
-        let problem = Problem { place: None, message: why.to_owned(), hint: Some(hint.to_owned()) };
+        let problem = Problem::of_file(why).hint(hint);
         self.warnings.push(Remark { path: path.to_owned(), lane: None, problem });
     }
 
     /// Adds the `tasks:` of a YAML file that has other things too.
     pub fn add_tasks(&mut self, path: &str, text: &str) {
+        self.texts.keep(path, text, true);
         match file::tasks(text) {
             Ok((tasks, warnings)) => {
                 self.warn(path, None, &warnings);
@@ -156,6 +161,7 @@ impl Book {
     }
 
     fn fill(&mut self, path: &str, text: &str, says_so: bool) {
+        self.texts.keep(path, text, false);
         let Page { tasks, lanes, warnings } = match toml::read(text) {
             Ok(page) => page,
             Err(problems) => return drop(self.broken.insert(path.to_owned(), problems)),
@@ -214,7 +220,7 @@ impl Book {
     /// # Errors
     /// Every problem of every file that the lane needs.
     pub fn lane(&self, name: &str) -> Result<Lane, LaneFault> {
-        compile(self, name)
+        compile(self, name).map_err(|fault| self.texts.in_fault(fault))
     }
 
     /// Whether every file says which lanes and tasks there are.
@@ -224,14 +230,14 @@ impl Book {
 
     /// What is wrong with those that do not.
     pub(super) fn doubts(&self) -> LaneFault {
-        LaneFault { files: self.broken.clone() }
+        self.texts.in_fault(LaneFault { files: self.broken.clone() })
     }
 
     /// All lanes that are right; what is wrong with the others, and with files that do not say which there are.
     pub fn all(&self) -> (Vec<Lane>, LaneFault) {
         let (mut lanes, mut fault) = (Vec::new(), self.doubts());
         for name in self.lanes.keys() {
-            compile(self, name).map_or_else(|other| fault.merge(&other), |lane| lanes.push(lane));
+            self.lane(name).map_or_else(|other| fault.merge(&other), |lane| lanes.push(lane));
         }
         (lanes, fault)
     }
@@ -251,14 +257,15 @@ impl Book {
         };
         let own = self.warnings.iter().filter(is_about).cloned();
         let broken = self.doubts().remarks();
-        broken.into_iter().chain(own).chain(inclusion::without_effect(self, lane)).collect()
+        let all = broken.into_iter().chain(own).chain(inclusion::without_effect(self, lane));
+        all.map(|remark| self.texts.in_remark(remark)).collect()
     }
 
     /// All lanes that are right; everything that is wrong, also with tasks that no lane has; everything that is strange.
     pub fn check(&self) -> (Vec<Lane>, Vec<Remark>, Vec<Remark>) {
         let ((lanes, mut fault), mut warnings) = (self.all(), self.warnings.clone());
         if let Err(other) = self.all_tasks() {
-            fault.merge(&other);
+            fault.merge(&self.texts.in_fault(other));
         }
         for (name, chapter) in &self.lanes {
             if let (Some(place), Some(Draft { description, .. })) = (chapter.place, &chapter.draft)
@@ -271,6 +278,7 @@ impl Book {
         }
         warnings.extend(self.lanes.keys().flat_map(|lane| inclusion::in_one(self, lane)));
         warnings.sort_by(|a, b| (&a.path, a.problem.place).cmp(&(&b.path, b.problem.place)));
+        let warnings = warnings.into_iter().map(|remark| self.texts.in_remark(remark)).collect();
         (lanes, fault.remarks(), warnings)
     }
 

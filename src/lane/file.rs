@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// What can be said of a command, and so of a step that has one.
-const OPTIONS: [&str; 10] =
+pub(super) const OPTIONS: [&str; 10] =
     ["shell", "dir", "env", "timeout", "retries", "retry_delay", "when", "changed", "allow_failure", "junit"];
 /// The kinds of step, of which each step is one.
 const KINDS: [&str; 4] = ["run", "task", "lane", "parallel"];
 /// The most that a step is tried again.
-const MOST_RETRIES: i64 = 100;
+pub(super) const MOST_RETRIES: i64 = 100;
 /// The most steps at once.
-const MOST_JOBS: i64 = 1024;
+pub(super) const MOST_JOBS: i64 = 1024;
 
 /// Reads the lane `name` from the text of its file, which may refer to no other. `path` is what messages call the file.
 ///

@@ -16,8 +16,11 @@ mod inclusion;
 mod order;
 mod program;
 mod reading;
+#[cfg(feature = "cli")]
+mod schema;
 mod selection;
 mod terms;
+mod texts;
 mod toml;
 pub(crate) mod verbs;
 
@@ -27,6 +30,10 @@ pub use course::{Course, LaneRuling, Next, Order};
 pub use detect::{Detected, detect};
 pub use entry::{Entry, EntryKind, Gather, Member};
 pub use file::parse;
+#[cfg(all(test, feature = "cli"))]
+pub(crate) use schema::tasks_fault;
+#[cfg(feature = "cli")]
+pub(crate) use schema::{schema, tasks as tasks_schema};
 pub use selection::{Facts, NOT_SELECTED, Selection};
 pub use terms::{Canary, Flaky, RoomKind};
 

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 pub(super) const TERMS: [&str; 8] =
     ["room", "setup", "cache", "network", "writes", "canary", "flaky", "include_ignored"];
 
+/// The words of `room`.
+pub(super) const ROOMS: [(&str, RoomKind); 2] = [("clean", RoomKind::Clean), ("in-place", RoomKind::InPlace)];
+/// The words of `flaky`.
+pub(super) const FLAKY: [(&str, Flaky); 2] = [("pass", Flaky::Pass), ("fail", Flaky::Fail)];
+
 /// Where a lane is run when it is a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -58,7 +63,7 @@ pub enum Canary {
 
 impl Canary {
     /// Those that need no more than their word.
-    const WORDS: [(&str, Self); 5] = [
+    pub(super) const WORDS: [(&str, Self); 5] = [
         ("pytest", Self::Pytest),
         ("cargo-test", Self::CargoTest),
         ("go-test", Self::GoTest),
@@ -136,15 +141,13 @@ impl Terms {
 
 impl Reading {
     pub(super) fn terms(&mut self, table: &mut Table<'_>) -> Terms {
-        let rooms = [("clean", RoomKind::Clean), ("in-place", RoomKind::InPlace)];
-        let room = table.one_of("room", &rooms, &mut self.problems);
+        let room = table.one_of("room", &ROOMS, &mut self.problems);
         let setup = table.take("setup").map(|node| self.setup(node)).unwrap_or_default();
         let cache = table.texts_where("cache", own_path, &mut self.problems).unwrap_or_default();
         let network = table.flag("network", &mut self.problems);
         let writes = table.flag("writes", &mut self.problems);
         let (canary, canary_step) = self.canary(table).unzip();
-        let words = [("pass", Flaky::Pass), ("fail", Flaky::Fail)];
-        let flaky = table.one_of("flaky", &words, &mut self.problems);
+        let flaky = table.one_of("flaky", &FLAKY, &mut self.problems);
         let ignored = table.texts_where("include_ignored", own_path, &mut self.problems).unwrap_or_default();
         let [cache, include_ignored] = [cache, ignored].map(|paths| paths.iter().map(|path| plain(path)).collect());
         let canary_step = canary_step.flatten();

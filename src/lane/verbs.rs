@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 19] = [
+pub(crate) const VERBS: [(&str, &[&str]); 20] = [
     ("run", &[]),
     ("fix", &[]),
     ("init", &[]),
@@ -13,6 +13,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 19] = [
     ("runs", &["resume", "continue", "replay", "list", "show", "diff", "attest", "undo", "logs", "export", "prune"]),
     ("apply", &[]),
     ("verify-report", &[]),
+    ("worktrees", &["list", "clean"]),
     ("memory", &["list", "show", "add", "forget", "export"]),
     ("models", &["list", "check"]),
     ("doctor", &[]),

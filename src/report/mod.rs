@@ -24,6 +24,7 @@ pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
 /// A report, ready to be written.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The version of this form.
     pub schema_version: u32,
@@ -42,6 +43,7 @@ pub struct Report {
 
 /// Which task it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskFacts {
     /// Where its text came from: a path, or `-`.
     pub source: String,

@@ -41,6 +41,7 @@ pub(super) struct Ledger {
 
 /// How often a tool was called, and with what luck.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ToolTally {
     /// Calls that the model asked for.
     pub called: u64,
@@ -52,6 +53,7 @@ pub struct ToolTally {
 
 /// One pass from Executing to Verifying.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Attempt {
     /// Its number, from 1.
     pub number: u32,

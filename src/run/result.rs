@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 /// The result of a run. `files_changed` has only paths that successful file tools wrote, edited or deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskResult {
     /// The run's name.
     pub run: RunId,

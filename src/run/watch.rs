@@ -10,23 +10,38 @@ use serde_json::Value;
 
 /// One thing to show. In JSON: `{"type": …, "data": …}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum AgentEvent {
     /// The run began.
     Started {
+        /// The task's title.
         title: String,
+        /// Its models, in order of preference.
         models: Vec<String>,
+        /// Further attempts after the first one when the gate says no.
         max_retries: u32,
+        /// Whether there is a gate.
         verify: bool,
+        /// What it may spend.
         #[serde(default)]
         limits: Limits,
     },
-    /// Another process has taken the run up in this state, attempt and turn of the model, each from 1. The machine itself never says so.
-    Resumed { state: StateName, attempt: u32, turn: u64 },
+    /// Another process has taken the run up. The machine itself never says so.
+    Resumed {
+        /// The state it is in.
+        state: StateName,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// The turn of the model, from 1.
+        turn: u64,
+    },
     /// Memories of earlier runs went into the first message.
-    Recalled { ids: Vec<String> },
+    Recalled {
+        /// Their ids.
+        ids: Vec<String>,
+    },
     /// One of the five states was entered; Executing also after a failed gate.
     StateChanged(StateName),
     /// A part of Executing was entered.
@@ -36,56 +51,150 @@ pub enum AgentEvent {
     /// A piece of the model's reasoning.
     Thinking(String),
     /// The arguments of a tool call are complete. Nothing runs before the turn has ended.
-    ToolCall { name: String, args: Value },
+    ToolCall {
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        args: Value,
+    },
     /// A tool call ended.
-    ToolResult { name: String, success: bool },
+    ToolResult {
+        /// The tool.
+        name: String,
+        /// Whether it did what it was asked for.
+        success: bool,
+    },
     /// More about the tool call that just ended.
     ToolDetail {
+        /// The call, as the model named it.
         id: String,
+        /// The tool.
         name: String,
+        /// Its arguments.
         args: Value,
+        /// Whether it was not run: unknown, not allowed, not understood, or denied by a person.
         denied: bool,
+        /// How long it took, in milliseconds.
         duration_ms: u64,
+        /// What the model is told.
         output: String,
+        /// What a file tool changed.
         change: Option<FileChange>,
+        /// What people may want to see beside the text.
         detail: Detail,
     },
     /// Something that a running tool printed.
-    ToolOutput { text: String },
+    ToolOutput {
+        /// What it printed.
+        text: String,
+    },
     /// The gate spoke.
-    VerifyResult { success: bool, attempt: u32, duration_ms: u64, failed_steps: Vec<String>, feedback: String },
+    VerifyResult {
+        /// Whether it passed.
+        success: bool,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+        /// The steps that failed, as `lane/step`.
+        failed_steps: Vec<String>,
+        /// What the model is told of it.
+        feedback: String,
+    },
     /// A step of the gate began, printed or ended.
     LaneStep(StepProgress),
     /// What the run has used so far.
     Usage(Usage),
     /// A model call or a read-only tool is tried again after a pause.
-    Retry { what: String, tries: u32, wait_ms: u64, error: String },
+    Retry {
+        /// What is tried again: the model, or a tool by name.
+        what: String,
+        /// How often it was tried.
+        tries: u32,
+        /// The pause, in milliseconds.
+        wait_ms: u64,
+        /// What went wrong.
+        error: String,
+    },
     /// The answer shown so far does not count: its turn did not end properly.
-    TurnDiscarded { error: String },
+    TurnDiscarded {
+        /// What went wrong.
+        error: String,
+    },
     /// The conversation was shortened, or could not be.
-    Compaction { success: bool, note: String },
+    Compaction {
+        /// Whether it was.
+        success: bool,
+        /// By how much, or why not.
+        note: String,
+    },
     /// A person is asked, or answered.
-    Confirmation { name: String, args: Value, approved: Option<bool> },
+    Confirmation {
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        args: Value,
+        /// The answer; nothing where it is asked for.
+        approved: Option<bool>,
+    },
     /// A sub-agent began or ended.
-    Subagent { finished: bool, note: String },
+    Subagent {
+        /// Whether it ended.
+        finished: bool,
+        /// What it is to do, or what it came to.
+        note: String,
+    },
     /// A limit ended the run.
-    Limit { reason: Reason },
+    Limit {
+        /// Which one.
+        reason: Reason,
+    },
     /// Protected paths had been changed.
-    Tamper { findings: Vec<Finding> },
-    /// What a turn has left of the files is kept, under its number.
-    Checkpoint { turn: u64, tree: TreeId },
+    Tamper {
+        /// Which ones.
+        findings: Vec<Finding>,
+    },
+    /// What a turn has left of the files is kept.
+    Checkpoint {
+        /// The number of the turn.
+        turn: u64,
+        /// The files, as a tree of git.
+        tree: TreeId,
+    },
     /// The gate passed, and this is what that rests on.
-    Proved { proof: Box<Proof> },
-    /// The verified tree became a commit, on this branch unless the head is detached.
-    Committed { commit: String, branch: Option<String> },
+    Proved {
+        /// What it rests on.
+        proof: Box<Proof>,
+    },
+    /// The verified tree became a commit.
+    Committed {
+        /// Its id.
+        commit: String,
+        /// The full name of the branch; nothing for a detached head.
+        branch: Option<String>,
+    },
     /// Something is not as it should be.
     Warning(String),
     /// The run is over.
-    Finished { reason: Reason, verified: bool, cancelled: bool, exit_code: u8, message: String, usage: Usage },
+    Finished {
+        /// Why.
+        reason: Reason,
+        /// Whether its work counts: the gate passed, or was skipped on purpose.
+        verified: bool,
+        /// Whether somebody asked for it to stop.
+        cancelled: bool,
+        /// The exit code.
+        exit_code: u8,
+        /// One line on why it ended.
+        message: String,
+        /// What it has used.
+        usage: Usage,
+    },
 }
 
 /// The five states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
     /// First and last of every run.
@@ -102,6 +211,7 @@ pub enum StateName {
 
 /// The parts of Executing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// A model call is in flight.

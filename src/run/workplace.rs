@@ -5,6 +5,7 @@ use std::path::Path;
 
 /// The worktree of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Workplace {
     /// Its top folder.
     pub path: String,
@@ -23,6 +24,7 @@ pub struct Workplace {
 
 /// What became of a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkplaceState {
     /// The run is not over.

@@ -96,7 +96,7 @@ impl Check {
     /// What was found, by file and place, when every file has been seen.
     pub fn findings(mut self) -> Vec<Finding> {
         if self.specs.is_empty() && self.broken.is_empty() {
-            let none = Problem { place: None, message: "there are no specs".into(), hint: None };
+            let none = Problem::of_file("there are no specs");
             self.say(Severity::Warning, "specs", none.hint("write specs/<module>/<module>.spec.md"));
             return self.findings;
         }
@@ -200,10 +200,10 @@ impl Check {
         for circle in circles(&ways) {
             let names: Vec<&str> =
                 circle.iter().chain(circle.first()).map(|at| self.specs[*at].spec.module.as_str()).collect();
+            let message = format!("modules depend on each other in a circle: {}", names.join(" → "));
             let problem = Problem {
                 place: edges[circle[0]].get(circle.get(1).unwrap_or(&circle[0])).copied(),
-                message: format!("modules depend on each other in a circle: {}", names.join(" → ")),
-                hint: Some("move what they share into a module of its own".into()),
+                ..Problem::of_file(message).hint("move what they share into a module of its own")
             };
             found.push((self.specs[circle[0]].spec.path.clone(), problem));
         }
@@ -213,8 +213,7 @@ impl Check {
     fn modules(&mut self) {
         for (path, name) in self.coverage.bare() {
             if !self.broken.contains(&name) {
-                let problem =
-                    Problem { place: None, message: format!("no spec covers the module `{name}`"), hint: None };
+                let problem = Problem::of_file(format!("no spec covers the module `{name}`"));
                 let hint = format!("write specs/{name}/{name}.spec.md with it in `files`");
                 self.say(Severity::Warning, &path, problem.hint(hint));
             }

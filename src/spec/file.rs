@@ -25,6 +25,10 @@ pub(super) struct Reading<'t> {
 
 /// Reads a spec with its places, or says everything that is wrong with it.
 pub(super) fn read<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
+    front(text, path).map_err(|problems| problems.seen_in(text))
+}
+
+fn front<'t>(text: &'t str, path: &str) -> Result<Reading<'t>, Problems> {
     let Document { front, body, body_line } = document(text)?;
     let mut problems = Problems::default();
     let Some(front) = front else {

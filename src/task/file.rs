@@ -33,7 +33,7 @@ pub fn parse(text: &str, source: &str, values: &ParamValues) -> Result<Task, Tas
 /// # Errors
 /// [`TaskFault`] with everything that is wrong.
 pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Defaults) -> Result<Task, TaskFault> {
-    let fault = |problems| TaskFault { file: source.into(), problems };
+    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let Document { front, body, body_line } = document(text).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
     let front = front.unwrap_or(Node { place: Place { line: 1, column: 1 }, value: Value::Map(Vec::new()) });

@@ -6,6 +6,8 @@ mod command_line;
 mod defaults;
 mod file;
 mod params;
+#[cfg(feature = "cli")]
+mod schema;
 
 pub use approval::asks;
 pub use candidates::Candidates;
@@ -14,6 +16,8 @@ pub use defaults::Defaults;
 pub use file::{TaskFault, needs, parse, parse_with, races};
 pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
+#[cfg(feature = "cli")]
+pub(crate) use schema::{approve as approve_schema, budget as budget_schema, schema};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -72,7 +72,7 @@ pub(super) fn declared(node: &Node, problems: &mut Problems) -> Option<Vec<(Plac
 /// # Errors
 /// [`TaskFault`] with everything that is wrong with it.
 pub fn parse_values(text: &str, source: &str) -> Result<ParamValues, TaskFault> {
-    let fault = |problems| TaskFault { file: source.into(), problems };
+    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
     let mut values = ParamValues::new();
@@ -109,7 +109,7 @@ pub(super) fn resolve(
         return given.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
     };
     for name in given.keys().filter(|name| specs.iter().all(|(_, spec)| spec.name != **name)) {
-        let problem = Problem { place: None, message: format!("the task has no parameter `{name}`"), hint: None };
+        let problem = Problem::of_file(format!("the task has no parameter `{name}`"));
         let all: Vec<&str> = specs.iter().map(|(_, spec)| spec.name.as_str()).collect();
         problems.push(problem.hint(format!("it has: {}", all.join(", "))).near(name, all));
     }
@@ -158,7 +158,7 @@ pub(super) fn fill(
         };
         match evaluate(&environment, &body[found + 2..found + 2 + length], values, &given) {
             Ok(value) => filled.push_str(&value),
-            Err((message, hint)) => problems.push(Problem { place: Some(place), message, hint: Some(hint) }),
+            Err((message, hint)) => problems.push(Problem::at(place, message).hint(hint)),
         }
         if filled.len() > MAX_SOURCE {
             problems.push(

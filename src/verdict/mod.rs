@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// What one gate run said about the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// The ruling.
     pub ruling: Ruling,
@@ -32,6 +33,7 @@ pub struct Verdict {
 
 /// What a pass rests on: this tree, and no other, passed these lanes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Proof {
     /// The tree that was there before the agent.
     pub base: TreeId,
@@ -56,6 +58,7 @@ pub struct Proof {
 
 /// The ruling of a gate run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
     /// Every required step passed.
@@ -70,6 +73,7 @@ pub enum Ruling {
 
 /// A protected path that was changed during the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The path, relative to the workspace, with `/` between its parts.
     pub path: String,
@@ -81,6 +85,7 @@ pub struct Finding {
 
 /// How one step of a lane ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StepReport {
     /// The lane's name.
     pub lane: String,
@@ -111,6 +116,7 @@ pub struct StepReport {
 
 /// What a test report says, in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TestSummary {
     /// How many tests there were, and how they ended.
     pub counts: TestCounts,
@@ -120,6 +126,7 @@ pub struct TestSummary {
 
 /// How many tests ended how. What is in none of the last three passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TestCounts {
     /// All tests.
     pub tests: u64,
@@ -133,6 +140,7 @@ pub struct TestCounts {
 
 /// One test of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TestCase {
     /// The class, module or file it belongs to; empty when the report names none.
     pub suite: String,
@@ -152,6 +160,7 @@ pub struct TestCase {
 
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TestStatus {
     /// It passed.
@@ -166,6 +175,7 @@ pub enum TestStatus {
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     /// Exit code 0.
@@ -215,6 +225,7 @@ impl StepStatus {
 
 /// A gate while it runs, step by step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepProgress {
     /// A step was started.
@@ -255,6 +266,7 @@ impl Verdict {
 
 /// What the report says about verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verification {
     /// The last verdict passed.
@@ -273,6 +285,7 @@ pub enum Verification {
 
 /// Who asked for the run to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
     /// SIGINT.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a run ended. The one table from reasons to words and exit codes is [`Reason::row`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The last verdict passed.

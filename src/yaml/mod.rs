@@ -8,14 +8,20 @@ mod front;
 mod join;
 mod marks;
 mod problem;
+#[cfg(feature = "cli")]
+pub(crate) mod schema;
+#[cfg(all(test, feature = "cli"))]
+pub(crate) mod schema_law;
+mod seen;
 mod table;
 
 #[cfg(feature = "cli")]
 pub(crate) use dollars::parse_dollars;
 pub use front::{Document, document};
 pub(crate) use marks::MAX_VALUES;
-pub use problem::{Place, Problem, Problems, nearest};
+pub use problem::{Place, Problem, Problems, meant, nearest};
 pub(crate) use problem::{excerpt, listed};
+pub use seen::Seen;
 pub use table::Table;
 
 use crate::limits::MAX_SOURCE;
@@ -101,7 +107,7 @@ fn refuse_large(text: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!("{} bytes are too many: at most {MAX_SOURCE} are read", text.len());
-    Err(Problem { place: None, message, hint: Some("split it".into()) })
+    Err(Problem::of_file(message).hint("split it"))
 }
 
 /// What a parser said, with what most likely helps.

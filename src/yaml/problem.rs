@@ -1,5 +1,6 @@
 //! What is wrong with a text that a person wrote, and where: messages that name the thing and say what to do.
 
+use super::seen::{Seen, keys_alone};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -27,12 +28,26 @@ pub struct Problem {
     pub message: String,
     /// What to do.
     pub hint: Option<String>,
+    /// The line that it is in, where the text was at hand.
+    pub seen: Option<Seen>,
 }
 
 impl Problem {
     /// A problem at a place.
     pub fn at(place: Place, message: impl Into<String>) -> Self {
-        Self { place: Some(place), message: message.into(), hint: None }
+        Self { place: Some(place), ..Self::of_file(message) }
+    }
+
+    /// A problem of a whole file.
+    pub fn of_file(message: impl Into<String>) -> Self {
+        Self { place: None, message: message.into(), hint: None, seen: None }
+    }
+
+    /// The same with the line that it is in: `text` is the whole file.
+    #[must_use]
+    pub fn seen_in(self, text: &str) -> Self {
+        let seen = Problems::from(self.clone()).seen_in(text).first.pop();
+        seen.unwrap_or(self)
     }
 
     /// The same, with what to do about it.
@@ -45,7 +60,7 @@ impl Problem {
     /// The same, with "did you mean" where one of the known words is near.
     #[must_use]
     pub fn near<'a>(mut self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        self.hint = nearest(word, known).map(|near| format!("did you mean `{near}`?")).or(self.hint);
+        self.hint = meant(word, known).or(self.hint);
         self
     }
 }
@@ -91,6 +106,30 @@ impl Problems {
         new.into_iter().for_each(|problem| self.push(problem));
     }
 
+    /// With the line that each is in: `text` is the whole file.
+    #[must_use]
+    pub fn seen_in(self, text: &str) -> Self {
+        self.seen_by(text, Seen::at)
+    }
+
+    /// The same for a file that may hold secrets: of its lines only the keys are shown.
+    #[must_use]
+    pub fn seen_in_private(self, text: &str) -> Self {
+        self.seen_by(text, |line, column| Seen::at(&keys_alone(line), column))
+    }
+
+    fn seen_by(mut self, text: &str, see: impl Fn(&str, usize) -> Seen) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines: Vec<&str> = if self.first.is_empty() { Vec::new() } else { text.lines().collect() };
+        for problem in self.first.iter_mut().filter(|problem| problem.seen.is_none()) {
+            problem.seen = problem.place.and_then(|place| {
+                let line = lines.get(place.line.checked_sub(1)?)?;
+                (!line.trim().is_empty()).then(|| see(line, place.column))
+            });
+        }
+        self
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
@@ -105,7 +144,7 @@ impl Problems {
     pub fn sorted(&self) -> Vec<Problem> {
         let mut all = self.first.clone();
         all.sort_by_key(|problem| problem.place);
-        let more = || Problem { place: None, message: format!("and {} more", self.more), hint: None };
+        let more = || Problem::of_file(format!("and {} more", self.more));
         all.extend((self.more > 0).then(more));
         all
     }
@@ -124,6 +163,11 @@ impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
         Self { first: vec![problem], more: 0 }
     }
+}
+
+/// The same as a question: ``did you mean `verify`?``
+pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }
 
 /// The known word that somebody who wrote `word` most likely meant, if one is near.

@@ -191,10 +191,13 @@ fn a_killed_batch_goes_on_and_repeats_nothing_that_is_finished() {
 
 #[test]
 fn what_the_money_is_no_longer_enough_for_is_not_begun_and_says_so() {
-    // A million tokens that are read cost three dollars of the model that is asked.
     let model = Model::new([say("Done.").using(1_000_000, 0)]);
-    let task = "---\nmodel: anthropic/claude-sonnet-4-5\nlane: false\n---\nSay something.";
+    let task = "---\nmodel: priced\nlane: false\n---\nSay something.";
     let run = batch(&["tasks", "-j1", "--max-usd", "3", "--json"]).file("tasks/a.md", task).file("tasks/b.md", task);
+    let own = run.state().parent().unwrap().join("home/.config/fledge");
+    fs::create_dir_all(&own).unwrap();
+    let models = "models: { priced: { provider: anthropic, model: m, price: { input: 3, output: 15 } } }\n";
+    fs::write(own.join("config.yaml"), models).unwrap();
     let ended = run.anthropic(&model).committed().run();
     ended.must_exit(4);
     let summary = must_stand(&ended, &[("a", "verified"), ("b", "not_started")]);

@@ -238,3 +238,30 @@ fn while_files_are_put_back_the_way_back_is_told() {
     ended.must_exit(130);
     assert!(ended.stderr.contains("  back: fledge runs undo "), "{}", ended.story());
 }
+
+#[test]
+fn a_job_whose_time_is_over_has_its_report_before_it_is_killed_and_the_next_one_goes_on() {
+    let lane = "steps: [{ name: sum, run: grep -q 3 s?m }]";
+    let model = Model::new([shell("echo begun; sleep 60"), write("sum", "3\n"), say("Done.")]);
+    let args = ["fix", "--json", "--report=../report.json", "--run-key=job", "--resume-or-start"];
+    let job = Fledge::new().args(&args).anthropic(&model).lane("verify", lane).file("sum", "4\n");
+    let mut run = job.start();
+    run.wait_for("{\"text\":\"begun");
+    run.signal(Signal::KILL);
+    let dead = run.end();
+    assert_eq!((dead.code, dead.path("../report.json").exists()), (None, false), "{}", dead.story());
+    let next = dead.again(&args).anthropic(&model).run();
+    let report = next.must_be(0, "verified");
+    assert_eq!((next.file("sum").as_deref(), &report["title"], model.count()), (Some("3\n"), &json!("Fix verify"), 3));
+    // Asked to stop, it has said all before its grace is over.
+    let model = Model::new([shell("trap '' TERM; echo begun; sleep 60"), say("No.").always()]);
+    let job = Fledge::new().args(&args).anthropic(&model).lane("verify", lane).file("sum", "4\n");
+    let mut run = job.start();
+    run.wait_for("{\"text\":\"begun");
+    let asked = run.signal(Signal::TERM);
+    let ended = run.end();
+    assert!(ended.at - asked < PROMISE, "{}", ended.story());
+    let report = ended.must_be(143, "cancelled");
+    let written = std::fs::read_to_string(ended.path("../report.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), report);
+}

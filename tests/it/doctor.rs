@@ -6,13 +6,21 @@ use serde_json::{Value, json};
 fn checks(ended: &Ended) -> Vec<Value> {
     let all: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(all["healthy"], ended.code == Some(0), "{}", ended.story());
-    all["checks"].as_array().unwrap().clone()
+    let checks = all["checks"].as_array().unwrap().clone();
+    let ids: std::collections::BTreeSet<&str> = checks.iter().map(|check| check["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), checks.len(), "an id stands twice: {}", ended.story());
+    for check in &checks {
+        let is_mended = check["fix"].as_str().is_some_and(|fix| !fix.is_empty());
+        assert_eq!(is_mended, check["status"] != "ok", "{check}");
+    }
+    checks
 }
 
 /// How healthy the first thing of a kind is, and what is said of it.
 fn about(checks: &[Value], what: &str) -> (String, String, String) {
-    let found = checks.iter().find(|check| check["about"] == what).unwrap_or_else(|| panic!("nothing of {what}"));
-    ["health", "says", "mend"].map(|key| found[key].as_str().unwrap_or_default().to_owned()).into()
+    let is_about = |check: &&Value| check["id"].as_str().unwrap().split('.').next() == Some(what);
+    let found = checks.iter().find(is_about).unwrap_or_else(|| panic!("nothing of {what}"));
+    ["status", "says", "fix"].map(|key| found[key].as_str().unwrap_or_default().to_owned()).into()
 }
 
 #[test]
@@ -32,7 +40,7 @@ fn where_all_is_there_a_run_can_begin() {
         ("ok", "verify: 1 step; a pass rests on exit codes and a canary (pytest)")
     );
     assert!(about(&checks, "state").1.contains(" MiB free on "), "{}", ended.story());
-    assert!(["ok", "warning"].contains(&about(&checks, "sandbox").0.as_str()), "{}", ended.story());
+    assert!(["ok", "warn"].contains(&about(&checks, "sandbox").0.as_str()), "{}", ended.story());
     assert!(ended.runs().is_empty() && !ended.traces().contains(KEY), "{}", ended.story());
     let text = ended.again(&["doctor"]).env("ANTHROPIC_API_KEY", KEY).run();
     assert!(text.code == Some(0) && text.stdout.contains("✓ git      git version 2."), "{}", text.story());
@@ -44,8 +52,8 @@ fn what_is_in_the_way_of_a_run_is_a_problem_with_the_line_that_mends_it() {
     bare.must_exit(1);
     let checks_of_bare = checks(&bare);
     let model = about(&checks_of_bare, "model");
-    assert!(model.0 == "problem" && model.2.starts_with("set ANTHROPIC_API_KEY or "), "{model:?}");
-    assert_eq!(about(&checks_of_bare, "lanes").0, "problem");
+    assert!(model.0 == "fail" && model.2.starts_with("set ANTHROPIC_API_KEY or "), "{model:?}");
+    assert_eq!(about(&checks_of_bare, "lanes").0, "fail");
     let wrong = Fledge::new().lane("verify", "steps: [{ name: a, run: no-such-program }]").lane("bad", "stesp: []");
     let wrong =
         wrong.file("fledge.yaml", "protct: []\n").env("FLEDGE_STATE_DIR", "state").env("ANTHROPIC_API_KEY", KEY);
@@ -59,10 +67,10 @@ fn what_is_in_the_way_of_a_run_is_a_problem_with_the_line_that_mends_it() {
         ("lane", "there is no program `no-such-program` in PATH"),
     ] {
         let (health, said, mend) = about(&checks, what);
-        assert!(health == "problem" && said.contains(says) && !mend.is_empty(), "{what}: {said} ({mend})");
+        assert!(health == "fail" && said.contains(says) && !mend.is_empty(), "{what}: {said} ({mend})");
     }
     let git = about(&checks_of_missing_git(), "git");
-    assert_eq!((git.0.as_str(), git.2.as_str()), ("problem", "install git 2.30 or newer, and have it in PATH"));
+    assert_eq!((git.0.as_str(), git.2.as_str()), ("fail", "install git 2.30 or newer, and have it in PATH"));
 }
 
 fn checks_of_missing_git() -> Vec<Value> {
@@ -79,13 +87,15 @@ fn what_makes_a_pass_weaker_is_a_warning() {
     let ended = place.file("../home/.config/fledge/config.yaml", config).args(&["doctor", "--json"]).run();
     ended.must_exit(0);
     let checks = checks(&ended);
-    let health: Vec<(&str, &str)> =
-        checks.iter().map(|check| (check["about"].as_str().unwrap(), check["health"].as_str().unwrap())).collect();
+    let health: Vec<(&str, &str)> = checks
+        .iter()
+        .map(|check| (check["id"].as_str().unwrap().split('.').next().unwrap(), check["status"].as_str().unwrap()))
+        .collect();
     for what in ["sandbox", "lane"] {
-        assert!(health.contains(&(what, "warning")), "{what}: {}", ended.story());
+        assert!(health.contains(&(what, "warn")), "{what}: {}", ended.story());
     }
-    assert!(health.contains(&("model", "ok")) && health.contains(&("model", "warning")), "{}", ended.story());
-    assert!(checks.iter().any(|check| check["mend"] == json!("set ANTHROPIC_API_KEY")), "{}", ended.story());
+    assert!(health.contains(&("model", "ok")) && health.contains(&("model", "warn")), "{}", ended.story());
+    assert!(checks.iter().any(|check| check["fix"] == json!("set ANTHROPIC_API_KEY")), "{}", ended.story());
 }
 
 #[test]
@@ -98,13 +108,13 @@ fn where_temporary_files_go_and_that_nothing_is_signed_is_said() {
     let good = about(&look(own.path().to_str().unwrap()), "tmp");
     assert_eq!((good.0.as_str(), good.2.as_str()), ("ok", ""));
     let missing = about(&look("/nowhere/at/all"), "tmp");
-    assert!(missing.0 == "problem" && missing.1.contains("there is no such folder"), "{missing:?}");
+    assert!(missing.0 == "fail" && missing.1.contains("there is no such folder"), "{missing:?}");
     assert!(missing.2.starts_with("set TMPDIR to a folder"), "{missing:?}");
     let place = Fledge::new().lane("verify", &needs("x")).file("sub/x", "").committed();
     let (inside, place) = (place.workspace().join("sub"), place.git(&["config", "commit.gpgSign", "true"]));
     let found = checks(&place.env("TMPDIR", inside.to_str().unwrap()).args(&["doctor", "--json"]).run());
     let tmp = about(&found, "tmp");
-    assert!(tmp.0 == "warning" && tmp.1.contains("is inside of the project"), "{tmp:?}");
+    assert!(tmp.0 == "warn" && tmp.1.contains("is inside of the project"), "{tmp:?}");
     let unsigned = found.iter().find(|check| check["says"].as_str().unwrap().contains("is not signed"));
-    assert_eq!(unsigned.unwrap()["health"], "warning");
+    assert_eq!(unsigned.unwrap()["status"], "warn");
 }

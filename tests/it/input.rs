@@ -164,3 +164,44 @@ fn a_report_that_has_no_folder_is_refused_before_anything_is_run() {
     assert_eq!((run.code, model.count()), (Some(2), 0), "{}", run.stderr);
     assert!(run.stderr.contains("nowhere/report.json: there is no folder for it"), "{}", run.stderr);
 }
+
+#[test]
+fn what_is_wrong_with_a_file_is_drawn_with_its_line_and_without_a_secret() {
+    let task = Fledge::new().file("task.md", "---\nmax_retires: 3\n---\nDo it.").args(&["run", "task.md"]).run();
+    task.must_exit(2);
+    let said = "error: task.md:2:1: unknown key `max_retires` in the front matter (did you mean `max_retries`?)\n  \
+        2 | max_retires: 3\n    | ^^^^^^^^^^^\n";
+    assert_eq!(task.stderr, said);
+    let config = "models:\n  m: { provider: openai, model: x, api_key: sk-live-Abc123 }\nprotct: []\n";
+    let config = Fledge::new().file("fledge.yaml", config).args(&["config", "show"]).run();
+    config.must_exit(2);
+    let shown = "\n  2 |   m: { provider: ••••••, model: •, api_key: •••••••••••••• }\n    |                                    ^^^^^^^\n";
+    assert!(config.stderr.contains(shown) && !config.story().contains("Abc123"), "{}", config.story());
+    assert!(config.stderr.ends_with("\n  3 | protct: []\n    | ^^^^^^\n"), "{}", config.story());
+    let params = Fledge::new()
+        .task("Do {{ it }}.")
+        .file("p.yaml", "it: [1]\n")
+        .args(&["run", "task.md", "--params", "p.yaml"])
+        .run();
+    params.must_exit(2);
+    assert!(
+        params.stderr.contains("p.yaml:1:5: ") && params.stderr.ends_with("\n  1 | it: [1]\n    |     ^^\n"),
+        "{}",
+        params.story()
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_has_the_one_beside_it_that_was_meant() {
+    for (args, meant) in [
+        (&["run", "tsak.md"][..], "`task.md`"),
+        (&["run", "task"], "`task.md`"),
+        (&["run", "task.md", "--params", "parms.yaml"], "`params.yaml`"),
+        (&["run", "task.md", "--model", "cassette/answer.yaml"], "answers.yaml`"),
+    ] {
+        let place = Fledge::new().task("Do it.").file("params.yaml", "{}").file("answers.yaml", "turns: []");
+        let ended = place.lane("verify", "steps: [run: 'true']").args(args).run();
+        ended.must_exit(2);
+        assert!(ended.stderr.contains("did you mean `") && ended.stderr.contains(meant), "{args:?}: {}", ended.story());
+    }
+}

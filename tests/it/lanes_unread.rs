@@ -170,7 +170,8 @@ fn the_largest_file_that_is_read_is_refused_in_no_time_when_it_holds_too_much() 
     let list =
         Fledge::new().lane("good", GOOD).lane("large", &format!("steps:\n{steps}")).args(&["lanes", "list"]).run();
     list.must_exit(2);
-    let said = "error: lanes/large.yaml:33335:3: more than 100000 values, aliases expanded (split the file)\n";
+    let said = "error: lanes/large.yaml:33335:3: more than 100000 values, aliases expanded (split the file)\n  \
+        33335 | - run: a\n        |   ^^^\n";
     assert_eq!((list.stdout.as_str(), list.stderr.as_str()), ("good\n  a: true\n", said));
     assert!(list.took < Duration::from_secs(20), "{:?}", list.took);
 }

@@ -60,6 +60,7 @@ mod resume;
 mod resumed;
 mod runs;
 mod sandbox;
+mod schema;
 mod secrets;
 mod specs;
 mod subagents;

@@ -215,6 +215,8 @@ fn an_unknown_run_is_refused_with_those_that_there_are() {
     let short: String = row.head.id.as_str().chars().take(8).collect();
     assert!(run.stderr.starts_with("error: there is no run `nonsense`; the newest ones are:\n"), "{}", run.story());
     assert!(run.stderr.contains(&format!("\n  {short}  ")), "{}", run.story());
+    let run = run.again(&["runs", "show", "lsat"]).run();
+    assert!(run.code == Some(2) && run.stderr.ends_with("  hint: did you mean `last`?\n"), "{}", run.story());
     let run = run.again(&["runs", "export", &short, "-o", "none/file"]).run();
     run.must_exit(2);
 }

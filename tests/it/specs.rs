@@ -78,7 +78,7 @@ fn warnings_are_errors_only_where_that_is_asked_for() {
     let run = run.args(&["specs", "check"]).run();
     run.must_exit(0);
     let warning = "warning: specs/dates/dates.spec.md:16:1: no test is named for this invariant \
-        (end it with the test's name in backticks)\n";
+        (end it with the test's name in backticks)\n  16 | 1. It holds.\n     | ^^\n";
     assert_eq!(run.stderr, format!("{warning}right: 2 specs, 0 errors and 1 warning\n"));
     run.again(&["specs", "check", "--strict"]).run().must_exit(1);
 }

@@ -105,8 +105,10 @@ pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8
     let workspace = request.options.workspace()?;
     let has_begun = Cell::new(false);
     let done = begin(request, &workspace, environment, &has_begun);
-    if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run) {
-        request.options.results.sound_places(&workspace, environment).write_unbegun(failure)?;
+    if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run)
+        && let Err(unwritten) = request.options.results.sound_places(&workspace, environment).write_unbegun(failure)
+    {
+        unwritten.show(); // the exit code is the first one's
     }
     done
 }

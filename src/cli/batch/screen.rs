@@ -17,7 +17,6 @@ use crate::config::Environment;
 use crate::driver::EventRecord;
 use crate::report::{self, money, seconds};
 use crate::run::AgentEvent;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,14 +54,6 @@ struct State {
     usd_micros: u64,
     /// Why a line of JSON could not be written.
     unwritten: Option<std::io::Error>,
-}
-
-/// An event of a run, as a line of `--json`.
-#[derive(Serialize)]
-struct Tagged<'t> {
-    job: &'t str,
-    #[serde(flatten)]
-    record: &'t EventRecord,
 }
 
 impl Screen {
@@ -138,7 +129,10 @@ impl Screen {
                 state.running.insert(job, Row::default());
                 self.count(&state);
             }
-            Heard::Record { job, record } => self.record(job, &record),
+            Heard::Record { job, mut record } => {
+                record.job = Some(self.names[job].clone());
+                self.record(job, &record);
+            }
             Heard::Again { job, tries, after, outcome } => {
                 let wait_ms = crate::duration::milliseconds(after);
                 let data = json!({ "tries": tries, "wait_ms": wait_ms, "outcome": &*outcome });
@@ -175,8 +169,7 @@ impl Screen {
 
     fn record(&self, job: usize, record: &EventRecord) {
         if self.look.is_json {
-            let line = Tagged { job: &self.names[job], record };
-            self.print(&serde_json::to_string(&line).unwrap_or_default());
+            self.print(&serde_json::to_string(record).unwrap_or_default());
         }
         if record.of.is_some() {
             return;

@@ -39,8 +39,12 @@ pub(super) struct ConfigArguments {
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum ConfigVerb {
     /// Show every value with the layer that it comes from
+    #[command(
+        after_help = "Examples:\n  fledge config show\n  fledge config show --json | jq '.values[] | select(.from != \"default\")'"
+    )]
     Show,
     /// Show where each layer is looked for
+    #[command(after_help = "Examples:\n  fledge config path\n  fledge config path -C ../other --json")]
     Path,
 }
 

@@ -79,6 +79,7 @@ async fn git(root: &Path, path: &str, env: &[(String, String)]) -> Vec<Found> {
             says,
             "sign it yourself: `git commit --amend --no-edit -S`, or take `--patch` and `git am -S`",
         )
+        .of("signing")
     };
     [Found::good("git", version)].into_iter().chain(signs.then(unsigned)).collect()
 }
@@ -182,8 +183,10 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
         FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
         NARROW.. => Found::good("state", says),
     };
-    let locks =
-        || Found::warning("state", format!("locks on {kind} may not hold, and the database rests on them"), elsewhere);
+    let locks = || {
+        Found::warning("state", format!("locks on {kind} may not hold, and the database rests on them"), elsewhere)
+            .of("locks")
+    };
     [first].into_iter().chain((!has_locks).then(locks)).collect()
 }
 

@@ -19,7 +19,8 @@ const DOCTOR_SCHEMA_VERSION: u32 = 1;
 
 /// Arguments of `fledge doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.")]
+#[command(after_help = "Exit code 0 when a run could begin here, 1 when something is in its way.\n\n\
+    Examples:\n  fledge doctor\n  fledge doctor --json | jq '.checks[] | select(.status != \"ok\")'")]
 pub(super) struct DoctorArguments {
     /// As JSON, to standard output
     #[arg(long)]
@@ -43,8 +44,8 @@ impl Health {
     fn word(self) -> &'static str {
         match self {
             Self::Good => "ok",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
+            Self::Warning => "warn",
+            Self::Problem => "fail",
         }
     }
 }
@@ -54,6 +55,8 @@ impl Health {
 struct Found {
     /// What it is about, a word.
     about: &'static str,
+    /// What of that, where it has several parts: with it the finding has an id that stays.
+    part: Option<String>,
     health: Health,
     says: String,
     /// What mends it; empty where nothing needs to be.
@@ -62,20 +65,30 @@ struct Found {
 
 impl Found {
     fn good(about: &'static str, says: impl Into<String>) -> Self {
-        Self { about, health: Health::Good, says: says.into(), mend: String::new() }
+        Self { about, part: None, health: Health::Good, says: says.into(), mend: String::new() }
     }
 
     fn warning(about: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, health: Health::Warning, says: says.into(), mend: mend.into() }
+        Self { about, part: None, health: Health::Warning, says: says.into(), mend: mend.into() }
     }
 
     fn problem(about: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, health: Health::Problem, says: says.into(), mend: mend.into() }
+        Self { about, part: None, health: Health::Problem, says: says.into(), mend: mend.into() }
+    }
+
+    /// The same of a part of it.
+    fn of(self, part: impl Into<String>) -> Self {
+        Self { part: Some(part.into()), ..self }
+    }
+
+    /// What programs know it by: `lane.verify`.
+    fn id(&self) -> String {
+        self.part.as_ref().map_or_else(|| self.about.into(), |part| format!("{}.{part}", self.about))
     }
 
     fn as_json(&self) -> Value {
-        let mend = (!self.mend.is_empty()).then_some(&self.mend);
-        json!({ "about": self.about, "health": self.health.word(), "says": self.says, "mend": mend })
+        let fix = (!self.mend.is_empty()).then_some(&self.mend);
+        json!({ "id": self.id(), "status": self.health.word(), "says": self.says, "fix": fix })
     }
 
     fn lines(&self) -> Vec<Line> {
@@ -113,8 +126,11 @@ pub(super) fn run(arguments: &DoctorArguments, environment: &Environment) -> Res
         }
     };
     let mut found = block_on(machine::look(&root, &set, environment))?;
-    found
-        .extend(settled.into_iter().map(|note| Found::warning("config", note, "look at the copy before you trust it")));
+    found.extend(
+        settled
+            .into_iter()
+            .map(|note| Found::warning("config", note, "look at the copy before you trust it").of("restored")),
+    );
     found.extend(wrong);
     found.extend(project::models(&set, environment));
     found.extend(project::lanes(&root, environment));

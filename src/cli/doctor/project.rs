@@ -18,8 +18,8 @@ pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<F
     let is_default = |name: &str| set.default_model.as_ref().is_some_and(|own| own.value == name);
     let others = set.models.keys().filter(|name| !is_default(name));
     let other = |name: &String| match resolve_model(name, set, environment) {
-        Ok(choice) => Found::good("model", format!("{name}: {}, {}", choice.entry.model, key(&choice))),
-        Err(fault) => lacking(&fault, false),
+        Ok(choice) => Found::good("model", format!("{name}: {}, {}", choice.entry.model, key(&choice))).of(name),
+        Err(fault) => lacking(&fault, false).of(name),
     };
     [default].into_iter().chain(others.map(other)).collect()
 }
@@ -57,7 +57,8 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
     }
     let mut found = Vec::new();
     if !fault.files.is_empty() {
-        found.push(Found::problem("lanes", fault.to_string(), "`fledge lanes validate` says all of it"));
+        let found_wrong = Found::problem("lanes", fault.to_string(), "`fledge lanes validate` says all of it");
+        found.push(found_wrong.of("files"));
     }
     if is_detected {
         let says = "the project has none; `verify` was detected from its files";
@@ -66,7 +67,7 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
         let says = "none is called `verify`, which is the gate of a task that names none";
         found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));
     }
-    found.extend(lanes.iter().map(|lane| about(root, lane, path)));
+    found.extend(lanes.iter().map(|lane| about(root, lane, path).of(&lane.name)));
     found
 }
 

@@ -10,6 +10,7 @@ use std::path::Path;
 
 /// Arguments of `fledge lanes init`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge lanes init --print\n  fledge lanes init")]
 pub(in crate::cli) struct InitArguments {
     /// Print the file to standard output, and write nothing
     #[arg(long)]

@@ -12,6 +12,7 @@ use std::path::Path;
 
 /// Arguments of `fledge lanes list`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge lanes list\n  fledge lanes list --json | jq '.lanes[].name'")]
 pub(in crate::cli) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
@@ -62,6 +63,7 @@ fn first_line(run: &str) -> String {
 
 /// Arguments of `fledge lanes show`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge lanes show verify")]
 pub(in crate::cli) struct ShowArguments {
     /// The lane
     name: String,

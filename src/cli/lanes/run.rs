@@ -28,6 +28,9 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `fledge lanes run`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge lanes run verify\n  fledge lanes run verify --only test --watch\n  fledge lanes run verify --clean --junit results.xml"
+)]
 pub(in crate::cli) struct RunArguments {
     /// The lane
     name: String,

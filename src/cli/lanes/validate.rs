@@ -1,5 +1,6 @@
 //! `fledge lanes validate`: everything that is wrong or strange in the lanes of projects, or in files of lanes, at once, and nothing is run.
 
+use super::super::drawing;
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `fledge lanes validate`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge lanes validate\n  fledge lanes validate ../other --strict --json")]
 pub(in crate::cli) struct ValidateArguments {
     /// Projects, or files of lanes wherever they are
     #[arg(default_value = ".")]
@@ -59,8 +61,8 @@ pub(super) fn validate(root: &Path, arguments: &ValidateArguments, search: &str)
         let paths: Vec<String> = arguments.path.iter().map(|path| whole(path).display().to_string()).collect();
         print_json(&as_json(&paths, lanes, [&errors, &strange], [&problems, &warnings])).map_err(no_output)?;
     } else {
-        errors.iter().for_each(|error| paint::line(&[(Tone::Bad, "error: "), (Tone::Plain, error)]));
-        strange.iter().for_each(|warning| paint::line(&[(Tone::Warn, "warning: "), (Tone::Plain, warning)]));
+        say((Tone::Bad, "error: "), &problems, &errors);
+        say((Tone::Warn, "warning: "), &warnings, &strange);
         let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
         let counts =
             format!("{}, {} and {}", many(lanes, "lane"), many(errors.len(), "error"), many(strange.len(), "warning"));
@@ -115,6 +117,14 @@ impl Found {
 
 fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Remarks drawn, and what is said beside them: `all` has the remarks first.
+fn say((tone, word): (Tone, &str), remarks: &[Remark], all: &[String]) {
+    let plain = |said: &String| vec![vec![(Tone::Plain, said.clone())]];
+    let drawn = remarks.iter().map(|remark| drawing::draw(&remark.path, std::slice::from_ref(&remark.problem)));
+    let beside = all.iter().skip(remarks.len()).map(plain);
+    drawn.chain(beside).for_each(|lines| drawing::say((tone, word), lines));
 }
 
 fn said(remarks: &[Remark]) -> Vec<String> {

@@ -15,7 +15,8 @@ use std::io::{BufRead, IsTerminal};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["id", "expired", "all"])))]
 #[command(
-    after_help = "What runs have read and said stays in their journals until these are removed: see `fledge runs prune`."
+    after_help = "What runs have read and said stays in their journals until these are removed: see `fledge runs prune`.\n\n\
+    Examples:\n  fledge memory forget 1f0c2b9a\n  fledge memory forget --expired"
 )]
 pub(super) struct ForgetArguments {
     /// The start of an id; again for more

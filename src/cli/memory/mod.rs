@@ -4,7 +4,7 @@ mod forget;
 mod list;
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::{Failure, start_of};
 use super::paint::{self, Tone};
 use super::run::read_source;
 use super::secrets::secrets;
@@ -42,8 +42,10 @@ pub(super) struct MemoryArguments {
 #[derive(Debug, Subcommand)]
 enum MemoryVerb {
     /// List memories, the newest first
+    #[command(after_help = "Examples:\n  fledge memory list\n  fledge memory list --json")]
     List,
     /// Show one whole
+    #[command(after_help = "Examples:\n  fledge memory show 1f0c2b9a")]
     Show {
         /// The start of its id
         id: String,
@@ -53,10 +55,14 @@ enum MemoryVerb {
     /// Forget memories
     Forget(forget::ForgetArguments),
     /// Write all, one a line, as JSON
+    #[command(after_help = "Examples:\n  fledge memory export > memory.jsonl")]
     Export,
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge memory add \"releases are cut from the branch `stable`\"\n  git log -1 --format=%B | fledge memory add - --ephemeral"
+)]
 struct AddArguments {
     /// What is to be remembered, or `-` for standard input
     text: String,
@@ -127,6 +133,10 @@ impl Place {
             Failure::input(anyhow!("there is no memory `{id}`")).hint("`fledge memory list` shows them with their ids")
         };
         let store = self.store()?.filter(|_| !id.is_empty()).ok_or_else(none)?;
+        let none = || {
+            let ids = store.memories().unwrap_or_default();
+            none().near(id, ids.iter().map(|memory| start_of(&memory.id, id)))
+        };
         let mut found = store.memories_called(&id.to_ascii_lowercase()).map_err(Failure::own)?;
         match (found.pop(), found.len()) {
             (Some(memory), 0) => Ok((store, memory)),

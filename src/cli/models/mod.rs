@@ -26,6 +26,7 @@ pub(super) enum ModelsVerb {
 
 /// Arguments of `fledge models list`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge models list\n  fledge models list --json | jq .default")]
 pub(super) struct ListArguments {
     #[command(flatten)]
     place: PlaceArguments,

@@ -9,6 +9,7 @@ use super::{Shelf, data};
 use crate::config::Environment;
 use crate::id::TreeId;
 use crate::workspace::trees::{DiffForm, TreeChange};
+use crate::yaml::meant;
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
@@ -53,17 +54,19 @@ enum State {
     Tree(TreeId),
 }
 
-fn state(name: &str) -> Result<State, &'static str> {
+fn state(name: &str) -> Result<State, String> {
     match name {
         "base" => Ok(State::Base),
         "candidate" => Ok(State::Candidate),
         "now" => Ok(State::Now),
         name => match name.strip_prefix("turn-").map(str::parse) {
             Some(Ok(turn)) => Ok(State::Turn(turn)),
-            Some(Err(_)) => Err("turns have numbers: turn-1, turn-2"),
-            None => TreeId::parse(name)
-                .map(State::Tree)
-                .map_err(|_| "it is one of base, candidate, now, turn-N, or a whole id of a tree"),
+            Some(Err(_)) => Err("turns have numbers: turn-1, turn-2".into()),
+            None => TreeId::parse(name).map(State::Tree).map_err(|_| {
+                let meant = meant(name, ["base", "candidate", "now"]).map(|meant| format!(" ({meant})"));
+                let all = "it is one of base, candidate, now, turn-N, or a whole id of a tree";
+                format!("{all}{}", meant.unwrap_or_default())
+            }),
         },
     }
 }

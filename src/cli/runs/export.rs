@@ -18,7 +18,8 @@ use std::path::PathBuf;
 #[command(
     after_help = "The first line is the head of the run, each further one a record: seq, at_ms, kind, data, hash. The hash is the SHA-256\n\
     digest of the hash before, seq and at_ms (8 bytes each, big-endian), the SHA-256 digest of data as it stands in the line, and\n\
-    kind. The hash of the head is the digest of `[head,task]` as they stand there."
+    kind. The hash of the head is the digest of `[head,task]` as they stand there.\n\n\
+    Examples:\n  fledge runs export last | jq .kind\n  fledge runs export 0198f2 --cassette -o answers.yaml"
 )]
 pub(in crate::cli) struct ExportArguments {
     /// The run: the start of its id, its run key, `last`, or `last-failed`

@@ -16,6 +16,9 @@ const PROJECT: usize = 12;
 
 /// Arguments of `fledge runs list`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge runs list\n  fledge runs list --failed --limit 5\n  fledge runs list --all-projects --json"
+)]
 #[command(group(ArgGroup::new("only").args(["failed", "verified", "interrupted", "running"])))]
 pub(in crate::cli) struct ListArguments {
     /// As JSON, to standard output

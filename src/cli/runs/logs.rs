@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `fledge runs logs`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge runs logs\n  fledge runs logs last test --attempt 1")]
 pub(in crate::cli) struct LogsArguments {
     /// The run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]
@@ -133,7 +134,12 @@ fn choose<'l>(logs: &'l [Log], step: &str) -> Result<&'l Log, Failure> {
         [] if logs.is_empty() => {
             Err(Failure::input(anyhow!("there is no log of a step `{step}`: there is none at all")))
         }
-        [] => Err(Failure::input(anyhow!("there is no log of a step `{step}`; there are {}", names(&mut logs.iter())))),
+        [] => {
+            let all = logs.iter().flat_map(|log| [log.name().to_owned(), format!("{}/{}", log.lane, log.name())]);
+            let all: Vec<String> = all.collect();
+            let none = anyhow!("there is no log of a step `{step}`; there are {}", names(&mut logs.iter()));
+            Err(Failure::input(none).near(step, all.iter().map(String::as_str)))
+        }
         _ => {
             let which = names(&mut of_last.iter().copied());
             Err(Failure::input(anyhow!("more than one step is named `{step}`: {which}")))

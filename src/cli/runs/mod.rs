@@ -24,7 +24,7 @@ pub(super) use left::heeding;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::configured;
-use super::failure::Failure;
+use super::failure::{Failure, start_of};
 use crate::config::Environment;
 use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, project_of, whose};
 use crate::moment::Moment;
@@ -38,6 +38,8 @@ use std::path::{Path, PathBuf};
 const SHORTEST: usize = 8;
 /// Runs that are named when there is none of the name that was given.
 const NAMED: u32 = 5;
+/// Words that a run goes by.
+const WORDS: [&str; 2] = ["last", "last-failed"];
 
 /// Arguments of `fledge runs`.
 #[derive(Debug, Args)]
@@ -159,7 +161,11 @@ impl Shelf {
         }
         let named: Result<Vec<String>, StoreError> = rows.iter().map(|row| self.line(&store, row)).collect();
         let named = named.map_err(failed)?.join("\n  ");
-        Err(Failure::input(anyhow!("{error}:\n  {named}")).hint("name more of it; `fledge runs list` shows them all"))
+        let starts = rows.iter().map(|row| start_of(row.head.id.as_str(), name)).filter(|start| *start != name);
+        let keys = rows.iter().filter_map(|row| row.head.run_key.as_deref());
+        let failure = Failure::input(anyhow!("{error}:\n  {named}"));
+        let failure = failure.hint("name more of it; `fledge runs list` shows them all");
+        Err(failure.near(name, WORDS.into_iter().chain(keys).chain(starts)))
     }
 
     /// The same for who goes on with it: a run of another project goes by its whole id alone.

@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --keep, --older-than and --max-size these are 1000, 30d and 1GiB, as they are at the start of each run.\n\
-    A run that somebody drives is never removed; one that was interrupted only for its age."
+    A run that somebody drives is never removed; one that was interrupted only for its age.\n\n\
+    Examples:\n  fledge runs prune --dry-run\n  fledge runs prune --keep 100 --older-than 7d"
 )]
 pub(in crate::cli) struct PruneArguments {
     /// Keep so many of the newest runs

@@ -11,7 +11,8 @@ use clap::Args;
 
 /// Arguments of `fledge runs replay`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all is the same, 1 something differs, 8 a journal is damaged.")]
+#[command(after_help = "Exit codes: 0 all is the same, 1 something differs, 8 a journal is damaged.\n\n\
+    Examples:\n  fledge runs replay last\n  fledge runs replay --all --json")]
 pub(in crate::cli) struct ReplayArguments {
     /// The run: its id or the start of it, its run key, or `last`
     #[arg(required_unless_present = "all", conflicts_with = "all")]

@@ -16,6 +16,7 @@ use std::io::IsTerminal;
 
 /// Arguments of `fledge runs show`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge runs show\n  fledge runs show last-failed --full")]
 pub(in crate::cli) struct ShowArguments {
     /// The run: the start of its id, its run key, `last`, or `last-failed`
     #[arg(value_name = "RUN", default_value = "last")]

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Args)]
 #[command(
     after_help = "What is ignored stays as it is, and so do commits. The state before is kept first, and its id is told: --to brings it back.\n\n\
-    Examples:\n  fledge runs undo last\n  fledge runs undo last --to 3f2a…  (the whole id that it told)"
+    Examples:\n  fledge runs undo last\n  fledge runs undo last --to 4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 )]
 pub(in crate::cli) struct UndoArguments {
     /// The run: the start of its id, its run key, `last`, or `last-failed`

@@ -1,5 +1,6 @@
 //! `fledge specs check`: what specs say and is not so, and what they lack, all at once.
 
+use super::super::drawing;
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_data};
@@ -11,6 +12,9 @@ use serde_json::{Value, json};
 
 /// Arguments of `fledge specs check`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 1 where something is wrong.\n\nExamples:\n  fledge specs check\n  fledge specs check --strict"
+)]
 pub(in crate::cli) struct CheckArguments {
     /// Take warnings for errors
     #[arg(long)]
@@ -48,7 +52,8 @@ pub(super) fn check(survey: &Survey, arguments: &CheckArguments) -> Result<u8, F
                 Severity::Error => (Tone::Bad, "error: "),
                 Severity::Warning => (Tone::Warn, "warning: "),
             };
-            paint::line(&[(tone, word), (Tone::Plain, &finding.to_string())]);
+            let text = survey.specs.iter().find(|(path, _)| *path == finding.file).map_or("", |(_, text)| text);
+            drawing::say((tone, word), drawing::draw(&finding.file, &[finding.problem.clone().seen_in(text)]));
         }
         let (tone, word) = if is_right { (Tone::Good, "right") } else { (Tone::Bad, "not right") };
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

@@ -31,6 +31,7 @@ pub(super) enum SpecsVerb {
 
 /// Arguments of `fledge specs list`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge specs list\n  fledge specs list --json | jq '.specs[].module'")]
 pub(super) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
@@ -39,6 +40,7 @@ pub(super) struct ListArguments {
 
 /// Arguments of `fledge specs show`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge specs show dates")]
 pub(super) struct ShowArguments {
     /// The module
     module: String,

@@ -42,6 +42,7 @@ const NOWHERE: i32 = 86;
 
 /// What a wall is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WallKind {
     /// Namespaces and mounts of its own, by bubblewrap.

@@ -275,7 +275,7 @@ mod tests {
             model: "m-1".into(),
             usage: Some(Usage { input_tokens: 9, output_tokens: 2, ..Usage::default() }),
             bytes,
-            said,
+            said: said.into(),
         };
         let said = vec![
             Block::Thinking { text: "hm ".into(), opaque: None },

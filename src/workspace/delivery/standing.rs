@@ -56,7 +56,9 @@ impl Standing {
             let (was, is) = (short(&self.head), short(&now.head));
             told.push(format!("HEAD is at {is}, and was at {was}"));
         }
-        let names: BTreeSet<&String> = self.refs.keys().chain(now.refs.keys()).collect();
+        // Other runs make, move and remove branches of their own meanwhile.
+        let is_of_runs = |name: &&String| name.starts_with("refs/heads/fledge/");
+        let names: BTreeSet<&String> = self.refs.keys().chain(now.refs.keys()).filter(|it| !is_of_runs(it)).collect();
         let differs = |name: &&String| {
             let is_own = matches!(delivered, Some((_, Some(branch))) if branch == name.as_str());
             self.refs.get(*name) != now.refs.get(*name) && !(is_own && is_delivered(now.refs.get(*name)))

@@ -1,6 +1,7 @@
 //! What a run of the program came to: its exit code, what it printed, and what it left on disk.
 
 use super::Fledge;
+use super::schemas::{must_be_event, must_be_report};
 use fledge::driver::replay;
 use fledge::id::RunId;
 use fledge::store::{Filter, Record, RunRow, Store};
@@ -58,7 +59,9 @@ impl Ended {
     #[track_caller]
     pub(crate) fn report(&self) -> Value {
         let text = fs::read_to_string(self.run_folder().join("report.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
+        let report = serde_json::from_str(&text).unwrap();
+        must_be_report(&report);
+        report
     }
 
     /// The records of the journal of its one run.
@@ -107,7 +110,9 @@ impl Ended {
     /// The lines of standard output, each JSON.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
-        json_lines(&self.stdout)
+        let events = json_lines(&self.stdout);
+        events.iter().for_each(must_be_event);
+        events
     }
 
     /// The data of all events of one type.

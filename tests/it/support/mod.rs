@@ -6,6 +6,7 @@ mod fledge;
 mod git;
 mod model;
 mod processes;
+mod schemas;
 mod wire;
 
 pub(crate) use authority::Secured;

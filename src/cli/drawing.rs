@@ -1,0 +1,154 @@
+//! What is wrong with a file, drawn: every problem in its line as ever, `file:line:column: message (hint)`, and beneath those of one line that
+//! line of the file, with a caret under each place.
+
+use super::paint::{self, Tone};
+use super::steps::Line;
+use crate::config::ConfigFault;
+use crate::gate::GateFault;
+use crate::lane::LaneFault;
+use crate::process::is_invisible;
+use crate::spec::SpecFault;
+use crate::task::TaskFault;
+use crate::yaml::{Problem, Problems, Seen};
+use std::error::Error;
+use unicode_width::UnicodeWidthChar;
+
+/// Lines of a file that are shown at most: more than that nobody reads at once.
+const MOST_SHOWN: usize = 20;
+
+/// An error that is about places in files, drawn; `None` for any other.
+pub(super) fn of(error: &(dyn Error + 'static)) -> Option<Vec<Line>> {
+    let files = files(error);
+    (!files.is_empty()).then(|| files.into_iter().flat_map(|(file, problems)| draw(file, &problems.sorted())).collect())
+}
+
+/// Says lines on standard error, the first one after this word.
+pub(super) fn say((tone, word): (Tone, &str), mut lines: Vec<Line>) {
+    if let Some(first) = lines.first_mut() {
+        first.insert(0, (tone, word.to_owned()));
+    }
+    lines.iter().for_each(|line| paint::line(line));
+}
+
+fn files<'e>(error: &'e (dyn Error + 'static)) -> Vec<(&'e str, &'e Problems)> {
+    let lane = |fault: &'e LaneFault| fault.files.iter().map(|(file, problems)| (file.as_str(), problems)).collect();
+    if let Some(TaskFault { file, problems }) = error.downcast_ref() {
+        return vec![(file, problems)];
+    }
+    if let Some(ConfigFault::Invalid { file, problems }) = error.downcast_ref() {
+        return vec![(file, problems)];
+    }
+    if let Some(SpecFault::Invalid { file, problems }) = error.downcast_ref() {
+        return vec![(file, problems)];
+    }
+    match (error.downcast_ref::<LaneFault>(), error.downcast_ref::<GateFault>()) {
+        (Some(fault), _) | (None, Some(GateFault::Lane(fault))) => lane(fault),
+        (None, _) => Vec::new(),
+    }
+}
+
+/// Problems of one file, by place.
+pub(super) fn draw(file: &str, problems: &[Problem]) -> Vec<Line> {
+    let numbers = problems.iter().filter(|problem| problem.seen.is_some()).filter_map(|problem| problem.place);
+    let gutter = numbers.map(|place| place.line).max().unwrap_or(0).to_string().len();
+    let mut lines = Vec::new();
+    let mut shown = 0;
+    for of_one_line in problems.chunk_by(is_beside) {
+        let said = |problem: &Problem| vec![(Tone::Plain, Problems::from(problem.clone()).within(file))];
+        lines.extend(of_one_line.iter().map(said));
+        let seen: Vec<&Seen> = of_one_line.iter().filter_map(|problem| problem.seen.as_ref()).collect();
+        if let ([first, ..], Some(place)) = (seen.as_slice(), of_one_line[0].place)
+            && shown < MOST_SHOWN
+        {
+            shown += 1;
+            lines.extend(excerpt(&place.line.to_string(), gutter, &first.text, seen.iter().map(|seen| seen.column)));
+        }
+    }
+    lines
+}
+
+/// Whether two problems are shown in the same line, cut in the same way.
+fn is_beside(one: &Problem, other: &Problem) -> bool {
+    let text = |problem: &Problem| problem.seen.as_ref().map(|seen| seen.text.clone());
+    let line = |problem: &Problem| problem.place.map(|place| place.line);
+    one.seen.is_some() && line(one) == line(other) && text(one) == text(other)
+}
+
+fn excerpt(number: &str, gutter: usize, text: &str, columns: impl Iterator<Item = usize>) -> [Line; 2] {
+    let chars: Vec<char> = text.chars().collect();
+    let mut carets = String::new();
+    for column in columns {
+        let start = width(&chars[..column.min(chars.len())]);
+        let word = &chars[column.min(chars.len())..];
+        let under = width(&word[..extent(word)]).max(1);
+        let so_far = carets.len();
+        if start >= so_far {
+            carets.extend(std::iter::repeat_n(' ', start - so_far));
+            carets.extend(std::iter::repeat_n('^', under));
+        }
+    }
+    let shown: String = chars.iter().map(|c| shown(*c)).collect();
+    let margin = |label: &str| (Tone::Faint, format!("  {label:>gutter$} | "));
+    [vec![margin(number), (Tone::Plain, shown)], vec![margin(""), (Tone::Bad, carets)]]
+}
+
+/// How much of what begins here is one thing: a quoted text, else a word.
+fn extent(chars: &[char]) -> usize {
+    let Some(first) = chars.first() else { return 0 };
+    if matches!(first, '"' | '\'')
+        && let Some(end) = chars[1..].iter().position(|c| c == first)
+    {
+        return end + 2;
+    }
+    let ends = |c: &char| c.is_whitespace() || matches!(c, ':' | ',' | ']' | '}');
+    chars[1..].iter().position(ends).map_or(chars.len(), |end| end + 1)
+}
+
+/// A character as it is shown: no tab moves what stands behind it, and nothing moves the cursor or hides.
+fn shown(c: char) -> String {
+    match c {
+        '\t' => "    ".into(),
+        c if c.is_control() || is_invisible(c) => char::REPLACEMENT_CHARACTER.into(),
+        c => c.into(),
+    }
+}
+
+fn width(chars: &[char]) -> usize {
+    chars.iter().flat_map(|c| shown(*c).chars().collect::<Vec<_>>()).map(|c| c.width().unwrap_or(0)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{ParamValues, parse};
+
+    fn drawn(text: &str) -> String {
+        let fault = parse(text, "task.md", &ParamValues::new()).unwrap_err();
+        let lines = of(&fault).unwrap();
+        lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect::<String>() + "\n").collect()
+    }
+
+    #[test]
+    fn problems_are_drawn_with_their_lines_and_a_caret_under_each_place() {
+        let text = "---\ntitle: \"\"\nmax_retires: 3\nbudget: { turns: many, tiem: 5m }\n\
+            tools: { allow: [\"日本語\", \"a[\"] }\ncontext: [\"\u{202e}x\", 5]\n---\ntext\n";
+        insta::assert_snapshot!(drawn(text));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_a_tab_is_wide_and_nothing_moves_the_cursor() {
+        let long = format!("---\ncontext: [{}5, x]\n---\ntext", "aaaaaaaaaaa, ".repeat(40));
+        insta::assert_snapshot!(drawn(&long));
+        insta::assert_snapshot!(drawn("---\nbudget:\n\tturns: 5\n---\ntext"));
+        let said = drawn("---\ntitle: a\nmodle: \"\u{1b}[31mx\u{7}\"\n---\ntext");
+        assert!(!said.contains('\u{1b}') && !said.contains('\u{7}'), "{said:?}");
+    }
+
+    #[test]
+    fn of_very_many_problems_some_lines_are_shown() {
+        let keys: String = (0..90).map(|n| format!("zebra{n}: 1\n")).collect();
+        let said = drawn(&format!("---\n{keys}---\ntext"));
+        assert_eq!((said.matches("unknown key").count(), said.matches('^').count() > 0), (90, true));
+        assert_eq!(said.lines().filter(|line| line.contains(" | zebra")).count(), MOST_SHOWN);
+    }
+}

@@ -1,0 +1,92 @@
+//! `fledge schema`: what can be written and what is given out, as JSON Schemas. What people write has them beside its readers; what is given
+//! out has them from its types.
+
+use super::failure::Failure;
+use super::{no_output, print_json};
+use crate::driver::EventRecord;
+use crate::report::Report;
+use crate::yaml::schema::{DIALECT, document};
+use crate::{config, lane, task};
+use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// Arguments of `fledge schema`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge schema lane > lane.schema.json\n  fledge schema report | jq .properties\n\n\
+    In an editor with the YAML language server, the first line of a lane or a configuration may say where its schema is:\n  \
+    # yaml-language-server: $schema=../lane.schema.json"
+)]
+pub(super) struct SchemaArguments {
+    /// What it is the schema of
+    name: Name,
+}
+
+/// What has a schema. One more is a name here and a line in [`Name::schema`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// The front matter of a task
+    Task,
+    /// `lanes/<name>.yaml`
+    Lane,
+    /// `fledge.yaml`, and your own configuration
+    Config,
+    /// What `--report` writes
+    Report,
+    /// A line of `fledge run --json`
+    Event,
+}
+
+impl Name {
+    fn schema(self) -> Value {
+        match self {
+            Self::Task => task::schema(),
+            Self::Lane => lane::schema(),
+            Self::Config => config::schema(),
+            Self::Report => {
+                of_type::<Report>("report", "A fledge report", "What a run came to: what `--report` writes.")
+            }
+            Self::Event => of_type::<EventRecord>(
+                "event",
+                "A fledge event",
+                "Something that a run tells: a line of `fledge run --json`.",
+            ),
+        }
+    }
+}
+
+/// Prints a schema; gives the exit code.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub(super) fn run(arguments: &SchemaArguments) -> Result<u8, Failure> {
+    print_json(&format!("{:#}", arguments.name.schema())).map_err(no_output).map(|()| 0)
+}
+
+/// The schema of what is serialised from a type. Its documentation says what each part is; later versions may have more parts.
+fn of_type<T: JsonSchema>(name: &str, title: &str, what: &str) -> Value {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.meta_schema = Some(DIALECT.into());
+    let mut root = settings.into_generator().into_root_schema_for::<T>().to_value();
+    for key in ["title", "description"] {
+        root.as_object_mut().map(|root| root.remove(key));
+    }
+    document(name, title, what, root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_is_one_by_the_rules_of_its_dialect() {
+        for name in Name::value_variants() {
+            let schema = name.schema();
+            assert_eq!(schema["$schema"], DIALECT, "{name:?}");
+            assert!(jsonschema::draft202012::meta::is_valid(&schema), "{name:?}");
+            assert!(schema["title"].is_string() && schema["$id"].is_string(), "{name:?}");
+        }
+    }
+}

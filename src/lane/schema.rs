@@ -1,0 +1,179 @@
+//! A lane's file as a JSON Schema, for editors. Its words and ranges are the reader's own; a test holds its keys to it.
+
+use super::file::{MOST_JOBS, MOST_RETRIES, OPTIONS};
+use super::reading::LONGEST_NAME;
+use super::terms::{Canary, FLAKY, ROOMS};
+use crate::yaml::schema::{Row, any_of, any_text, defined, document, duration, flag, int, like, map, map_with};
+use crate::yaml::schema::{names_to, one_of, text, texts, with};
+use serde_json::{Map, Value, json};
+
+/// What names of variables look like.
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+/// The schema of `lanes/<name>.yaml`.
+pub(crate) fn schema() -> Value {
+    let what = "A graph of commands, by hand or as the gate of a task: `lanes/<name>.yaml`.";
+    let steps = |of: &str| json!({ "type": "array", "minItems": 1, "items": defined(of) });
+    let rows = vec![
+        ("description", any_text(), "What the lane is for."),
+        ("fail_fast", flag(), "Whether the first failure ends the lane. Default: `true`."),
+        ("timeout", duration(), "The time of the whole lane. Default: `30m`."),
+        ("env", variables(), "Variables for every step."),
+        ("jobs", int(1..=MOST_JOBS), "How many steps run at once at most. Default: as many as there are cores."),
+        ("tasks", tasks(), "Commands that steps refer to, by name."),
+        ("steps", steps("step"), "What is run: one after the other, unless `needs` says otherwise."),
+    ];
+    let root = map_with(&["steps"], rows.into_iter().chain(terms()));
+    let parallel = ("parallel", steps("member"), "Steps that may run at the same time.");
+    let definitions = json!({
+        "step": step([kinds(), vec![parallel]].concat()),
+        "member": step(kinds()),
+        "command": command(),
+    });
+    document("lane", "A fledge lane", what, with(root, json!({ "$defs": definitions })))
+}
+
+/// The schema of `tasks`, which `fledge.yaml` has too.
+pub(crate) fn tasks() -> Value {
+    let rows = [
+        ("cmd", like(text(), "make all"), "The command, for the shell."),
+        ("deps", texts("build"), "Tasks that must run before it."),
+        ("env", variables(), "Variables for it."),
+        ("dir", like(text(), "web"), "The folder it runs in, below the project's root."),
+        ("description", any_text(), "What it is for."),
+    ];
+    let whole = with(map(rows), json!({ "anyOf": [{ "required": ["cmd"] }, { "required": ["deps"] }] }));
+    names_to(any_of([like(text(), "make all"), whole]))
+}
+
+/// On what terms the lane is a gate.
+fn terms() -> Vec<Row> {
+    let own = map_with(
+        &["file", "text"],
+        [
+            ("file", like(text(), "tests/canary.rs"), "Where the failing test is put, below the project's root."),
+            ("text", text(), "The text of the failing test."),
+            ("run", like(text(), "test"), "The step that must fail. Default: any of them."),
+        ],
+    );
+    let setup = json!({ "type": "array", "minItems": 1, "items": defined("command") });
+    vec![
+        (
+            "room",
+            one_of(&ROOMS),
+            "Where the lane runs as a gate: in a fresh copy of the tree, or in the workspace. Default: `clean`.",
+        ),
+        ("setup", setup, "Commands that make the room ready, on the base and with network, one after the other."),
+        ("cache", texts("target"), "Folders that are built on the base and copied for each run as a gate."),
+        ("network", flag(), "Whether the steps have a network in the room. Default: `false`."),
+        ("writes", flag(), "Whether the steps may change the sources in the room. Default: `false`."),
+        (
+            "canary",
+            any_of([one_of(&Canary::WORDS), own]),
+            "A planted failure that the lane must see, or its pass proves nothing.",
+        ),
+        ("flaky", one_of(&FLAKY), "What a pass is worth that needed another try. Default: `pass`."),
+        ("include_ignored", texts(".env.test"), "Files and folders that git ignores and the room needs."),
+    ]
+}
+
+fn kinds() -> Vec<Row> {
+    vec![
+        ("run", like(text(), "cargo test"), "A command, for the shell."),
+        ("task", like(text(), "build"), "A task, by its name."),
+        ("lane", like(text(), "spec-check"), "Another lane, whose steps stand here."),
+    ]
+}
+
+/// A step that is of one of these kinds.
+fn step(kinds: Vec<Row>) -> Value {
+    let one: Vec<Value> = kinds.iter().map(|(kind, ..)| json!({ "required": [kind] })).collect();
+    let none = |but: &str| -> Map<String, Value> {
+        OPTIONS.iter().filter(|key| **key != but).map(|key| ((*key).to_owned(), json!(false))).collect()
+    };
+    let mut closed = json!({ "lane": { "properties": none("env") } });
+    if kinds.iter().any(|(kind, ..)| *kind == "parallel") {
+        closed["parallel"] = json!({ "properties": none("") });
+    }
+    let rows =
+        kinds.into_iter().chain([name(), ("needs", texts("build"), "Steps that must have ended before it starts.")]);
+    with(map(rows.chain(options())), json!({ "oneOf": one, "dependentSchemas": closed }))
+}
+
+/// A step of `setup`.
+fn command() -> Value {
+    let kinds = kinds().into_iter().filter(|(kind, ..)| *kind != "lane");
+    let needs = ("needs", with(texts("build"), json!({ "maxItems": 0 })), "Nothing: these run one after the other.");
+    with(
+        map(kinds.chain([name(), needs]).chain(options())),
+        json!({ "oneOf": [{ "required": ["run"] }, { "required": ["task"] }] }),
+    )
+}
+
+fn name() -> Row {
+    ("name", with(text(), json!({ "maxLength": LONGEST_NAME })), "What the step is called. Default: its command.")
+}
+
+/// What can be said of a command.
+fn options() -> [Row; OPTIONS.len()] {
+    [
+        ("shell", like(text(), "bash -c"), "The shell and its arguments before the command. Default: `/bin/sh -c`."),
+        ("dir", like(text(), "web"), "The folder it runs in, below the project's root."),
+        ("env", variables(), "Variables for this step; they win over the lane's."),
+        ("timeout", duration(), "The time of each try, within that of the lane."),
+        ("retries", int(0..=MOST_RETRIES), "How often it is tried again when it fails. Default: 0."),
+        ("retry_delay", duration(), "The pause before it is tried again."),
+        (
+            "when",
+            like(text(), "CI,!FAST=1"),
+            "Runs only where all of these hold: `VAR`, `VAR=value`, `!VAR`, `!VAR=value`, with commas between them.",
+        ),
+        ("changed", texts("src/**"), "Runs only where the run has changed a path that one of these globs fits."),
+        ("allow_failure", flag(), "Whether its failure is only reported. Default: `false`."),
+        ("junit", like(text(), "target/junit.xml"), "The test report that it writes, in JUnit's form."),
+    ]
+}
+
+fn variables() -> Value {
+    with(crate::yaml::schema::map_of_text(), json!({ "propertyNames": { "pattern": VARIABLE } }))
+}
+
+/// What is wrong with the tasks of a file that has other things too.
+#[cfg(test)]
+pub(crate) fn tasks_fault(text: &str) -> Option<String> {
+    super::file::tasks(text).err().map(|problems| problems.within("f"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::file::draft;
+    use crate::yaml::schema_law::{holds, keys, known};
+
+    fn read(text: &str) -> Result<(), String> {
+        let problems = draft(text).1;
+        if problems.is_empty() { Ok(()) } else { Err(problems.within("lane.yaml")) }
+    }
+
+    #[test]
+    fn the_schema_of_a_lane_has_the_keys_of_its_reader_and_takes_what_that_takes() {
+        let schema = schema();
+        let of = |path: &str| keys(schema.pointer(path).unwrap());
+        assert_eq!(of(""), known("{ steps: [run: a], @ }", read));
+        assert_eq!(of("/$defs/step"), known("steps: [{ run: a, @ }]", read));
+        assert_eq!(
+            of("/properties/tasks/additionalProperties/anyOf/1"),
+            known("{ tasks: { a: { cmd: b, @ } }, steps: [run: a] }", read)
+        );
+        assert_eq!(
+            of("/properties/canary/anyOf/1"),
+            known("{ canary: { file: a, text: b, @ }, steps: [run: a] }", read)
+        );
+        let mut member = of("/$defs/member");
+        member.push("parallel".into());
+        member.sort();
+        assert_eq!(member, of("/$defs/step"), "a member of a group is a step that is no group");
+        assert_eq!(options().map(|(key, ..)| key), OPTIONS);
+        holds(&schema, read);
+    }
+}

@@ -1,0 +1,132 @@
+//! Lines of a file as far as they are shown beneath what is wrong with them: cut, and of private files without what may be secret.
+
+/// The characters of a line that are kept on each side of a problem.
+const AROUND: usize = 60;
+/// What stands for a character that is not shown.
+const BLOT: char = '•';
+
+/// The line that a problem is in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// The line, or the part of it around the problem; `…` stands for what is cut.
+    pub text: String,
+    /// Where the problem is in it, in characters, from 0; the end of the text where it lies behind that.
+    pub column: usize,
+}
+
+impl Seen {
+    /// A line with a problem at this column, from 1.
+    pub(super) fn at(line: &str, column: usize) -> Self {
+        let (line, at) = (line.trim_end(), column.saturating_sub(1));
+        let length = line.chars().count();
+        let (from, to) = (at.min(length).saturating_sub(AROUND), at.saturating_add(AROUND).min(length));
+        let (from, to) = (if from < 4 { 0 } else { from }, if length - to < 4 { length } else { to });
+        let mut text: String = if from > 0 { "…".into() } else { String::new() };
+        text.extend(line.chars().skip(from).take(to - from));
+        if to < length {
+            text.push('…');
+        }
+        let column = at.min(length) - from + usize::from(from > 0);
+        Self { text, column }
+    }
+}
+
+/// A line of YAML with its keys, and with everything else that is a word blotted out.
+pub(super) fn keys_alone(line: &str) -> String {
+    let chars: Vec<char> = line.chars().collect();
+    let (mut shown, mut at, mut may_be_key) = (String::new(), 0, true);
+    while let Some(&c) = chars.get(at) {
+        if c == ' ' || c == '\t' {
+            shown.push(c);
+            at += 1;
+            continue;
+        }
+        let end = match c {
+            '"' | '\'' => chars[at + 1..].iter().position(|other| *other == c).map_or(chars.len(), |end| at + end + 2),
+            '{' | '}' | '[' | ']' | ',' => at + 1,
+            '-' if may_be_key && chars.get(at + 1).is_none_or(|next| *next == ' ') => at + 1,
+            _ => word_end(&chars, at),
+        };
+        let word = &chars[at..end];
+        let is_key = may_be_key && is_plain(word) && chars.get(end) == Some(&':') && ends_key(&chars, end);
+        match c {
+            '{' | '}' | '[' | ']' | ',' | '-' if end == at + 1 => {
+                shown.push(c);
+                may_be_key = matches!(c, '{' | ',') || c == '-';
+            }
+            _ if is_key => {
+                shown.extend(word);
+                shown.push(':');
+                (at, may_be_key) = (end + 1, false);
+                continue;
+            }
+            _ => {
+                shown.extend(word.iter().map(|_| BLOT));
+                may_be_key = false;
+            }
+        }
+        at = end;
+    }
+    shown
+}
+
+/// Where a plain word ends: before a blank, a bracket, a comma, or the colon of a key.
+fn word_end(chars: &[char], at: usize) -> usize {
+    let ends = |end: &usize| match chars[*end] {
+        ' ' | '\t' | '{' | '}' | '[' | ']' | ',' => true,
+        ':' => ends_key(chars, *end),
+        _ => false,
+    };
+    (at + 1..chars.len()).find(ends).unwrap_or(chars.len())
+}
+
+/// Whether this colon is followed by what a key's is followed by.
+fn ends_key(chars: &[char], colon: usize) -> bool {
+    chars.get(colon + 1).is_none_or(|next| matches!(next, ' ' | '\t'))
+}
+
+/// What keys of fledge are made of, and names in its configuration; a secret that stands where a key belongs is longer, or has other
+/// characters.
+fn is_plain(word: &[char]) -> bool {
+    word.len() <= 32 && word.iter().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_around_its_problem() {
+        let seen = |line: &str, column| Seen::at(line, column);
+        assert_eq!(seen("a: b", 4), Seen { text: "a: b".into(), column: 3 });
+        assert_eq!(seen("a: b", 40), Seen { text: "a: b".into(), column: 4 });
+        let long = format!("{}X{}", "a".repeat(500), "b".repeat(500));
+        let cut = seen(&long, 501);
+        assert_eq!(cut.text, format!("…{}X{}…", "a".repeat(60), "b".repeat(59)));
+        assert_eq!(cut.text.chars().nth(cut.column), Some('X'));
+        assert_eq!(seen(&long, 1).text, format!("{}…", "a".repeat(60)));
+        assert_eq!(seen(&long, 1001).text.chars().last(), Some('b'));
+    }
+
+    #[test]
+    fn of_a_private_line_only_keys_are_shown() {
+        for (line, shown) in [
+            ("    api_key: sk-1234", "    api_key: •••••••"),
+            ("- run: a b", "- run: • •"),
+            (
+                "m: { provider: openai, api-key: 'x: y', l: [a, b] }",
+                "m: { provider: ••••••, api-key: ••••••, l: [•, •] }",
+            ),
+            ("proxy: http://u:pw@host # token: x", "proxy: •••••••••••••••• • •••••• •"),
+            ("key: secret: more", "key: ••••••• ••••"),
+            ("  sk-ABCDEF", "  •••••••••"),
+            ("sk-ABC1: x", "•••••••• •"),
+            ("'quoted: key': x", "•••••••••••••• •"),
+            ("it's: x", "••••• •"),
+        ] {
+            let said = keys_alone(line);
+            assert_eq!(said.chars().count(), line.chars().count(), "{line}: {said}");
+            assert_eq!(said, shown, "{line}");
+        }
+    }
+}
