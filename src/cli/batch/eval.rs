@@ -42,7 +42,7 @@ pub(in crate::cli) struct EvalArguments {
 
 /// What is measured, and what is asked of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct EvalTerms {
+pub(in crate::cli) struct EvalTerms {
     /// Models that are compared; none: the ones of the tasks.
     pub(super) models: Vec<String>,
     /// Runs of each task with each of these.
