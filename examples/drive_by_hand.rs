@@ -58,7 +58,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
             };
             Event::GateFinished { call, verdict: Box::new(verdict) }
         }
-        Action::SaveReport { call } => Event::ReportSaved { call, notes: Vec::new() },
+        Action::SaveReport { call } => Event::ReportSaved { call, notes: Vec::new(), worktree: None },
         other => unreachable!("this example never gets to {}", other.name()),
     }
 }

@@ -83,7 +83,8 @@ fn the_folder_of_a_run_that_never_began_is_swept_once_it_is_old() {
     for id in ["young", "dead"] {
         folder(id).make().unwrap();
     }
-    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_secs(24 * 60 * 60);
+    let now = fs::metadata(folder("dead").path()).unwrap().modified().unwrap();
+    let yesterday = now - std::time::Duration::from_secs(24 * 60 * 60);
     for id in ["a", "dead"] {
         fs::File::open(folder(id).path()).unwrap().set_modified(yesterday).unwrap();
     }

@@ -10,7 +10,8 @@ mod marks;
 mod problem;
 #[cfg(feature = "cli")]
 pub(crate) mod schema;
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
+#[cfg(feature = "cli")]
 pub(crate) mod schema_law;
 mod seen;
 mod table;

@@ -162,7 +162,7 @@ impl Stage {
                 }
             }
             Action::RunGate { call, .. } => Event::GateFinished { call, verdict: Box::new(passed()) },
-            Action::SaveReport { call } => Event::ReportSaved { call, notes: Vec::new() },
+            Action::SaveReport { call } => Event::ReportSaved { call, notes: Vec::new(), worktree: None },
             Action::Emit { event } => {
                 let event: AgentEvent = event;
                 let _written_to_a_string = writeln!(self.told, "{}", serde_json::to_string(&event).unwrap());

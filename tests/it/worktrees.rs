@@ -175,7 +175,8 @@ fn a_project_that_is_a_folder_of_its_repository_is_one_in_the_worktree() {
 #[test]
 fn where_no_worktree_can_be_made_it_is_said_and_no_model_is_asked() {
     let bare = |fledge: Fledge| fledge.git(&["init", "-q", "--bare", "."]);
-    let cases: [(&str, fn(Fledge) -> Fledge, &str); 4] = [
+    type Prepare = fn(Fledge) -> Fledge;
+    let cases: [(&str, Prepare, &str); 4] = [
         ("no repository", |fledge| fledge, "is in no git repository"),
         ("no commit", |fledge| fledge.git(&["init", "-q"]), "has no commit yet"),
         ("no such base", |fledge| fledge.committed().arg("--base=nowhere"), "there is no commit `nowhere`"),

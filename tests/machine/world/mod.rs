@@ -107,7 +107,7 @@ impl World {
                     let event = if self.dice.chance(50) {
                         Event::ReportFailed { call: *call, message: "disk full".into() }
                     } else {
-                        Event::ReportSaved { call: *call, notes: Vec::new() }
+                        Event::ReportSaved { call: *call, notes: Vec::new(), worktree: None }
                     };
                     self.soon(event);
                 }
