@@ -6,7 +6,7 @@ use super::model::ProviderKind;
 use super::model_keys::{AT_ONCE, CONTEXT_TOKENS, EFFORTS, OUTPUT_TOKENS, PER_MINUTE, TOOLS_MODES};
 use crate::lane::tasks_schema;
 use crate::process::wall::WallChoice;
-use crate::task::{Baseline, Commit, OnTamper, STUCK_AFTER, Tier, approve_schema, budget_schema};
+use crate::task::{Baseline, Commit, Isolation, OnTamper, STUCK_AFTER, Tier, approve_schema, budget_schema};
 use crate::yaml::schema::{Row, any_of, any_text, document, dollars, duration, flag, int, like, map, map_of_text};
 use crate::yaml::schema::{map_with, names_to, one_of, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
@@ -56,6 +56,11 @@ fn defaults() -> Vec<Row> {
             "Which tools there are: to read, to change files, to run commands. Default: `code`.",
         ),
         ("commit", one_of(&Commit::WORDS), "What becomes a commit. Default: `none`."),
+        (
+            "isolation",
+            one_of(&Isolation::WORDS),
+            "Where agents work; in a batch the default is a worktree. Default: `in-place`.",
+        ),
         (
             "baseline",
             one_of(&Baseline::WORDS),

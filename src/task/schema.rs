@@ -1,6 +1,6 @@
 //! The front matter of a task as a JSON Schema, for editors. Its words and ranges are the reader's own; a test holds its keys to it.
 
-use super::{Baseline, CANDIDATES, Commit, Expect, OnTamper, STUCK_AFTER, Tier};
+use super::{Baseline, CANDIDATES, Commit, Expect, Isolation, OnTamper, STUCK_AFTER, Tier};
 use crate::yaml::schema::{any_of, any_text, document, dollars, duration, flag, int, like, map, names_to, one_of};
 use crate::yaml::schema::{some_texts, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
@@ -89,7 +89,12 @@ fn means() -> Vec<crate::yaml::schema::Row> {
             "So many runs of the task race, or one with each of these models; the first one that is verified counts.",
         ),
         ("params", params(), "Parameters of the text, where `{{ name }}` stands for the value."),
-        ("isolation", word_of(["in-place"]), "Where the agent works: in the workspace itself."),
+        (
+            "isolation",
+            one_of(&Isolation::WORDS),
+            "Where the agent works: in the workspace itself, or in a worktree of its own, on a branch of its own.",
+        ),
+        ("needs", texts("bump-deps"), "Other tasks of the same batch that must be verified first, by their names."),
     ]
 }
 
