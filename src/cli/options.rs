@@ -190,7 +190,8 @@ impl RunOptions {
     pub(super) fn not_for_eval(&self) -> Option<&'static str> {
         let is_in_place = self.isolation == Some(Isolation::InPlace);
         let is_committed = self.commit.is_some_and(|commit| commit != Commit::None);
-        let flags = [("--isolation in-place", is_in_place), ("--commit", is_committed), ("--allow-dirty", self.allow_dirty)];
+        let flags =
+            [("--isolation in-place", is_in_place), ("--commit", is_committed), ("--allow-dirty", self.allow_dirty)];
         flags.iter().find(|(_, is_said)| *is_said).map(|(flag, _)| *flag)
     }
 

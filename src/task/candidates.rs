@@ -29,7 +29,9 @@ impl Candidates {
 /// Reads `candidates`; everything wrong with it is told.
 pub(super) fn read(table: &mut Table<'_>, problems: &mut Problems) -> Option<Candidates> {
     let node = table.take("candidates")?;
-    let wrong = |message: String| Problem::at(node.place, message).hint("write `candidates: 3`, or `candidates: [claude, gpt]`");
+    let wrong = |message: String| {
+        Problem::at(node.place, message).hint("write `candidates: 3`, or `candidates: [claude, gpt]`")
+    };
     match node {
         Node { value: Value::Int(_), .. } => {
             let count = table.int("candidates", CANDIDATES, problems)?;
@@ -43,7 +45,8 @@ pub(super) fn read(table: &mut Table<'_>, problems: &mut Problems) -> Option<Can
             }
             if table.place_of("model").is_some() {
                 problems.push(
-                    Problem::at(node.place, "`candidates` names the models, and so does `model`").hint("remove one of the two"),
+                    Problem::at(node.place, "`candidates` names the models, and so does `model`")
+                        .hint("remove one of the two"),
                 );
             }
             table.texts("candidates", problems).map(Candidates::Models)

@@ -10,8 +10,8 @@ mod params;
 mod schema;
 
 pub use approval::asks;
-pub use candidates::Candidates;
 pub(crate) use candidates::CANDIDATES;
+pub use candidates::Candidates;
 pub use defaults::Defaults;
 pub use file::{TaskFault, needs, parse, parse_with, races};
 pub(crate) use file::{check_ask, check_glob, read_budget};

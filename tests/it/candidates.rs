@@ -98,7 +98,10 @@ fn where_none_is_verified_the_best_of_them_is_the_outcome_and_all_are_told_of() 
     ended.must_exit(1);
     let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(outcomes(&report), ["errored", "failed"], "{}", ended.story());
-    assert_eq!((&report["reason"], &report["candidates"][1]["models"]), (&json!("gate_failed"), &json!(["cassette/other.tape"])));
+    assert_eq!(
+        (&report["reason"], &report["candidates"][1]["models"]),
+        (&json!("gate_failed"), &json!(["cassette/other.tape"]))
+    );
     assert_eq!(report["run"], report["candidates"][1]["run"]);
 }
 
@@ -106,7 +109,8 @@ fn where_none_is_verified_the_best_of_them_is_the_outcome_and_all_are_told_of() 
 fn all_of_them_have_the_money_of_one_task() {
     // A million tokens that are read cost three dollars of the model that is asked.
     let model = Model::new([say("Done.").using(1_000_000, 0)]);
-    let run = race("model: anthropic/claude-sonnet-4-5\ncandidates: 3\nbudget: { usd: 3 }").anthropic(&model).committed();
+    let run =
+        race("model: anthropic/claude-sonnet-4-5\ncandidates: 3\nbudget: { usd: 3 }").anthropic(&model).committed();
     let ended = run.arg("--json").arg("-j1").run();
     let summary = ended.events().pop().unwrap()["data"].clone();
     let how: Vec<&Value> = summary["jobs"].as_array().unwrap().iter().map(|job| &job["standing"]).collect();
@@ -172,7 +176,8 @@ fn a_task_of_a_batch_goes_on_from_the_work_of_the_winner() {
 #[test]
 fn what_cannot_be_raced_is_refused_before_anything_runs() {
     let said = |front: &str, args: &[&str]| {
-        let run = race(front).file("a.tape", writes("done")).args(&[&["run"], args].concat()).stdin("Do it.").committed();
+        let run =
+            race(front).file("a.tape", writes("done")).args(&[&["run"], args].concat()).stdin("Do it.").committed();
         let ended = run.run();
         ended.must_exit(2);
         assert!(ended.runs().is_empty());

@@ -39,14 +39,20 @@ fn must_have_left_nothing(ended: &Ended) {
 
 #[test]
 fn models_have_rates_with_intervals_and_nothing_is_left_of_their_runs() {
-    let args = ["--model", "cassette/good.tape", "--model", "cassette/bad.tape", "--repeat", "2", "--jobs", "2", "--json"];
+    let args =
+        ["--model", "cassette/good.tape", "--model", "cassette/bad.tape", "--repeat", "2", "--jobs", "2", "--json"];
     let run = eval(&args).committed();
     let at = run.state().parent().unwrap().to_owned();
     let file = at.join("rates.md").display().to_string();
     let ended = run.arg("--summary").arg(&file).run();
     ended.must_exit(0);
     let last = ended.events().pop().unwrap();
-    assert_eq!((&last["type"], &last["data"]["schema_version"]), (&json!("eval_finished"), &json!(1)), "{}", ended.story());
+    assert_eq!(
+        (&last["type"], &last["data"]["schema_version"]),
+        (&json!("eval_finished"), &json!(1)),
+        "{}",
+        ended.story()
+    );
     let rates: Vec<(&Value, &Value, &Value)> = last["data"]["models"]
         .as_array()
         .unwrap()
@@ -55,10 +61,7 @@ fn models_have_rates_with_intervals_and_nothing_is_left_of_their_runs() {
         .collect();
     assert_eq!(
         rates,
-        [
-            (&json!("cassette/good.tape"), &json!(4), &json!(1.0)),
-            (&json!("cassette/bad.tape"), &json!(4), &json!(0.0))
-        ]
+        [(&json!("cassette/good.tape"), &json!(4), &json!(1.0)), (&json!("cassette/bad.tape"), &json!(4), &json!(0.0))]
     );
     assert_eq!(ended.rows().len(), 8);
     must_have_left_nothing(&ended);
@@ -87,13 +90,7 @@ fn a_rate_that_is_too_low_fails_and_an_error_is_no_rate() {
 
 #[test]
 fn a_killed_evaluation_goes_on_and_repeats_nothing_that_is_judged() {
-    let model = Model::new([
-        write("done", "1\n"),
-        say("Done."),
-        hang(),
-        write("done", "1\n"),
-        say("Done."),
-    ]);
+    let model = Model::new([write("done", "1\n"), say("Done."), hang(), write("done", "1\n"), say("Done.")]);
     let args = ["eval", "tasks/a.md", "--repeat", "2", "-j1", "--json"];
     let running = eval(&[]).args(&args).anthropic(&model).committed().start();
     model.wait_for(3);

@@ -116,7 +116,9 @@ impl Evaluation {
     pub fn new(summary: &Summary, min_rate: Option<f64>, of: impl Fn(&str) -> Option<(String, String)>) -> Self {
         let named: Vec<(String, String)> =
             summary.jobs.iter().map(|job| of(&job.outcome.job).unwrap_or_default()).collect();
-        let sample = |(job, (task, model)): (&'_ JobSummary, &'_ (String, String))| (task.clone(), model.clone(), job.outcome.clone());
+        let sample = |(job, (task, model)): (&'_ JobSummary, &'_ (String, String))| {
+            (task.clone(), model.clone(), job.outcome.clone())
+        };
         let owned: Vec<(String, String, Outcome)> = summary.jobs.iter().zip(&named).map(sample).collect();
         let samples: Vec<Sample<'_>> =
             owned.iter().map(|(task, model, outcome)| Sample { task, model, outcome }).collect();
@@ -127,7 +129,8 @@ impl Evaluation {
         };
         let is_below = |tally: &&Tally| min_rate.is_some_and(|least| tally.rate.is_none_or(|rate| rate < least));
         let below: Vec<String> = models.iter().filter(is_below).map(|tally| tally.model.clone()).collect();
-        let unjudged: Vec<Unjudged> = samples.iter().filter(|sample| !is_judged(sample.outcome)).map(unjudged).collect();
+        let unjudged: Vec<Unjudged> =
+            samples.iter().filter(|sample| !is_judged(sample.outcome)).map(unjudged).collect();
         let too_low = (!below.is_empty()).then_some(Reason::GateFailed.row().exit_code);
         Self {
             schema_version: EVAL_SCHEMA_VERSION,

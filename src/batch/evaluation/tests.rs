@@ -77,7 +77,8 @@ fn an_error_is_no_failure_and_is_counted_apart() {
 
 #[test]
 fn a_rate_that_is_too_low_fails_and_a_failure_alone_does_not() {
-    let judged = || jobs().into_iter().filter(|job| !["b.one.2", "b.two.2"].contains(&job.outcome.job.as_str())).collect();
+    let judged =
+        || jobs().into_iter().filter(|job| !["b.one.2", "b.two.2"].contains(&job.outcome.job.as_str())).collect();
     assert_eq!(evaluation(judged(), None).exit_code, 0);
     let low = evaluation(judged(), Some(0.7));
     assert_eq!((low.exit_code, low.below), (1, vec!["one".to_owned(), "two".into()]));

@@ -131,7 +131,20 @@ pub fn plan(
             Ok(Task { title, budget, isolation, candidates, .. }) => {
                 let (usd_micros, needs) = (budget.usd_micros, Vec::new());
                 let (of, race, models) = (name.clone(), None, Vec::new());
-                let job = Job { name, title, task, repository, params, needs, usd_micros, isolation, candidates, of, race, models };
+                let job = Job {
+                    name,
+                    title,
+                    task,
+                    repository,
+                    params,
+                    needs,
+                    usd_micros,
+                    isolation,
+                    candidates,
+                    of,
+                    race,
+                    models,
+                };
                 jobs.push(job);
             }
         }

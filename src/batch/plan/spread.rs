@@ -90,7 +90,11 @@ mod tests {
     #[test]
     fn who_needs_a_task_with_candidates_needs_one_of_them() {
         let models = Candidates::Models(vec!["claude".into(), "gpt".into()]);
-        let jobs = raced(vec![job("z", &[1, 2], None), job("a", &[], Some(models)), job("b", &[], Some(Candidates::Count(3)))]);
+        let jobs = raced(vec![
+            job("z", &[1, 2], None),
+            job("a", &[], Some(models)),
+            job("b", &[], Some(Candidates::Count(3))),
+        ]);
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["z", "a.1", "a.2", "b.1", "b.2", "b.3"]);
         assert_eq!(jobs[2].models, ["gpt"]);
@@ -104,7 +108,10 @@ mod tests {
     fn everything_is_done_once_before_anything_is_done_twice() {
         let jobs = repeated(&[job("a", &[], None), job("b", &[], None)], &["x/one".into(), "two".into()], 2);
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-        assert_eq!(names, ["a.x-one.1", "a.two.1", "b.x-one.1", "b.two.1", "a.x-one.2", "a.two.2", "b.x-one.2", "b.two.2"]);
+        assert_eq!(
+            names,
+            ["a.x-one.1", "a.two.1", "b.x-one.1", "b.two.1", "a.x-one.2", "a.two.2", "b.x-one.2", "b.two.2"]
+        );
         assert!(jobs.iter().all(|job| job.of == "a" || job.of == "b"));
     }
 }

@@ -63,7 +63,8 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 pub(in crate::cli) fn run(arguments: &EvalArguments, environment: &Environment) -> Result<u8, Failure> {
     let EvalArguments { tasks, repeat, min_rate, param, params, options, batch } = arguments;
     if let Some(flag) = batch.not_for_eval().or_else(|| options.not_for_eval()) {
-        let error = anyhow!("{flag}: an evaluation runs every task by itself in a worktree, to its end, and delivers nothing");
+        let error =
+            anyhow!("{flag}: an evaluation runs every task by itself in a worktree, to its end, and delivers nothing");
         return Err(Failure::input(error).hint("leave the flag out"));
     }
     let mut models = options.models().to_vec();

@@ -19,10 +19,12 @@ fn raced(mut task: Task, request: &Request<'_>) -> Result<Task, String> {
     match &task.candidates {
         None => Ok(task),
         Some(_) if task.isolation == Isolation::InPlace => {
-            Err("candidates each have a worktree, and this is worked on in place (leave `isolation: in-place` out)".into())
+            Err("candidates each have a worktree, and this is worked on in place (leave `isolation: in-place` out)"
+                .into())
         }
         Some(Candidates::Models(_)) if request.options.has_models() => {
-            Err("`candidates` names the models, and so does --model (leave one of the two out, or say --candidates N)".into())
+            Err("`candidates` names the models, and so does --model (leave one of the two out, or say --candidates N)"
+                .into())
         }
         Some(Candidates::Models(_) | Candidates::Count(_)) => Ok(task),
     }
@@ -31,7 +33,9 @@ fn raced(mut task: Task, request: &Request<'_>) -> Result<Task, String> {
 /// A task that measures: each run by itself, judged, and nothing delivered.
 fn compared(task: Task) -> Result<Task, String> {
     if !task.needs.is_empty() {
-        return Err("it needs other tasks, and an evaluation delivers nothing that it could go on from (leave it out)".into());
+        return Err(
+            "it needs other tasks, and an evaluation delivers nothing that it could go on from (leave it out)".into()
+        );
     }
     if task.gate == GateChoice::Skip {
         return Err("it skips its gate, and without one nothing says whether a run succeeds (name a lane)".into());

@@ -69,14 +69,7 @@ impl Screen {
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let look = Look { live, is_quiet: quiet, is_json: json, width };
-        Self {
-            look,
-            batch: batch.into(),
-            names: names.into(),
-            ending,
-            state: Mutex::default(),
-            failed: Arc::default(),
-        }
+        Self { look, batch: batch.into(), names: names.into(), ending, state: Mutex::default(), failed: Arc::default() }
     }
 
     /// Says what begins; so many jobs are over already.
