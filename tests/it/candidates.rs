@@ -80,7 +80,7 @@ fn the_first_verified_one_is_delivered_and_another_ends_in_the_middle_of_its_cal
     // Between the winner's end and that of all.
     let finished = ended.events_of("job_finished");
     assert_eq!(finished.len(), 2);
-    assert_eq!(finished[0]["data"]["standing"], "verified");
+    assert_eq!(finished[0]["standing"], "verified");
     // What the loser had done is kept.
     let diff = ended.again(&["runs", "diff", loser["run"].as_str().unwrap()]).run();
     diff.must_exit(0);
@@ -107,10 +107,13 @@ fn where_none_is_verified_the_best_of_them_is_the_outcome_and_all_are_told_of() 
 
 #[test]
 fn all_of_them_have_the_money_of_one_task() {
-    // A million tokens that are read cost three dollars of the model that is asked.
+    // A million tokens that are read cost three dollars.
     let model = Model::new([say("Done.").using(1_000_000, 0)]);
-    let run =
-        race("model: anthropic/claude-sonnet-4-5\ncandidates: 3\nbudget: { usd: 3 }").anthropic(&model).committed();
+    let run = race("model: priced\ncandidates: 3\nbudget: { usd: 3 }").anthropic(&model).committed();
+    let own = run.state().parent().unwrap().join("home/.config/fledge");
+    fs::create_dir_all(&own).unwrap();
+    let models = "models: { priced: { provider: anthropic, model: m, price: { input: 3, output: 15 } } }\n";
+    fs::write(own.join("config.yaml"), models).unwrap();
     let ended = run.arg("--json").arg("-j1").run();
     let summary = ended.events().pop().unwrap()["data"].clone();
     let how: Vec<&Value> = summary["jobs"].as_array().unwrap().iter().map(|job| &job["standing"]).collect();
