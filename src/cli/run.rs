@@ -19,6 +19,7 @@ use crate::provider::Pacer;
 use crate::store::{self, RunRow, RunState, Store};
 use crate::task::{self, Defaults, GateChoice, ParamValues, Task};
 use crate::tool::Late;
+use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::io::Read;
@@ -176,7 +177,10 @@ fn is_asked_again(task: &Task, today: &Settings, then: &Terms) -> bool {
     let is_gate =
         (&today.protect, &today.holdout, &today.lanes_from) == (&then.protect, &then.holdout, &then.lanes_from);
     let is_wall = (today.wall, today.network) == (then.wall, then.network);
-    is_task && is_gate && is_wall && (today.patch.is_none() || today.patch == then.patch)
+    // Where it leads was found then, through links and `..`.
+    let leads = |path: &Path| Outlet::find(path, &today.workspace).ok().map(|outlet| outlet.path().to_owned());
+    let is_patch = today.patch.as_deref().is_none_or(|path| then.patch.is_some() && leads(path) == then.patch);
+    is_task && is_gate && is_wall && is_patch
 }
 
 /// That a run could only be ended, since what was kept of its gate is gone.

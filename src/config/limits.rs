@@ -5,7 +5,7 @@ use crate::process::wall::WallLimits;
 use crate::yaml::{Problem, Problems, Table};
 
 /// The fewest processes with which tools work at all, and the most that can be counted on.
-const PROCESSES: std::ops::RangeInclusive<i64> = 16..=1_000_000;
+pub(super) const PROCESSES: std::ops::RangeInclusive<i64> = 16..=1_000_000;
 /// The least memory and the smallest largest file, in bytes.
 const LEAST: u64 = 16 << 20;
 

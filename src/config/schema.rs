@@ -2,6 +2,7 @@
 //! keys to it. What a project's file may say of it is decided in [`super::trust`].
 
 use super::file::{COMPACT_AT, LOOP_THRESHOLD, MAX_TRIES};
+use super::limits::PROCESSES;
 use super::model::ProviderKind;
 use super::model_keys::{AT_ONCE, CONTEXT_TOKENS, EFFORTS, OUTPUT_TOKENS, PER_MINUTE, TOOLS_MODES};
 use crate::lane::tasks_schema;
@@ -92,11 +93,28 @@ fn safety() -> Vec<Row> {
         ),
         ("network", word_of(["deny", "allow"]), "Whether agents reach the network. Default: `deny`."),
         (
+            "limits",
+            limits(),
+            "What one call of a tool, and one step of a gate, may use up. A project's own files can only lower it.",
+        ),
+        (
             "trust",
             texts("/home/me/project"),
             "Projects whose own files may say everything, by their whole paths. Only in your own configuration.",
         ),
     ]
+}
+
+fn limits() -> Value {
+    map([
+        ("processes", int(PROCESSES), "The most processes at once. Default: 4096."),
+        (
+            "memory",
+            like(text(), "4GiB"),
+            "The most memory, of all its processes together. Default: three quarters of the machine's.",
+        ),
+        ("file_size", like(text(), "1GiB"), "The largest file that it may write. Default: 16GiB."),
+    ])
 }
 
 fn model() -> Value {

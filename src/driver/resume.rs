@@ -51,6 +51,9 @@ pub enum ResumeFault {
     /// Its report says something else than its journal, and cannot be written anew.
     #[error("the report of run {run} cannot be corrected: {why}")]
     Report { run: RunId, why: String },
+    /// It is verified, and its patch cannot be written once more.
+    #[error("run {run} is verified, and its patch cannot be written again: {why}")]
+    Patch { run: RunId, why: String },
     /// Somebody asked for a stop before it went on.
     #[error("run {run} was not gone on with: it was asked to stop")]
     Stopped { run: RunId, by: StopCause },
@@ -70,7 +73,8 @@ impl ResumeFault {
             }
             Self::Stopped { .. } => Reason::Cancelled,
             Self::Gate { .. } | Self::NotReady { .. } => Reason::GateErrored,
-            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } | Self::Report { .. } => Reason::IoError,
+            Self::Store(_) | Self::Newer { .. } | Self::Unclear { .. } => Reason::IoError,
+            Self::Report { .. } | Self::Patch { .. } => Reason::IoError,
         }
     }
 }
@@ -144,6 +148,11 @@ impl Agent {
             hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
             if !outcome.verified {
                 return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason.clone() }.into());
+            }
+            // Where only the state was kept, on a fresh machine, the patch of then is gone.
+            if let Some(path) = &hands.settings.patch {
+                let written = hands.write_patch(path, &folded.run, self.stop.token()).await;
+                written.map_err(|why| ResumeFault::Patch { run: run.clone(), why })?;
             }
             return self.tell_again(run, folded).await;
         }

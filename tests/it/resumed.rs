@@ -69,6 +69,26 @@ fn what_was_asked_for_under_another_gate_is_another_task() {
 }
 
 #[test]
+fn a_verified_run_gives_its_patch_again_to_who_asks_by_its_key() {
+    let model = Model::new([write("done", "1\n"), say("Done.")]);
+    let asked = ["run", "task.md", "--run-key=ci", "--patch=../out.patch", "--resume-or-start"];
+    let first = Fledge::simple(&model).args(&asked).run();
+    first.must_be(0, "verified");
+    // The date of a mail is that of its writing.
+    let undated = |ended: &Ended| {
+        let mail = ended.file("../out.patch").unwrap();
+        mail.lines().filter(|line| !line.starts_with("Date: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let patch = undated(&first);
+    // On a fresh machine there is the state, and neither the work nor what was made of it.
+    fs::remove_file(first.path("../out.patch")).unwrap();
+    fs::remove_file(first.path("done")).unwrap();
+    let again = first.again(&asked).anthropic(&model).run();
+    again.must_exit(0);
+    assert_eq!((undated(&again), model.count()), (patch, 2), "{}", again.story());
+}
+
+#[test]
 fn names_that_mean_something_else_are_no_run_keys() {
     for key in ["last", "last-failed", "a#2", ""] {
         let run = Fledge::new().args(&["run", "task.md", "--run-key", key]).task("x").run();
