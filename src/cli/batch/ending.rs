@@ -15,7 +15,7 @@ use crate::config::Environment;
 use crate::run::TaskResult;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a model is called of which nobody has said which one it is.
 const CONFIGURED: &str = "configured";
@@ -47,7 +47,7 @@ impl Ending {
             return Race::find(request, workspace, state_dir, environment).map(Self::Race);
         }
         let report = request.options.reports().pop();
-        let report = report.as_ref().map(PathBuf::as_path);
+        let report = report.as_deref();
         let results = request.options.results.places_of_batch(report, workspace, environment)?;
         let model = |job: &Job| job.models.first().cloned().unwrap_or_else(|| CONFIGURED.into());
         let of = |job: &Job| (job.name.clone(), (job.of.clone(), model(job)));
