@@ -2,7 +2,7 @@
 //! it needs is verified, a place is free and there is money for it.
 
 use super::outcome::{End, NotRun, Outcome};
-use super::purse::Purse;
+use super::purse::Purses;
 use crate::moment::Moment;
 use crate::verdict::StopCause;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Seat {
     pub needs: Vec<Vec<usize>>,
     /// The race that it is in: the first of these jobs that is verified ends the others.
     pub race: Option<usize>,
-    /// What it may cost by itself, in millionths of a US dollar.
+    /// What it may cost by itself, or all of its race together, in millionths of a US dollar.
     pub usd_micros: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ pub struct Course {
     bounds: Bounds,
     seats: Vec<Seat>,
     states: Vec<State>,
-    purse: Purse,
+    purses: Purses,
     /// What to say of the jobs that are still to begin, when none does any more.
     closed: Option<NotRun>,
     steps: Vec<Step>,
@@ -81,16 +81,16 @@ enum State {
 impl Course {
     /// Of these jobs. Those that were over before stay as they are, and what they cost is spent.
     pub fn new(bounds: Bounds, seats: Vec<Seat>, mut before: impl FnMut(usize) -> Option<Outcome>) -> Self {
-        let mut purse = Purse::new(bounds.usd_micros);
+        let mut purses = Purses::new(bounds.usd_micros, &seats);
         let fresh = || State::Waiting { tries: 0, not_before: Moment::default(), cost: 0 };
         let mut state = |job: usize| {
             before(job).map_or_else(fresh, |outcome| {
-                purse.spend(outcome.usd_micros);
+                purses.spend(seats[job].race, outcome.usd_micros);
                 State::Over(Box::new(outcome))
             })
         };
         let states = (0..seats.len()).map(&mut state).collect();
-        let mut course = Self { bounds, seats, states, purse, closed: None, steps: Vec::new() };
+        let mut course = Self { bounds, seats, states, purses, closed: None, steps: Vec::new() };
         (0..course.seats.len()).for_each(|job| course.heed(job));
         course
     }
@@ -121,13 +121,12 @@ impl Course {
     pub fn ended(&mut self, job: usize, outcome: Outcome, now: Moment) {
         let Some(State::Running { tries, aside, cost, is_stopped }) = self.states.get(job) else { return };
         let (tries, aside, cost, is_stopped) = (*tries, *aside, cost.saturating_add(outcome.usd_micros), *is_stopped);
-        self.purse.settle(aside, outcome.usd_micros);
+        self.purses.settle(self.seats[job].race, aside, outcome.usd_micros);
         let has_lost = (0..self.seats.len()).any(|other| {
             let is_won = || self.outcome(other).is_some_and(Outcome::is_verified);
             other != job && self.is_same_race(job, other) && is_won()
         });
-        let beaten = has_lost && !outcome.is_verified();
-        let outcome = Outcome { tries, usd_micros: cost, beaten, ..outcome };
+        let outcome = Outcome { tries, usd_micros: cost, beaten: has_lost, ..outcome };
         let goes_on = self.closed.is_none() && !is_stopped;
         if goes_on && tries <= self.bounds.retries && outcome.is_worth_another_try() {
             let after = self.bounds.retry_delay;
@@ -177,12 +176,12 @@ impl Course {
     /// What follows from the end of a job for others.
     fn heed(&mut self, job: usize) {
         let State::Over(outcome) = &self.states[job] else { return };
-        if outcome.is_verified() {
+        if outcome.is_verified() && !outcome.beaten {
             let rivals = (0..self.seats.len()).filter(|other| *other != job && self.is_same_race(job, *other));
             for rival in rivals.collect::<Vec<_>>() {
                 self.call_off(rival, NotRun::Lost);
                 if let State::Over(beaten) = &mut self.states[rival] {
-                    beaten.beaten = !beaten.is_verified();
+                    beaten.beaten = true;
                 }
             }
         } else if self.bounds.fail_fast && self.closed.is_none() && self.has_failed(job) {
@@ -263,7 +262,8 @@ impl Course {
                 break;
             }
             let State::Waiting { tries, cost, .. } = self.states[job] else { continue };
-            match self.purse.take(free.min(left), self.seats[job].usd_micros) {
+            let rivals = self.rivals_that(job, |state| matches!(state, State::Waiting { .. }));
+            match self.purses.take(&self.seats[job], free.min(left), rivals) {
                 Some(aside) => {
                     self.states[job] =
                         State::Running { tries: tries + 1, aside: aside.unwrap_or(0), cost, is_stopped: false };
@@ -271,9 +271,24 @@ impl Course {
                     (free, left) = (free - 1, left.saturating_sub(1));
                 }
                 // What is set aside for those under way may come back.
-                None if self.counts().1 > 0 => break,
+                None if self.may_come_back(job) => {}
                 None => self.leave(job, NotRun::Money),
             }
+        }
+    }
+
+    /// How many of a job's race, with itself, stand like this.
+    fn rivals_that(&self, job: usize, is: fn(&State) -> bool) -> usize {
+        (0..self.seats.len()).filter(|other| self.is_same_race(job, *other) && is(&self.states[*other])).count()
+    }
+
+    /// Whether money that there is none of for a job is set aside for one that is under way.
+    fn may_come_back(&self, job: usize) -> bool {
+        let runs = |state: &State| matches!(state, State::Running { .. });
+        if self.purses.is_race_dry(self.seats[job].race) {
+            self.rivals_that(job, runs) > 0
+        } else {
+            self.states.iter().any(runs)
         }
     }
 

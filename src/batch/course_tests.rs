@@ -155,6 +155,24 @@ fn the_first_verified_candidate_ends_the_others_which_count_for_nothing() {
 }
 
 #[test]
+fn of_two_candidates_that_are_verified_the_first_one_has_won() {
+    let candidate = |name: &str| Seat { race: Some(0), usd_micros: Some(100), ..seat(name, &[]) };
+    let mut course =
+        course(Bounds { jobs: 2, ..Bounds::default() }, vec![candidate("a"), candidate("b"), candidate("c")]);
+    let now = Moment::default();
+    assert_eq!(said(&course.next(now)), ["+0/33", "+1/33"], "one task's money is for all of them");
+    course.ended(1, ran(Reason::Verified, 33), now);
+    assert_eq!(said(&course.next(now)), ["-0", "2:another candidate was verified first"]);
+    course.ended(0, ran(Reason::Verified, 33), now);
+    let beaten: Vec<bool> = course.outcomes().map(|outcome| outcome.beaten).collect();
+    assert_eq!(beaten[..2], [true, false]);
+    // Who goes on with it later sees it the same way.
+    let before: Vec<Outcome> = course.outcomes().cloned().collect();
+    let again = Course::new(Bounds::default(), vec![candidate("a"), candidate("b")], |job| before.get(job).cloned());
+    assert_eq!(again.outcomes().map(|outcome| outcome.beaten).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
 fn a_stop_begins_nothing_more_and_what_runs_is_waited_for() {
     let mut course = course(Bounds::default(), vec![seat("a", &[]), seat("b", &[])]);
     let now = Moment::default();

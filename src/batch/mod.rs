@@ -4,9 +4,11 @@
 //! plan    tasks × values × repositories → jobs with names and needs    decides
 //! course  which job has its turn, and with how much money              decides
 //! fleet   drives their runs, stops them, tells what happens            does
+//! evaluation  what models came to on the same tasks                   decides
 //! ```
 
 mod course;
+pub mod evaluation;
 mod fleet;
 #[cfg(feature = "cli")]
 pub(crate) mod forms;

@@ -1,8 +1,9 @@
 //! What a batch came to, as data: every job, counts, money, and the exit code that stands for all of them. Pure.
 
 use super::outcome::{End, Outcome, Standing};
-use crate::verdict::gravest;
+use crate::verdict::{gravest, mildest};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The version of [`Summary`].
 pub const BATCH_SCHEMA_VERSION: u32 = 1;
@@ -16,7 +17,7 @@ pub struct Summary {
     pub fledge: &'static str,
     /// The batch.
     pub batch: String,
-    /// The exit code: the gravest of its jobs'.
+    /// The exit code: the gravest of its jobs'; of a race that nobody has won, the least grave one of its candidates'.
     pub exit_code: u8,
     /// Whether every job is verified that is not a beaten candidate.
     pub verified: bool,
@@ -53,6 +54,12 @@ pub struct JobSummary {
     pub task: String,
     /// The folder of its repository.
     pub repository: String,
+    /// The job that it is a candidate for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate_of: Option<String>,
+    /// The models that it has as a candidate or for a comparison.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
     /// How it ended, in one word.
     pub standing: Standing,
     /// The exit code that a run of its own would have had.
@@ -71,7 +78,14 @@ impl JobSummary {
     /// The one of an outcome.
     pub fn new(outcome: Outcome, task: String, repository: String, report: Option<String>) -> Self {
         let (standing, exit_code, says) = (outcome.standing(), outcome.exit_code(), outcome.says());
-        Self { task, repository, standing, exit_code, says, report, outcome }
+        let (candidate_of, models) = (None, Vec::new());
+        Self { task, repository, candidate_of, models, standing, exit_code, says, report, outcome }
+    }
+
+    /// The same of one of several runs of a task: the job that it is a candidate for, and its models.
+    #[must_use]
+    pub fn among(self, candidate_of: Option<String>, models: Vec<String>) -> Self {
+        Self { candidate_of, models, ..self }
     }
 
     /// Attempts, model turns and milliseconds of its last run; nothing without one.
@@ -131,7 +145,7 @@ impl Summary {
             schema_version: BATCH_SCHEMA_VERSION,
             fledge: env!("CARGO_PKG_VERSION"),
             batch,
-            exit_code: gravest(jobs.iter().map(|job| job.exit_code)),
+            exit_code: code(&jobs),
             verified: jobs.iter().all(|job| job.outcome.is_verified() || job.outcome.beaten),
             counts,
             usd_micros: jobs.iter().fold(0, |sum, job| sum.saturating_add(job.outcome.usd_micros)),
@@ -147,4 +161,21 @@ impl Summary {
         text.push('\n');
         text
     }
+}
+
+/// The exit code of all of them.
+fn code(jobs: &[JobSummary]) -> u8 {
+    let (mut codes, mut races): (Vec<u8>, BTreeMap<&str, Vec<&JobSummary>>) = (Vec::new(), BTreeMap::new());
+    for job in jobs {
+        match &job.candidate_of {
+            Some(race) => races.entry(race).or_default().push(job),
+            None => codes.push(job.exit_code),
+        }
+    }
+    let of_race = |all: Vec<&JobSummary>| {
+        let is_won = all.iter().any(|job| job.outcome.is_verified());
+        if is_won { 0 } else { mildest(all.iter().map(|job| job.exit_code)) }
+    };
+    codes.extend(races.into_values().map(of_race));
+    gravest(codes)
 }

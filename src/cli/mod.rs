@@ -69,6 +69,8 @@ enum Verb {
     Run(run::RunArguments),
     /// Make the project's checks pass, where they fail: an agent repairs the code
     Fix(fix::FixArguments),
+    /// Measure models on tasks: how often each is verified, and what that costs
+    Eval(batch::EvalArguments),
     /// Write what a project needs for its first run: a lane, a task
     Init(init::InitArguments),
     /// Look at the project's lanes, or run one by hand
@@ -134,6 +136,7 @@ pub fn main() -> ExitCode {
     let done = match arguments.verb {
         Verb::Run(arguments) => run::run(&arguments, &environment),
         Verb::Fix(arguments) => fix::run(&arguments, &environment),
+        Verb::Eval(arguments) => batch::evaluate(&arguments, &environment),
         Verb::Init(arguments) => init::run(&arguments, &environment),
         Verb::Lanes(verb) => lanes::run(verb, &environment),
         Verb::Runs(arguments) => runs::run(arguments, &environment),

@@ -171,16 +171,40 @@ impl RunOptions {
         Ok(workspace)
     }
 
-    /// Whether nothing is said that only one task can have.
+    /// The models that are named.
+    pub(super) fn models(&self) -> &[String] {
+        &self.model
+    }
+
+    /// Whether models are named.
+    pub(super) fn has_models(&self) -> bool {
+        !self.model.is_empty()
+    }
+
+    /// Where the patch is written.
+    pub(super) fn patch(&self) -> Option<PathBuf> {
+        self.patch.as_deref().map(whole)
+    }
+
+    /// A flag that is of no use where nothing is delivered.
+    pub(super) fn not_for_eval(&self) -> Option<&'static str> {
+        let is_in_place = self.isolation == Some(Isolation::InPlace);
+        let is_committed = self.commit.is_some_and(|commit| commit != Commit::None);
+        let flags =
+            [("--isolation in-place", is_in_place), ("--commit", is_committed), ("--allow-dirty", self.allow_dirty)];
+        flags.iter().find(|(_, is_said)| *is_said).map(|(flag, _)| *flag)
+    }
+
+    /// Whether nothing is said that only one task can have; the patch of one that is raced is its winner's.
     ///
     /// # Errors
     /// When there is.
-    pub(super) fn must_be_for_many(&self) -> Result<(), Failure> {
-        let flags = [("--patch", self.patch.is_some()), ("--record", self.record.is_some())];
+    pub(super) fn must_be_for_many(&self, is_race: bool) -> Result<(), Failure> {
+        let flags = [("--patch", self.patch.is_some() && !is_race), ("--record", self.record.is_some())];
         match flags.iter().find(|(_, is_said)| *is_said) {
             None => Ok(()),
             Some((flag, _)) => {
-                let error = anyhow!("{flag} writes one file, and there may be many tasks");
+                let error = anyhow!("{flag} writes one file, and there may be many runs");
                 Err(Failure::input(error).hint("run that task alone, or leave the flag out"))
             }
         }

@@ -55,6 +55,16 @@ struct Job {
     outputs: Option<PathBuf>,
 }
 
+/// What many runs came to, in each form.
+#[derive(Debug)]
+pub(super) struct Texts {
+    pub(super) junit: String,
+    pub(super) page: String,
+    pub(super) report: String,
+    /// The outputs of a job of GitHub's.
+    pub(super) outputs: String,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Junit,
@@ -209,6 +219,15 @@ impl Results {
     /// # Errors
     /// The first that cannot be written; the others are.
     pub(super) fn write_batch(&self, summary: &Summary) -> Result<(), Failure> {
+        let (junit, page) = (forms::junit(summary), forms::page(summary));
+        self.write_texts(&Texts { junit, page, report: summary.to_json(), outputs: forms::outputs(summary) })
+    }
+
+    /// Writes what many runs came to, in its forms.
+    ///
+    /// # Errors
+    /// The first that cannot be written; the others are.
+    pub(super) fn write_texts(&self, texts: &Texts) -> Result<(), Failure> {
         let mut failed = None;
         let mut keep = |done: Result<(), Failure>| {
             if let Err(failure) = done {
@@ -217,16 +236,16 @@ impl Results {
         };
         for (form, place) in &self.files {
             let text = match form {
-                Form::Junit => forms::junit(summary),
-                Form::Summary => forms::page(summary),
-                Form::Report => summary.to_json(),
+                Form::Junit => &texts.junit,
+                Form::Summary => &texts.page,
+                Form::Report => &texts.report,
                 Form::Sarif | Form::CodeQuality => continue, // refused before
             };
             keep(place.write(text.as_bytes(), &|| true).map_err(Failure::own));
         }
         if let Some(job) = &self.job {
-            keep(append(job.summary.as_deref(), &forms::page(summary)));
-            keep(append(job.outputs.as_deref(), &forms::outputs(summary)));
+            keep(append(job.summary.as_deref(), &texts.page));
+            keep(append(job.outputs.as_deref(), &texts.outputs));
         }
         failed.map_or(Ok(()), Err)
     }

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 #[command(
     after_help = "Examples:\n  fledge run task.md\n  fledge run task.md --model anthropic/claude-sonnet-4-5 --report report.json\n  \
     echo 'Fix the failing test' | fledge run - --lane test\n  fledge run task.md --param issue=12 --dry-run\n  \
-    fledge run tasks/*.md --jobs 8 --max-usd 20\n  fledge run batch.yaml --resume"
+    fledge run tasks/*.md --jobs 8 --max-usd 20\n  fledge run batch.yaml --resume\n  fledge run task.md --candidates 3"
 )]
 pub(super) struct RunArguments {
     /// The task: a Markdown file, or `-` for standard input; or many: files, folders, globs, or one batch.yaml
@@ -58,8 +58,9 @@ pub(super) struct RunArguments {
 pub(super) fn run(arguments: &RunArguments, environment: &Environment) -> Result<u8, Failure> {
     let RunArguments { tasks, no_verify, options, batch, .. } = arguments;
     if batch::is_meant(tasks, batch) {
-        let params = values(arguments)?;
-        return batch::run(&Request { tasks, params, no_verify: *no_verify, options, arguments: batch }, environment);
+        let params = values(arguments.params.as_deref(), &arguments.param)?;
+        let (no_verify, eval) = (*no_verify, None);
+        return batch::run(&Request { tasks, params, no_verify, options, arguments: batch, eval }, environment);
     }
     begin(options, |defaults| read_task(arguments, defaults), environment)
 }
@@ -196,11 +197,15 @@ fn must_count(row: &RunRow, goes_on: bool) -> bool {
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
     let source = arguments.tasks.first().map_or("-", String::as_str);
     let text = read_source(source)?;
-    let values = values(arguments)?;
+    let values = values(arguments.params.as_deref(), &arguments.param)?;
     let mut task = task::parse_with(&text, source, &values, defaults).map_err(Failure::input)?;
     if !task.needs.is_empty() {
         let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
         return Err(Failure::input(error).hint("name them beside it: `fledge run a.md b.md`, or a folder"));
+    }
+    if task.candidates.is_some() {
+        let error = anyhow!("{source}: `candidates` race from a file, which each of them reads");
+        return Err(Failure::input(error).hint("write the task to a file, or leave `candidates` out"));
     }
     if arguments.no_verify {
         task.gate = GateChoice::Skip;
@@ -223,14 +228,14 @@ pub(super) fn read_source(source: &str) -> Result<String, Failure> {
 }
 
 /// Values for parameters: those of the file, then those of the flags.
-fn values(arguments: &RunArguments) -> Result<ParamValues, Failure> {
+pub(super) fn values(params: Option<&Path>, param: &[String]) -> Result<ParamValues, Failure> {
     let mut values = ParamValues::new();
-    if let Some(path) = &arguments.params {
+    if let Some(path) = params {
         let text = store::read_text(path, MAX_SOURCE).map_err(Failure::input)?;
         let text = text.ok_or_else(|| Failure::no_file("file", path))?;
         values = task::parse_values(&text, &path.display().to_string()).map_err(Failure::input)?;
     }
-    for pair in &arguments.param {
+    for pair in param {
         let Some((name, value)) = pair.split_once('=') else {
             return Err(Failure::input(anyhow!("--param {pair}: expected NAME=VALUE")));
         };

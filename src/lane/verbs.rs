@@ -4,9 +4,10 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 21] = [
+pub(crate) const VERBS: [(&str, &[&str]); 22] = [
     ("run", &[]),
     ("fix", &[]),
+    ("eval", &[]),
     ("init", &[]),
     ("lanes", LANES),
     ("lane", LANES),

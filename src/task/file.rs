@@ -1,8 +1,8 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
-use super::params;
 use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
 use super::{SpecChoice, Task, Tier, ToolChoice};
+use super::{candidates, params};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct TaskFault {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["schedule", "candidates"];
+const LATER: &[&str] = &["schedule"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -71,6 +71,12 @@ pub fn needs(text: &str) -> Vec<(String, Place)> {
     let listed = entries.into_iter().find(|(key, _)| key.text == "needs").map(|(_, node)| node.value);
     let Some(Value::List(items)) = listed else { return Vec::new() };
     items.iter().filter_map(|item| Some((item.as_text()?.to_owned(), item.place))).collect()
+}
+
+/// Whether a task's text says that several runs of it race; what is wrong with it, [`parse`] says.
+pub fn races(text: &str) -> bool {
+    let front = document(text).ok().and_then(|document| document.front);
+    matches!(front, Some(Node { value: Value::Map(entries), .. }) if entries.iter().any(|(key, _)| key.text == "candidates"))
 }
 
 fn read_gate(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
@@ -158,6 +164,7 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     }
     task.mcp = table.texts("mcp", problems).unwrap_or_default();
     task.needs = table.texts("needs", problems).unwrap_or_default();
+    task.candidates = candidates::read(table, problems);
     if let Some(node) = table.take("budget") {
         task.budget = read_budget(node, problems).over(&task.budget);
     }

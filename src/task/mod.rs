@@ -1,6 +1,7 @@
 //! What was asked: the checked task that a run works on. Knows no files; [`parse`] makes one from text.
 
 mod approval;
+mod candidates;
 mod command_line;
 mod defaults;
 mod file;
@@ -9,8 +10,10 @@ mod params;
 mod schema;
 
 pub use approval::asks;
+pub(crate) use candidates::CANDIDATES;
+pub use candidates::Candidates;
 pub use defaults::Defaults;
-pub use file::{TaskFault, needs, parse, parse_with};
+pub use file::{TaskFault, needs, parse, parse_with, races};
 pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]
@@ -88,6 +91,9 @@ pub struct Task {
     /// Other tasks of its batch that must be verified first, by their names there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// Runs of it that race. A batch makes a run of each; an agent that is handed the task is one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Candidates>,
     /// What only the configuration says of how it is worked on.
     #[serde(default, skip_serializing_if = "Conduct::is_usual")]
     pub conduct: Conduct,
@@ -154,6 +160,7 @@ impl Task {
             approve: Vec::new(),
             mcp: Vec::new(),
             needs: Vec::new(),
+            candidates: None,
             conduct: Conduct::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! The front matter of a task as a JSON Schema, for editors. Its words and ranges are the reader's own; a test holds its keys to it.
 
-use super::{Baseline, Commit, Expect, Isolation, OnTamper, STUCK_AFTER, Tier};
+use super::{Baseline, CANDIDATES, Commit, Expect, Isolation, OnTamper, STUCK_AFTER, Tier};
 use crate::yaml::schema::{any_of, any_text, document, dollars, duration, flag, int, like, map, names_to, one_of};
 use crate::yaml::schema::{some_texts, text, text_or_texts, texts, with, word_of};
 use serde_json::{Value, json};
@@ -83,6 +83,11 @@ fn means() -> Vec<crate::yaml::schema::Row> {
         ("approve", approve(), "Calls that a person must agree to; where nobody is there, they are denied."),
         ("mcp", texts("docs"), "MCP servers whose tools there are, by their names in the configuration."),
         ("budget", budget(), "What the run may spend."),
+        (
+            "candidates",
+            any_of([int(CANDIDATES), some_texts("claude")]),
+            "So many runs of the task race, or one with each of these models; the first one that is verified counts.",
+        ),
         ("params", params(), "Parameters of the text, where `{{ name }}` stands for the value."),
         (
             "isolation",

@@ -30,6 +30,7 @@ budget: { turns: 60, tokens: 500000, usd: 2.50, time: 30m }
 approve: { ask: ["shell-exec:git push*"] }
 mcp: [docs]
 needs: [bump-deps]
+candidates: 3
 output_schema: report.schema.json
 isolation: worktree
 commit: on-success
@@ -80,9 +81,17 @@ fn every_key_of_the_front_matter_has_its_field() {
         approve: texts(&["shell-exec:git push*"]),
         mcp: texts(&["docs"]),
         needs: texts(&["bump-deps"]),
+        candidates: Some(Candidates::Count(3)),
         conduct: Conduct::default(),
     };
     assert_eq!(read(FULL), Ok(expected));
+}
+
+#[test]
+fn candidates_are_counted_or_have_a_model_each() {
+    let all = read("---\ncandidates: [claude, gpt]\n---\nDo.").unwrap().candidates.map(|all| all.each());
+    assert_eq!(all, Some(vec![texts(&["claude"]), texts(&["gpt"])]));
+    assert!(races("---\ncandidates: 2\n---\nDo.") && !races("---\nlane: x\n---\ncandidates: 2"));
 }
 
 #[test]
@@ -216,7 +225,10 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "output_schema: { type: object }",
         "output_schema: ../a.json",
         "schedule: '* * * * *'",
-        "candidates: 3",
+        "candidates: 1",
+        "candidates: []",
+        "candidates: many",
+        "model: a\ncandidates: [b, c]",
         "params: [issue]",
         "params: { issue: }",
         "params: { a-b: {} }",

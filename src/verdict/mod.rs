@@ -2,7 +2,7 @@
 
 mod reason;
 
-pub use reason::{Reason, ReasonRow, gravest};
+pub use reason::{Reason, ReasonRow, gravest, mildest};
 
 use crate::id::TreeId;
 use serde::{Deserialize, Serialize};

@@ -153,6 +153,12 @@ pub fn gravest(codes: impl IntoIterator<Item = u8>) -> u8 {
     codes.into_iter().min_by_key(place).unwrap_or(0)
 }
 
+/// The exit code of several runs of which one would have been enough, and none was: the least grave of theirs.
+pub fn mildest(codes: impl IntoIterator<Item = u8>) -> u8 {
+    let place = |code: &u8| GRAVEST.iter().position(|known| known == code);
+    codes.into_iter().filter(|code| *code != 0).max_by_key(place).unwrap_or(0)
+}
+
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.row().word)
@@ -181,6 +187,7 @@ mod tests {
         assert_eq!(gravest([130, 0, 143]), 143);
         assert_eq!(gravest([1, 8, 6, 2]), 6);
         assert_eq!(gravest([]), 0);
+        assert_eq!([mildest([8, 1, 4, 0]), mildest([130, 3]), mildest([0])], [1, 130, 0]);
     }
 
     #[test]

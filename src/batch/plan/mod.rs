@@ -5,13 +5,14 @@ mod file;
 mod matrix;
 mod naming;
 mod needs;
+mod spread;
 
 pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse};
 pub use matrix::Matrix;
 pub use naming::of_folders as names_of_folders;
+pub use spread::{repeated, seats};
 
-use crate::batch::course::Seat;
-use crate::task::{Isolation, ParamValues, Task};
+use crate::task::{Candidates, Isolation, ParamValues, Task};
 use crate::yaml::{Problem, listed};
 use matrix::{Dimension, REPOSITORY, TASK, combinations, value_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,19 +64,14 @@ pub struct Job {
     pub usd_micros: Option<u64>,
     /// Where its agent works.
     pub isolation: Isolation,
-}
-
-impl Job {
-    /// Its place in a course.
-    pub fn seat(&self) -> Seat {
-        Seat {
-            name: self.name.clone(),
-            title: self.title.clone(),
-            needs: self.needs.iter().map(|need| vec![*need]).collect(),
-            race: None,
-            usd_micros: self.usd_micros,
-        }
-    }
+    /// The runs of it that race, as its task says.
+    pub candidates: Option<Candidates>,
+    /// The job that it is one candidate for, or one repetition of; itself, where it is neither.
+    pub of: String,
+    /// Of a candidate the first one of its race.
+    pub race: Option<usize>,
+    /// The models that it has by being what it is; none: those of its task.
+    pub models: Vec<String>,
 }
 
 /// All that is wrong, a line each, with the file and the place.
@@ -120,11 +116,7 @@ pub fn plan(
         outer.push((REPOSITORY.to_owned(), order.repositories.clone()));
     }
     let combinations = combinations(&outer, &order.matrix);
-    if combinations.len() > MOST_JOBS {
-        let message = format!("{} jobs are too many: at most {MOST_JOBS} make a batch", combinations.len());
-        faults.lines(&message);
-        return Err(faults);
-    }
+    few_enough(combinations.len())?;
     let (mut jobs, mut taken) = (Vec::new(), BTreeSet::new());
     for mut combination in combinations {
         let place_of = |all: &[String], value: Option<&str>| all.iter().position(|own| Some(own.as_str()) == value);
@@ -136,9 +128,24 @@ pub fn plan(
         params.extend(order.params.clone());
         match read(&order.tasks[task], &params, repository) {
             Err(said) => faults.lines(&said),
-            Ok(Task { title, budget, isolation, .. }) => {
+            Ok(Task { title, budget, isolation, candidates, .. }) => {
                 let (usd_micros, needs) = (budget.usd_micros, Vec::new());
-                jobs.push(Job { name, title, task, repository, params, needs, usd_micros, isolation });
+                let (of, race, models) = (name.clone(), None, Vec::new());
+                let job = Job {
+                    name,
+                    title,
+                    task,
+                    repository,
+                    params,
+                    needs,
+                    usd_micros,
+                    isolation,
+                    candidates,
+                    of,
+                    race,
+                    models,
+                };
+                jobs.push(job);
             }
         }
     }
@@ -155,7 +162,18 @@ pub fn plan(
     };
     let needs: Vec<Vec<usize>> = jobs.iter().map(needed).collect();
     jobs.iter_mut().zip(needs).for_each(|(job, needs)| job.needs = needs);
+    let jobs = spread::raced(jobs);
+    few_enough(jobs.len())?;
     Ok(jobs)
+}
+
+/// A batch has an end.
+///
+/// # Errors
+/// When there are too many jobs.
+pub fn few_enough(jobs: usize) -> Result<(), PlanFaults> {
+    let message = format!("{jobs} jobs are too many: at most {MOST_JOBS} make a batch");
+    if jobs > MOST_JOBS { Err(PlanFaults(vec![message])) } else { Ok(()) }
 }
 
 /// The first two jobs that would change one checkout at the same time, where so many runs are at work at once.

@@ -3,6 +3,7 @@
 use crate::batch::Bounds;
 use crate::batch::plan::{BatchFile, MOST_AT_ONCE, MOST_RETRIES};
 use crate::duration::parse_duration;
+use crate::task::CANDIDATES;
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -26,6 +27,9 @@ pub(in crate::cli) struct BatchArguments {
     /// How long to wait before each of these [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = delay)]
     retry_delay: Option<Duration>,
+    /// Runs of the task that race, each in a worktree: the first one that is verified ends the others. It costs the tokens of all of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(CANDIDATES))]
+    pub(super) candidates: Option<u32>,
     /// Go on with the newest batch of these tasks: what is finished is not done again
     #[arg(long, conflicts_with = "resume_or_start")]
     pub(super) resume: bool,
@@ -38,8 +42,20 @@ fn delay(text: &str) -> Result<Duration, String> {
 impl BatchArguments {
     /// Whether anything is said that is only of use for many tasks.
     pub(super) fn is_any(&self) -> bool {
-        let Self { jobs, fail_fast, keep_going, retries, retry_delay, resume } = self;
-        jobs.is_some() || *fail_fast || *keep_going || retries.is_some() || retry_delay.is_some() || *resume
+        let Self { jobs, fail_fast, keep_going, retries, retry_delay, candidates, resume } = self;
+        let is_said = jobs.is_some() || retries.is_some() || retry_delay.is_some() || candidates.is_some();
+        is_said || *fail_fast || *keep_going || *resume
+    }
+
+    /// Whether it is said how many runs there are at once.
+    pub(super) fn has_jobs(&self) -> bool {
+        self.jobs.is_some()
+    }
+
+    /// A flag that is of no use where every run is measured.
+    pub(super) fn not_for_eval(&self) -> Option<&'static str> {
+        let flags = [("--fail-fast", self.fail_fast), ("--candidates", self.candidates.is_some())];
+        flags.iter().find(|(_, is_said)| *is_said).map(|(flag, _)| *flag)
     }
 
     /// The bounds: of the flags, then of the file.

@@ -1,7 +1,12 @@
 //! `fledge run` for many tasks: files, folders, globs or a batch file in; a table, reports and the gravest exit code out.
 
 mod arguments;
+mod clearing;
+mod ending;
+mod eval;
+mod fitting;
 mod page;
+mod race;
 mod row;
 mod screen;
 mod site;
@@ -9,6 +14,7 @@ mod sources;
 mod voice;
 
 pub(super) use arguments::BatchArguments;
+pub(super) use eval::{EvalArguments, run as evaluate};
 
 use super::drive::VoiceArguments;
 use super::failure::Failure;
@@ -25,14 +31,16 @@ use crate::duration::milliseconds;
 use crate::limits::MAX_SOURCE;
 use crate::process::Stopwatch;
 use crate::store::{self, SqliteQueue};
-use crate::task::ParamValues;
+use crate::task::{self, ParamValues};
 use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
+use ending::Ending;
+use eval::EvalTerms;
 use screen::Screen;
 use site::{Sites, Works};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use voice::Voice;
 
 /// The queue of all batches, in the state folder.
@@ -52,11 +60,34 @@ pub(super) struct Request<'r> {
     pub(super) no_verify: bool,
     pub(super) options: &'r RunOptions,
     pub(super) arguments: &'r BatchArguments,
+    /// What is measured, where that is what it is for.
+    pub(super) eval: Option<&'r EvalTerms>,
+}
+
+impl Request<'_> {
+    /// Whether these are the candidates of the one task that is named.
+    fn is_one_race(&self, jobs: &[Job]) -> bool {
+        let is_one = matches!(self.tasks, [task] if !sources::is_many(task));
+        is_one && self.eval.is_none() && jobs.iter().all(|job| job.race == Some(0))
+    }
+
+    /// The jobs, as often as they are measured.
+    fn repeated(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
+        let Some(EvalTerms { models, repeat, .. }) = self.eval else { return Ok(jobs) };
+        let wanted = usize::try_from(*repeat).unwrap_or(usize::MAX).saturating_mul(jobs.len().max(1));
+        plan::few_enough(wanted.saturating_mul(models.len().max(1))).map_err(Failure::input)?;
+        Ok(plan::repeated(&jobs, models, *repeat))
+    }
 }
 
 /// Whether these arguments mean many tasks.
 pub(super) fn is_meant(tasks: &[String], arguments: &BatchArguments) -> bool {
-    tasks.len() > 1 || arguments.is_any() || tasks.iter().any(|task| sources::is_many(task))
+    tasks.len() > 1 || arguments.is_any() || tasks.iter().any(|task| sources::is_many(task) || has_candidates(task))
+}
+
+/// Whether a task's file says that several runs of it race.
+fn has_candidates(task: &str) -> bool {
+    store::read_text(Path::new(task), MAX_SOURCE).ok().flatten().is_some_and(|text| task::races(&text))
 }
 
 /// What is going to be done.
@@ -88,11 +119,16 @@ fn begin(
     environment: &Environment,
     has_begun: &Cell<bool>,
 ) -> Result<u8, Failure> {
-    request.options.must_be_for_many()?;
     let Planned { file, order, folders } = read(request, workspace)?;
-    let bounds = request.arguments.bounds(&file, request.options.max_usd);
+    let mut bounds = request.arguments.bounds(&file, request.options.max_usd);
     let sites = Sites::open(request, &file, folders, environment)?;
     let jobs = plan::plan(&order, |text, params, site| sites.task(text, params, site)).map_err(Failure::input)?;
+    let jobs = request.repeated(jobs)?;
+    let is_race = request.is_one_race(&jobs);
+    request.options.must_be_for_many(is_race)?;
+    if is_race && !request.arguments.has_jobs() {
+        bounds.jobs = bounds.jobs.max(jobs.len()); // they mostly wait for their models
+    }
     if let Some((one, other)) = plan::crowded(&jobs, bounds.jobs) {
         let error = anyhow!("{} and {} would work in one checkout at the same time", one.name, other.name);
         return Err(Failure::input(error).hint("leave `isolation: in-place` out, or run them one by one: --jobs 1"));
@@ -101,9 +137,10 @@ fn begin(
     if request.options.dry_run {
         return dry_run(request, &jobs, &sites, texts, &bounds);
     }
-    let report = request.options.reports();
-    let results =
-        request.options.results.places_of_batch(report.first().map(PathBuf::as_path), workspace, environment)?;
+    let ending = Arc::new(Ending::find(request, &jobs, workspace, &sites.state_dir, environment)?);
+    if request.options.patch().is_some() {
+        race::make_patches(&sites.state_dir)?;
+    }
     let models = sites.connect(&jobs, texts)?;
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     let identity = match &request.options.run_key {
@@ -116,19 +153,19 @@ fn begin(
         let before = ledger.before().await.map_err(Failure::own)?;
         let commits = before.iter().filter_map(|(job, outcome)| site::committed(*job, outcome)).collect();
         let (at_once, commits) = (bounds.jobs.min(jobs.len()), Mutex::new(commits));
-        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits };
-        let seats = jobs.iter().map(Job::seat).collect();
+        let left = before.iter().filter_map(|(job, outcome)| Some((*job, site::leftover(outcome)?))).collect();
+        let (left, stop) = (Mutex::new(left), &Stop::default());
+        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
-        let mut course = Course::new(bounds, seats, |job| before.get(&job).cloned());
-        let stop = Stop::default();
+        let mut course = Course::new(bounds, plan::seats(&jobs), |job| before.get(&job).cloned());
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-        let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, results);
+        let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
         let voice = Voice::open(screen, before.len());
-        let ran = drive(&mut course, &jobs, &works, &stop, &voice).await;
+        let ran = drive(&mut course, &jobs, &works, stop, &voice).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
-        let code = summary.exit_code;
-        let was_heard = voice.close(summary, &stop).await;
+        let code = ending.code(&summary);
+        let was_heard = voice.close(summary, stop).await;
         drop(listening);
         ran.map_err(|refusal| Failure::because(refusal.reason, refusal))?;
         Ok(if was_heard? || code != 0 { code } else { Reason::Cancelled.exit_code(Some(stop.cause())) })
@@ -172,12 +209,13 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
             }
             End::NotRun(_) => None,
         };
-        JobSummary::new(
-            outcome.clone(),
-            works.texts[planned.task].source.clone(),
-            site.folder.display().to_string(),
-            report,
-        )
+        let mut outcome = outcome.clone();
+        if let End::Ran(ran) = &mut outcome.end {
+            ran.worktree = ran.worktree.take().map(clearing::as_it_is);
+        }
+        let (task, folder) = (works.texts[planned.task].source.clone(), site.folder.display().to_string());
+        let candidate_of = planned.race.map(|_| planned.of.clone());
+        JobSummary::new(outcome, task, folder, report).among(candidate_of, planned.models.clone())
     };
     let all = (0..works.jobs.len()).filter_map(|job| Some((job, course.outcome(job)?)));
     Summary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
@@ -230,7 +268,7 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
         match sources::files(task, Path::new("")) {
             Ok(files) => found.extend(files),
             Err(_) if task == "-" => {
-                faults.push("-: standard input is one task, and there are others beside it".to_owned())
+                faults.push("-: standard input is one task for one run, and more are asked for".to_owned())
             }
             Err(why) => faults.push(why),
         }
@@ -262,7 +300,8 @@ async fn opened(
     let same = |job: &Job| {
         let params: Vec<String> = job.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = store::sha256(texts[job.task].text.as_bytes());
-        format!("{text}\n{}\n{}", sites.all[job.repository].folder.display(), params.join("\n"))
+        let models = job.models.join("\t");
+        format!("{text}\n{}\n{}\n{models}", sites.all[job.repository].folder.display(), params.join("\n"))
     };
     let named: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), same(job))).collect();
     let worker = uuid::Uuid::now_v7().to_string();
@@ -282,8 +321,7 @@ async fn opened(
             Ok(ledger) => {
                 // A batch of which nothing is left to do is gone on with only by its own name.
                 let before = ledger.before().await.map_err(failed)?;
-                let seats: Vec<_> = jobs.iter().map(Job::seat).collect();
-                let course = Course::new(Bounds::default(), seats, |job| before.get(&job).cloned());
+                let course = Course::new(Bounds::default(), plan::seats(jobs), |job| before.get(&job).cloned());
                 if request.options.run_key.is_some() || course.has_work() {
                     return Ok(ledger);
                 }

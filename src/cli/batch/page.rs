@@ -24,6 +24,10 @@ pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String 
     let retries = if bounds.retries == 0 { String::new() } else { format!(", {} retries", bounds.retries) };
     let fail_fast = if bounds.fail_fast { ", until one fails" } else { "" };
     let mut text = format!("{} {jobs_word}, {} at once{money_word}{retries}{fail_fast}\n", jobs.len(), bounds.jobs);
+    let racing = jobs.iter().filter(|job| job.race.is_some()).count();
+    if racing > 0 {
+        text.push_str(&format!("{racing} of them are candidates that race: all that begin are paid for\n"));
+    }
     let width = jobs.iter().map(|job| cells(&job.name)).max().unwrap_or(0).min(LONGEST_NAME);
     for job in jobs {
         let params: Vec<String> = job.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -31,6 +35,7 @@ pub(super) fn plan(jobs: &[Job], texts: &[TaskText], bounds: &Bounds) -> String 
         if !params.is_empty() {
             parts.push(params.join(" "));
         }
+        parts.extend((!job.models.is_empty()).then(|| job.models.join(", ")));
         if !job.needs.is_empty() {
             let needs: Vec<&str> = job.needs.iter().map(|need| jobs[*need].name.as_str()).collect();
             parts.push(format!("needs {}", needs.join(", ")));
@@ -51,6 +56,8 @@ pub(super) fn plan_data(jobs: &[Job], texts: &[TaskText], bounds: &Bounds, folde
             "repository": folder(job),
             "params": job.params,
             "needs": needs,
+            "candidate_of": job.race.map(|_| &job.of),
+            "models": job.models,
         })
     };
     json!({

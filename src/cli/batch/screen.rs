@@ -5,10 +5,10 @@ use super::super::drive::VoiceArguments;
 use super::super::failure::Failure;
 use super::super::live::Live;
 use super::super::paint::{self, Tone};
-use super::super::results::Results;
 use super::super::signals::STOPPING;
 use super::super::{no_output, print_json};
-use super::page::{self, counted, padded};
+use super::ending::Ending;
+use super::page::{counted, padded};
 use super::row::{Row, ending};
 use super::voice::Heard;
 use crate::batch::plan::Job;
@@ -32,7 +32,7 @@ pub(super) struct Screen {
     look: Look,
     batch: Arc<str>,
     names: Arc<[String]>,
-    results: Results,
+    ending: Arc<Ending>,
     state: Mutex<State>,
     failed: Arc<Mutex<Option<Failure>>>,
 }
@@ -62,21 +62,14 @@ impl Screen {
         environment: &Environment,
         batch: &str,
         jobs: &[Job],
-        results: Results,
+        ending: Arc<Ending>,
     ) -> Self {
         let VoiceArguments { json, quiet, ni } = voice;
         let live = Live::new(!ni && !quiet && paint::can_draw(environment));
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let look = Look { live, is_quiet: quiet, is_json: json, width };
-        Self {
-            look,
-            batch: batch.into(),
-            names: names.into(),
-            results,
-            state: Mutex::default(),
-            failed: Arc::default(),
-        }
+        Self { look, batch: batch.into(), names: names.into(), ending, state: Mutex::default(), failed: Arc::default() }
     }
 
     /// Says what begins; so many jobs are over already.
@@ -94,11 +87,12 @@ impl Screen {
     /// The end: the table, files, and for programs all of it.
     fn close(&self, summary: &Summary) -> Result<(), Failure> {
         self.look.live.clear();
-        self.json("batch_finished", None, serde_json::to_value(summary).unwrap_or_default());
-        if !(self.look.is_quiet && summary.verified) {
-            page::table(summary).iter().for_each(|line| paint::line(line));
+        let (name, data) = self.ending.data(summary);
+        self.json(name, None, data);
+        if !(self.look.is_quiet && self.ending.code(summary) == 0) {
+            self.ending.lines(summary).iter().for_each(|line| paint::line(line));
         }
-        self.results.write_batch(summary)?;
+        self.ending.write(summary)?;
         self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
     }
 
@@ -145,7 +139,7 @@ impl Screen {
                 let data = json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": &*outcome });
                 self.json("job_finished", Some(job), data);
                 if let Some(result) = result {
-                    self.results.annotate(&result);
+                    self.ending.annotate(&result);
                 }
                 self.line(job, &ending(&outcome));
                 self.gone(job, Some(&outcome));

@@ -6,12 +6,13 @@ use super::super::failure::Failure;
 use super::super::run::task_folder;
 use super::super::runs::{Place, keyed};
 use super::super::secrets::secrets;
-use super::Request;
 use super::arguments::cores;
+use super::clearing::{Clearing, Leftover};
+use super::{Request, fitting, race};
 use crate::batch::plan::{BatchFile, Job, TaskText};
 use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
 use crate::config::{self, Environment};
-use crate::driver::{Settings, project_of};
+use crate::driver::{Settings, Stop, project_of};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::run::TaskResult;
@@ -88,12 +89,26 @@ impl<'s> Sites<'s> {
             task.models.clone_from(&self.models);
         }
         let said = self.request.options.say(task);
-        let mut task = said.map_err(|failure| format!("{}: {}", text.source, failure.message()))?;
+        let task = said.map_err(|failure| format!("{}: {}", text.source, failure.message()))?;
+        let mut task = fitting::fitted(task, self.request).map_err(|why| format!("{}: {why}", text.source))?;
         let mask = secrets(self.environment, set, &Late::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
         if task.isolation == Isolation::Worktree && task.base.is_none() {
             task.base.clone_from(base);
         }
+        Ok(task)
+    }
+
+    /// The task of a job, with the models that are the job's own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, String> {
+        let mut task = self.task(text, &job.params, job.repository)?;
+        if !job.models.is_empty() {
+            task.models.clone_from(&job.models);
+        }
+        task.candidates = None; // this is one of them
         Ok(task)
     }
 
@@ -105,7 +120,7 @@ impl<'s> Sites<'s> {
         let (pacer, mut all, mut faults) = (Pacer::default(), BTreeMap::new(), Vec::new());
         for job in jobs {
             let text = &texts[job.task];
-            let task = self.task(text, &job.params, job.repository);
+            let task = self.task_of(text, job);
             let wanted = wanted(job, &task.map_err(|said| Failure::input(anyhow::anyhow!(said)))?);
             if all.contains_key(&wanted) {
                 continue;
@@ -142,6 +157,9 @@ pub(super) struct Works<'s> {
     pub(super) at_once: usize,
     /// What verified jobs have committed.
     pub(super) commits: Mutex<BTreeMap<usize, String>>,
+    /// Worktrees that candidates have left whose race is not over.
+    pub(super) left: Mutex<BTreeMap<usize, Leftover>>,
+    pub(super) stop: &'s Stop,
 }
 
 impl Works<'_> {
@@ -154,7 +172,7 @@ impl Works<'_> {
         let planned = &self.jobs[job];
         let site = &self.sites.all[planned.repository];
         let bad = |message: String| Refusal { reason: Reason::BadInput, message };
-        let mut task = self.sites.task(&self.texts[planned.task], &planned.params, planned.repository).map_err(bad)?;
+        let mut task = self.sites.task_of(&self.texts[planned.task], planned).map_err(bad)?;
         task.budget.usd_micros = usd_micros;
         if task.isolation == Isolation::Worktree
             && let Some(commit) = self.commit_of_needs(job)
@@ -168,12 +186,16 @@ impl Works<'_> {
         let (environment, options) = (self.sites.environment, self.sites.request.options);
         let models = shared.models(&asked, &site.set, environment).map_err(|failure| bad(failure.message()))?;
         let place = Place { workspace: &site.folder, state_dir: &self.sites.state_dir, set: &site.set };
+        let usual = options.settings(environment, &place, shared.keys());
+        let patch = options.patch().map(|_| race::patch_of(&self.sites.state_dir, self.ledger.batch(), &planned.name));
         let settings = Settings {
             models,
             reports: Vec::new(),
-            patch: None,
+            patch,
+            // What one run has learnt must not be in the measure of another.
+            memory: usual.memory.clone().filter(|_| self.sites.request.eval.is_none()),
             jobs: (cores() / self.at_once.max(1)).max(1),
-            ..options.settings(environment, &place, shared.keys())
+            ..usual
         };
         let run = self.run(job, tries, &task)?;
         Ok(Errand { task, settings, run })
@@ -183,9 +205,41 @@ impl Works<'_> {
     fn commit_of_needs(&self, job: usize) -> Option<String> {
         let needs = &self.jobs[job].needs;
         let is_built_upon = |need: &usize| needs.iter().any(|other| self.jobs[*other].needs.contains(need));
-        let mut last = needs.iter().filter(|need| !is_built_upon(need));
-        let (Some(need), None) = (last.next(), last.next()) else { return None };
-        self.commits.lock().unwrap_or_else(PoisonError::into_inner).get(need).cloned()
+        let last: Vec<usize> = needs.iter().copied().filter(|need| !is_built_upon(need)).collect();
+        let race = |need: usize| self.jobs[need].race.unwrap_or(need);
+        let first = race(*last.first()?);
+        let commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_one = last.iter().all(|need| race(*need) == first);
+        if is_one { last.iter().find_map(|need| commits.get(need).cloned()) } else { None }
+    }
+
+    /// Removes the worktrees that nobody goes on with now that this job is over.
+    async fn clear(&self, job: usize, outcome: &Outcome) {
+        let own = leftover(outcome);
+        let is_eval = self.sites.request.eval.is_some();
+        let mut all: Vec<Leftover> = Vec::new();
+        if let Some(race) = self.jobs[job].race {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            if outcome.beaten {
+                all.extend(own);
+            } else if outcome.is_verified() {
+                let rivals = (0..self.jobs.len()).filter(|other| *other != job && self.jobs[*other].race == Some(race));
+                all.extend(rivals.filter_map(|rival| left.remove(&rival)));
+            } else {
+                left.extend(own.map(|own| (job, own)));
+            }
+        } else if is_eval {
+            all.extend(own);
+        }
+        let clearing = Clearing {
+            state_dir: &self.sites.state_dir,
+            workspace: &self.sites.all[self.jobs[job].repository].folder,
+            environment: self.sites.environment,
+            stop: self.stop,
+        };
+        for left in all {
+            clearing.clear(&left, !is_eval).await;
+        }
     }
 
     /// As which run: one of this key that an earlier process has left goes on.
@@ -227,12 +281,27 @@ impl Source for Works<'_> {
     }
 
     async fn over(&self, job: usize, outcome: &Outcome) -> Result<(), Refusal> {
-        self.commits.lock().unwrap_or_else(PoisonError::into_inner).extend(committed(job, outcome));
-        self.ledger.keep(job, outcome).await.map_err(refusal)
+        if !outcome.beaten {
+            self.commits.lock().unwrap_or_else(PoisonError::into_inner).extend(committed(job, outcome));
+        }
+        self.ledger.keep(job, outcome).await.map_err(refusal)?;
+        self.clear(job, outcome).await;
+        Ok(())
     }
 
     async fn beside(&self) -> Refusal {
         refusal(self.ledger.renew().await)
+    }
+}
+
+/// The worktree that a run has left, with work in it that is not committed.
+pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
+    match &outcome.end {
+        End::Ran(ran) if ran.has_left_work() => {
+            let folder = PathBuf::from(&ran.worktree.as_ref()?.path);
+            Some(Leftover { run: ran.run.clone(), folder })
+        }
+        End::Ran(_) | End::NotRun(_) => None,
     }
 }
 

@@ -1,0 +1,237 @@
+//! What models came to on the same tasks, each run several times: rates with their intervals, cost, turns and time. An error is no failure of a
+//! model: it is counted apart, and named. Pure.
+
+mod interval;
+#[cfg(feature = "cli")]
+pub(crate) mod page;
+
+pub use interval::wilson;
+
+use super::outcome::{End, Outcome, Ran, Standing};
+use super::summary::{JobSummary, Summary};
+use crate::verdict::{Reason, gravest};
+use interval::float;
+use serde::Serialize;
+
+/// The version of [`Evaluation`].
+pub const EVAL_SCHEMA_VERSION: u32 = 1;
+
+/// What models came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// The version of this form.
+    pub schema_version: u32,
+    /// The program that made it.
+    pub fledge: &'static str,
+    /// The batch that its runs were.
+    pub batch: String,
+    /// 0 where every run was judged and no rate is too low; else the gravest error, or 1.
+    pub exit_code: u8,
+    /// The rate that each model must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rate: Option<f64>,
+    /// Models whose rate is below that.
+    pub below: Vec<String>,
+    /// What all runs have cost, in millionths of a US dollar, as far as that is known.
+    pub usd_micros: u64,
+    /// What they might cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_usd_micros: Option<u64>,
+    /// How long this process took, in milliseconds.
+    pub duration_ms: u64,
+    /// Each model, over all tasks.
+    pub models: Vec<Tally>,
+    /// Each task, by models.
+    pub tasks: Vec<TaskTally>,
+    /// Runs that were not judged, and why.
+    pub unjudged: Vec<Unjudged>,
+    /// Every run.
+    pub jobs: Vec<JobSummary>,
+}
+
+/// What models came to on one task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the fields are named after what they hold")]
+pub struct TaskTally {
+    pub task: String,
+    pub models: Vec<Tally>,
+}
+
+/// What a model came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tally {
+    /// The model, as it was asked for.
+    pub model: String,
+    /// Runs that were wanted.
+    pub runs: usize,
+    /// Runs that were judged: by the gate, or by a limit that they reached.
+    pub judged: usize,
+    /// Runs that are verified.
+    pub verified: usize,
+    /// Runs that ended in an error.
+    pub errored: usize,
+    /// Runs that were stopped, or never begun.
+    pub cut_off: usize,
+    /// Verified ones of those that were judged.
+    pub rate: Option<f64>,
+    /// Where the rate lies, by Wilson's score at 95 %.
+    pub interval: Option<[f64; 2]>,
+    /// The rate of each task, on the mean of all tasks: how likely one try solves one of them.
+    pub pass_at_1: Option<f64>,
+    /// What its runs have cost, in millionths of a US dollar, as far as that is known.
+    pub usd_micros: u64,
+    /// The mean of the runs of which it is known.
+    pub mean_usd_micros: Option<u64>,
+    /// Runs of which nobody knows what they cost.
+    pub unpriced: usize,
+    /// Model calls of a judged run; the median.
+    pub median_turns: Option<f64>,
+    /// Attempts of a judged run; the median.
+    pub median_attempts: Option<f64>,
+    /// Milliseconds of a judged run; the median.
+    pub median_ms: Option<f64>,
+}
+
+/// A run that was not judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the fields are named after what they hold")]
+pub struct Unjudged {
+    pub job: String,
+    pub model: String,
+    pub standing: Standing,
+    pub exit_code: u8,
+    pub says: String,
+}
+
+/// A run, with what it was a run of.
+#[derive(Debug, Clone, Copy)]
+struct Sample<'s> {
+    task: &'s str,
+    model: &'s str,
+    outcome: &'s Outcome,
+}
+
+impl Evaluation {
+    /// Of these runs. `of` gives the task and the model of each, by the name of its job.
+    pub fn new(summary: &Summary, min_rate: Option<f64>, of: impl Fn(&str) -> Option<(String, String)>) -> Self {
+        let named: Vec<(String, String)> =
+            summary.jobs.iter().map(|job| of(&job.outcome.job).unwrap_or_default()).collect();
+        let sample = |(job, (task, model)): (&'_ JobSummary, &'_ (String, String))| {
+            (task.clone(), model.clone(), job.outcome.clone())
+        };
+        let owned: Vec<(String, String, Outcome)> = summary.jobs.iter().zip(&named).map(sample).collect();
+        let samples: Vec<Sample<'_>> =
+            owned.iter().map(|(task, model, outcome)| Sample { task, model, outcome }).collect();
+        let models = tallies(&samples);
+        let task = |name: &str| {
+            let own: Vec<Sample<'_>> = samples.iter().copied().filter(|sample| sample.task == name).collect();
+            TaskTally { task: name.to_owned(), models: tallies(&own) }
+        };
+        let is_below = |tally: &&Tally| min_rate.is_some_and(|least| tally.rate.is_none_or(|rate| rate < least));
+        let below: Vec<String> = models.iter().filter(is_below).map(|tally| tally.model.clone()).collect();
+        let unjudged: Vec<Unjudged> =
+            samples.iter().filter(|sample| !is_judged(sample.outcome)).map(unjudged).collect();
+        let too_low = (!below.is_empty()).then_some(Reason::GateFailed.row().exit_code);
+        Self {
+            schema_version: EVAL_SCHEMA_VERSION,
+            fledge: env!("CARGO_PKG_VERSION"),
+            batch: summary.batch.clone(),
+            exit_code: gravest(unjudged.iter().map(|run| run.exit_code).chain(too_low)),
+            min_rate,
+            below,
+            usd_micros: summary.usd_micros,
+            max_usd_micros: summary.max_usd_micros,
+            duration_ms: summary.duration_ms,
+            tasks: each(&samples, |sample| sample.task).into_iter().map(task).collect(),
+            models,
+            unjudged,
+            jobs: summary.jobs.clone(),
+        }
+    }
+}
+
+/// What each model came to.
+fn tallies(samples: &[Sample<'_>]) -> Vec<Tally> {
+    let of = |model: &str| samples.iter().copied().filter(|sample| sample.model == model).collect::<Vec<_>>();
+    each(samples, |sample| sample.model).into_iter().map(|model| tally(model, &of(model))).collect()
+}
+
+fn tally(model: &str, samples: &[Sample<'_>]) -> Tally {
+    let standing = |wanted: &[Standing]| samples.iter().filter(|one| wanted.contains(&one.outcome.standing())).count();
+    let verified = standing(&[Standing::Verified]);
+    let judged = verified + standing(&[Standing::Failed]);
+    let rate = |verified: usize, judged: usize| (judged > 0).then(|| float(verified) / float(judged));
+    let rate_of = |task: &&str| {
+        let own = || samples.iter().filter(|one| one.task == *task && is_judged(one.outcome));
+        rate(own().filter(|one| one.outcome.is_verified()).count(), own().count())
+    };
+    let rates: Vec<f64> = each(samples, |sample| sample.task).iter().filter_map(rate_of).collect();
+    let ran: Vec<&Ran> = samples.iter().filter_map(|one| run(one.outcome)).collect();
+    let priced: Vec<u64> = ran.iter().filter_map(|ran| ran.usd_micros).collect();
+    let weighed: Vec<&Ran> =
+        samples.iter().filter(|one| is_judged(one.outcome)).filter_map(|one| run(one.outcome)).collect();
+    let middle = |of: fn(&Ran) -> u64| median(weighed.iter().map(|ran| of(ran)).collect());
+    Tally {
+        model: model.to_owned(),
+        runs: samples.len(),
+        judged,
+        verified,
+        errored: standing(&[Standing::Errored]),
+        cut_off: standing(&[Standing::Cancelled, Standing::Skipped, Standing::NotStarted]),
+        rate: rate(verified, judged),
+        interval: wilson(verified, judged),
+        pass_at_1: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / float(rates.len())),
+        usd_micros: samples.iter().fold(0, |sum, one| sum.saturating_add(one.outcome.usd_micros)),
+        mean_usd_micros: priced.iter().sum::<u64>().checked_div(priced.len() as u64),
+        unpriced: ran.len() - priced.len(),
+        median_turns: middle(|ran| ran.turns),
+        median_attempts: middle(|ran| ran.attempts),
+        median_ms: middle(|ran| ran.duration_ms),
+    }
+}
+
+/// Whether it was said whether it succeeds.
+fn is_judged(outcome: &Outcome) -> bool {
+    matches!(outcome.standing(), Standing::Verified | Standing::Failed)
+}
+
+fn unjudged(sample: &Sample<'_>) -> Unjudged {
+    let outcome = sample.outcome;
+    Unjudged {
+        job: outcome.job.clone(),
+        model: sample.model.to_owned(),
+        standing: outcome.standing(),
+        exit_code: outcome.exit_code(),
+        says: outcome.says(),
+    }
+}
+
+fn run(outcome: &Outcome) -> Option<&Ran> {
+    match &outcome.end {
+        End::Ran(ran) => Some(ran),
+        End::NotRun(_) => None,
+    }
+}
+
+/// Every value there is, in the order in which it comes first.
+fn each<'s>(samples: &[Sample<'s>], of: impl Fn(&Sample<'s>) -> &'s str) -> Vec<&'s str> {
+    let mut all = Vec::new();
+    for value in samples.iter().map(of) {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+    }
+    all
+}
+
+/// The one in the middle, or the mean of the two.
+fn median(mut values: Vec<u64>) -> Option<f64> {
+    values.sort_unstable();
+    let middle = values.len() / 2;
+    let at = |place: usize| values.get(place).map(|value| *value as f64);
+    if values.len() % 2 == 1 { at(middle) } else { Some((at(middle.checked_sub(1)?)? + at(middle)?) / 2.0) }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+//! One job becomes several: candidates that race, or repetitions with each of some models. And the places of all of them in a course. Pure.
+
+use super::Job;
+use super::naming::{free, slug};
+use crate::batch::course::Seat;
+use std::collections::BTreeSet;
+
+/// Jobs with a job for each candidate. Who needs one that has candidates needs one of these.
+pub(super) fn raced(jobs: Vec<Job>) -> Vec<Job> {
+    let mut taken: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    let (mut all, mut places) = (Vec::new(), Vec::new());
+    for job in jobs {
+        let first = all.len();
+        match &job.candidates {
+            None => all.push(job),
+            Some(candidates) => {
+                for (place, models) in candidates.each().into_iter().enumerate() {
+                    let name = free(format!("{}.{}", job.name, place + 1), &mut taken);
+                    all.push(Job { name, models, race: Some(first), ..job.clone() });
+                }
+            }
+        }
+        places.push(first..all.len());
+    }
+    for job in &mut all {
+        job.needs = job.needs.iter().filter_map(|need| places.get(*need)).flat_map(Clone::clone).collect();
+    }
+    all
+}
+
+/// Each job so often with each of these models, or with its task's. First everything once, then everything once more: what is cut off is
+/// cut off evenly.
+pub fn repeated(jobs: &[Job], models: &[String], times: u32) -> Vec<Job> {
+    let mut taken = BTreeSet::new();
+    let models: Vec<Vec<String>> =
+        if models.is_empty() { vec![Vec::new()] } else { models.iter().map(|model| vec![model.clone()]).collect() };
+    let mut all = Vec::new();
+    for time in 1..=times {
+        for job in jobs {
+            for models in &models {
+                let parts = [job.name.clone()].into_iter().chain(models.iter().map(|model| slug(model)));
+                let name = parts.chain([time.to_string()]).collect::<Vec<_>>().join(".");
+                all.push(Job { name: free(name, &mut taken), models: models.clone(), ..job.clone() });
+            }
+        }
+    }
+    all
+}
+
+/// The places of jobs in a course: of candidates whom a job needs, one is enough.
+pub fn seats(jobs: &[Job]) -> Vec<Seat> {
+    let seat = |job: &Job| {
+        let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+        for need in &job.needs {
+            let race = jobs.get(*need).and_then(|job| job.race).unwrap_or(*need);
+            match groups.iter_mut().find(|(known, _)| *known == race) {
+                Some((_, group)) => group.push(*need),
+                None => groups.push((race, vec![*need])),
+            }
+        }
+        let needs = groups.into_iter().map(|(_, group)| group).collect();
+        let (name, title, usd_micros) = (job.name.clone(), job.title.clone(), job.usd_micros);
+        Seat { name, title, needs, race: job.race, usd_micros }
+    };
+    jobs.iter().map(seat).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Candidates, Isolation, ParamValues};
+
+    fn job(name: &str, needs: &[usize], candidates: Option<Candidates>) -> Job {
+        Job {
+            name: name.into(),
+            title: name.into(),
+            task: 0,
+            repository: 0,
+            params: ParamValues::new(),
+            needs: needs.to_vec(),
+            usd_micros: None,
+            isolation: Isolation::Worktree,
+            candidates,
+            of: name.into(),
+            race: None,
+            models: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn who_needs_a_task_with_candidates_needs_one_of_them() {
+        let models = Candidates::Models(vec!["claude".into(), "gpt".into()]);
+        let jobs = raced(vec![
+            job("z", &[1, 2], None),
+            job("a", &[], Some(models)),
+            job("b", &[], Some(Candidates::Count(3))),
+        ]);
+        let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(names, ["z", "a.1", "a.2", "b.1", "b.2", "b.3"]);
+        assert_eq!(jobs[2].models, ["gpt"]);
+        let seats = seats(&jobs);
+        assert_eq!(seats[0].needs, [vec![1, 2], vec![3, 4, 5]]);
+        let races: Vec<Option<usize>> = seats.iter().map(|seat| seat.race).collect();
+        assert_eq!(races, [None, Some(1), Some(1), Some(3), Some(3), Some(3)]);
+    }
+
+    #[test]
+    fn everything_is_done_once_before_anything_is_done_twice() {
+        let jobs = repeated(&[job("a", &[], None), job("b", &[], None)], &["x/one".into(), "two".into()], 2);
+        let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["a.x-one.1", "a.two.1", "b.x-one.1", "b.two.1", "a.x-one.2", "a.two.2", "b.x-one.2", "b.two.2"]
+        );
+        assert!(jobs.iter().all(|job| job.of == "a" || job.of == "b"));
+    }
+}

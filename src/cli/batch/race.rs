@@ -1,0 +1,138 @@
+//! One task whose candidates race: what is delivered is the winner's, as if it had run alone; and its report tells of the others too.
+
+use super::super::failure::Failure;
+use super::super::outlet::outlet;
+use super::super::results::Results;
+use super::Request;
+use crate::batch::{End, JobSummary, Ran, Summary};
+use crate::config::Environment;
+use crate::run::TaskResult;
+use crate::store;
+use crate::workspace::Outlet;
+use anyhow::{Context, anyhow};
+use serde_json::{Value, json};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The most bytes of a report that is read.
+const LARGEST_REPORT: usize = 64 * 1024 * 1024;
+/// Where patches of candidates are until there is a winner, in the state folder.
+const PATCHES: &str = "patches";
+
+/// Where what a race came to goes.
+#[derive(Debug)]
+pub(super) struct Race {
+    results: Results,
+    report: Option<Outlet>,
+    patch: Option<Outlet>,
+    state_dir: PathBuf,
+}
+
+impl Race {
+    /// Finds the places of all that is asked for.
+    ///
+    /// # Errors
+    /// A file without a place, or two for one.
+    pub(super) fn find(
+        request: &Request<'_>,
+        workspace: &Path,
+        state_dir: &Path,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let options = request.options;
+        let results = options.results.places(workspace, environment)?;
+        let find = |flag, path: Option<PathBuf>| path.map(|path| outlet(flag, &path, workspace)).transpose();
+        let (report, patch) = (find("--report", options.reports().pop())?, find("--patch", options.patch())?);
+        Ok(Self { results, report, patch, state_dir: state_dir.to_owned() })
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// The first that cannot be written, or a report of the winner that cannot be read.
+    pub(super) fn deliver(&self, summary: &Summary) -> Result<(), Failure> {
+        let best = best(summary);
+        let mut report = json!({ "verified": false, "exit_code": summary.exit_code });
+        if let Some(path) = best.and_then(|job| job.report.as_ref()) {
+            let text = store::read_text(Path::new(path), LARGEST_REPORT).map_err(Failure::own)?;
+            let text = text.ok_or_else(|| Failure::own(anyhow!("there is no report {path}")))?;
+            let unread = || format!("the report {path} cannot be read");
+            report = serde_json::from_str(&text).with_context(unread).map_err(Failure::own)?;
+            let result: TaskResult = serde_json::from_str(&text).with_context(unread).map_err(Failure::own)?;
+            self.results.write(&result)?;
+        }
+        if let Some(map) = report.as_object_mut() {
+            map.insert("candidates".into(), summary.jobs.iter().map(candidate).collect());
+        }
+        if let Some(place) = &self.report {
+            let text = format!("{report:#}\n");
+            place.write(text.as_bytes(), &|| true).map_err(Failure::own)?;
+        }
+        self.deliver_patch(summary, best)
+    }
+
+    fn deliver_patch(&self, summary: &Summary, best: Option<&JobSummary>) -> Result<(), Failure> {
+        let Some(place) = &self.patch else { return Ok(()) };
+        let of = |job: &JobSummary| patch_of(&self.state_dir, &summary.batch, &job.outcome.job);
+        if let Some(winner) = best.filter(|job| job.outcome.is_verified()) {
+            match std::fs::read(of(winner)) {
+                Ok(patch) => place.write(&patch, &|| true).map_err(Failure::own)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {} // delivered by an earlier process, or nothing to deliver
+                Err(error) => return Err(Failure::own(anyhow::Error::new(error).context("the patch cannot be read"))),
+            }
+        }
+        for job in &summary.jobs {
+            let _as_well_as_it_can_be = std::fs::remove_file(of(job));
+        }
+        Ok(())
+    }
+}
+
+/// Where the patch of a candidate is until there is a winner.
+pub(super) fn patch_of(state_dir: &Path, batch: &str, job: &str) -> PathBuf {
+    state_dir.join(PATCHES).join(format!("{batch}-{job}"))
+}
+
+/// The folder of these.
+///
+/// # Errors
+/// When it cannot be made.
+pub(super) fn make_patches(state_dir: &Path) -> Result<(), Failure> {
+    store::make_private(&state_dir.join(PATCHES)).map_err(Failure::own)
+}
+
+/// The winner; where there is none, the candidate whose exit code is that of the race.
+fn best(summary: &Summary) -> Option<&JobSummary> {
+    let winner = summary.jobs.iter().find(|job| job.outcome.is_verified() && !job.outcome.beaten);
+    let has_run = |job: &&JobSummary| ran(job).is_some();
+    let as_the_race = |job: &&JobSummary| has_run(job) && job.exit_code == summary.exit_code;
+    winner.or_else(|| summary.jobs.iter().find(as_the_race)).or_else(|| summary.jobs.iter().find(has_run))
+}
+
+fn ran(job: &JobSummary) -> Option<&Ran> {
+    match &job.outcome.end {
+        End::Ran(ran) => Some(ran),
+        End::NotRun(_) => None,
+    }
+}
+
+/// A candidate, in a few words.
+fn candidate(job: &JobSummary) -> Value {
+    let ran = ran(job);
+    json!({
+        "job": job.outcome.job,
+        "run": ran.map(|ran| &ran.run),
+        "models": job.models,
+        "outcome": job.standing,
+        "beaten": job.outcome.beaten,
+        "exit_code": ran.map_or(job.exit_code, |ran| ran.exit_code),
+        "says": job.says,
+        "attempts": ran.map(|ran| ran.attempts),
+        "turns": ran.map(|ran| ran.turns),
+        "tokens_in": ran.map(|ran| ran.tokens_in),
+        "tokens_out": ran.map(|ran| ran.tokens_out),
+        "usd_micros": ran.and_then(|ran| ran.usd_micros),
+        "duration_ms": ran.map(|ran| ran.duration_ms),
+        "branch": ran.and_then(|ran| ran.branch.as_ref()),
+    })
+}
