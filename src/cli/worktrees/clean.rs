@@ -14,6 +14,9 @@ use std::time::Duration;
 
 /// Arguments of `fledge worktrees clean`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge worktrees clean --dry-run\n  fledge worktrees clean --older-than 7d\n  fledge worktrees clean --discard 0198f2"
+)]
 pub(super) struct CleanArguments {
     /// Only those that were made longer ago than this: 12h, 7d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

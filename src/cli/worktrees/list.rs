@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 /// Arguments of `fledge worktrees list`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  fledge worktrees list\n  fledge worktrees list --json")]
 pub(super) struct ListArguments {
     /// As JSON, to standard output
     #[arg(long)]
