@@ -1,6 +1,6 @@
 //! What others do beside runs in worktrees: many processes at once, one of them killed, and people who reach in; and what a look beforehand says.
 
-use crate::support::{Fledge, Model, say, write};
+use crate::support::{Model, say, write};
 use crate::worktrees::{branches, isolated, known, left, working, worktree};
 use serde_json::Value;
 use std::fs;

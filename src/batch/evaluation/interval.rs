@@ -36,7 +36,7 @@ mod tests {
             assert!(is_near(own_low, low) && is_near(own_high, high), "{successes}/{trials}: {own_low} {own_high}");
         }
         let [low, high] = wilson(20, 20).unwrap();
-        assert!((low - (1.0 - 0.1611)).abs() < 0.000_05 && high >= 1.0 - 1e-12 && high <= 1.0);
+        assert!((low - (1.0 - 0.1611)).abs() < 0.000_05 && (1.0 - 1e-12..=1.0).contains(&high));
         assert_eq!(wilson(0, 0), None);
     }
 }
