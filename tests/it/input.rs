@@ -102,7 +102,7 @@ fn a_task_that_cannot_be_read_ends_with_2_and_names_the_file() {
     let cases = [
         (Fledge::new().file("task.md", &large), "at most 1048576 are read"),
         (Fledge::new().file("task.md", b"caf\xe9"), "UTF-8"),
-        (Fledge::new().file("task.md/x", ""), "not a regular file"),
+        (Fledge::new().file("task.md/x", ""), "there is no `*.md` in the folder"),
         (Fledge::new().file("task.md", ""), "the task has no text"),
     ];
     for (fledge, says) in cases {

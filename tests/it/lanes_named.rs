@@ -27,7 +27,12 @@ fn files_are_checked_wherever_they_are_with_all_that_is_wrong_at_once() {
     ];
     let run = fledge.args(&[&["lanes", "validate"], &files[..]].concat()).run();
     run.must_exit(2);
-    let told: Vec<&str> = run.stderr.lines().collect();
+    let is_drawn = |line: &&str| line.starts_with("  ");
+    let (drawn, told): (Vec<&str>, Vec<&str>) = run.stderr.lines().partition(is_drawn);
+    assert_eq!(
+        drawn[..2],
+        ["  1 | steps: [{ task: fmt }, { task: gone }]", "    |                                ^^^^"]
+    );
     let expected = [
         "error: lanes/verify.yaml:1:32: there is no task `gone` (there are: fmt)",
         "error: more/good.yaml:1:32: there is no lane `verify2` (did you mean `verify`?)",
