@@ -86,7 +86,7 @@ fn what_a_runner_signals_is_fledge() {
 #[test]
 fn a_time_limit_ends_it_with_all_files() {
     let model = Model::new([hang()]);
-    let inputs = [("VERB", "run"), ("TASK", "task.md"), ("LIMIT", "2s")];
+    let inputs = [("VERB", "run"), ("TASK", "task.md"), ("LIMIT", "5s")];
     let ended = step(Fledge::simple(&model).committed(), &inputs).run();
     ended.must_exit(143);
     assert!(ended.path("../temp/results/report.json").exists(), "{}", ended.story());
