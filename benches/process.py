@@ -131,4 +131,5 @@ def main():
         print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")
 
 
-main()
+if __name__ == "__main__":
+    main()
