@@ -14,9 +14,10 @@ use crate::verdict::Reason;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,8 +124,14 @@ struct Fleet<'f, S> {
     tell: &'f Tell,
     stop: &'f Stop,
     running: FuturesUnordered<LocalBoxFuture<'f, Done>>,
+    /// Those that have ended while something else was waited for.
+    ended: VecDeque<Done>,
     /// What stops each of them.
     stops: BTreeMap<usize, Stop>,
+    /// What goes on beside them, while it does.
+    beside: Option<LocalBoxFuture<'f, Refusal>>,
+    /// What ends the batch.
+    broken: Option<Refusal>,
 }
 
 /// Runs all jobs of a course to their ends; what they came to is in the course. The stop ends all that run, each within two seconds, and no
@@ -142,19 +149,16 @@ pub async fn run<S: Source>(
     let whole = stop.part();
     let clock = Stopwatch::start();
     let now = || Moment(milliseconds(clock.read()));
-    let mut fleet = Fleet { source, tell, stop: &whole, running: FuturesUnordered::new(), stops: BTreeMap::new() };
-    let mut beside = Box::pin(source.beside());
-    let (mut broken, mut is_stopping) = (None, false);
+    let mut fleet = Fleet::new(source, tell, &whole);
+    let mut is_stopping = false;
     loop {
         for step in course.next(now()) {
-            if let Err(refusal) = fleet.take(step).await {
-                broken.get_or_insert(refusal);
-            }
+            fleet.take(step).await;
         }
-        if broken.is_some() && !whole.token().is_cancelled() {
+        if fleet.broken.is_some() && !whole.token().is_cancelled() {
             whole.token().cancel();
         }
-        if fleet.running.is_empty() && course.is_over() {
+        if fleet.is_idle() && course.is_over() {
             break;
         }
         let due = course.due(now()).map(|moment| moment.since(now()));
@@ -170,27 +174,82 @@ pub async fn run<S: Source>(
                 is_stopping = true;
                 course.stop(whole.cause());
             }
-            Some(Done { job, end, result }) = fleet.running.next() => {
+            done = fleet.next() => {
+                let Some(Done { job, end, result }) = done else { continue };
                 fleet.stops.remove(&job);
                 let (name, title) = names.get(job).cloned().unwrap_or_default();
                 let usd_micros = result.as_ref().and_then(|result| result.usage.total.cost_micros).unwrap_or(0);
                 course.ended(job, Outcome { job: name, title, tries: 0, usd_micros, beaten: false, end }, now());
-                if let Some(outcome) = course.outcome(job)
-                    && let Err(refusal) = fleet.over(job, outcome, result.as_ref()).await {
-                    broken.get_or_insert(refusal);
+                if let Some(outcome) = course.outcome(job) {
+                    fleet.over(job, outcome, result.as_ref()).await;
                 }
-            }
-            refusal = &mut beside, if !is_stopping => {
-                broken.get_or_insert(refusal);
             }
             () = pause => {}
         }
     }
-    broken.map_or(Ok(()), Err)
+    fleet.broken.map_or(Ok(()), Err)
 }
 
 impl<'f, S: Source> Fleet<'f, S> {
-    async fn take(&mut self, step: Step) -> Result<(), Refusal> {
+    fn new(source: &'f S, tell: &'f Tell, stop: &'f Stop) -> Self {
+        Self {
+            source,
+            tell,
+            stop,
+            running: FuturesUnordered::new(),
+            ended: VecDeque::new(),
+            stops: BTreeMap::new(),
+            beside: Some(Box::pin(source.beside())),
+            broken: None,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.ended.is_empty()
+    }
+
+    /// The next run that ends; nothing where something else has happened.
+    async fn next(&mut self) -> Option<Done> {
+        if self.ended.is_empty() {
+            self.go_on().await;
+        }
+        self.ended.pop_front()
+    }
+
+    /// Has all of them go on until one ends, or what is beside them does.
+    async fn go_on(&mut self) {
+        let Self { running, ended, beside, broken, stop, .. } = self;
+        let refused = async {
+            match beside {
+                Some(beside) => beside.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(done) = running.next() => ended.push_back(done),
+            refusal = refused => {
+                *beside = None;
+                if !stop.token().is_cancelled() {
+                    broken.get_or_insert(refusal);
+                }
+            }
+        }
+    }
+
+    /// Waits for something while all of them go on: they may hold what it waits for.
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.go_on() => {}
+            }
+        }
+    }
+
+    async fn take(&mut self, step: Step) {
         match step {
             Step::Start { job, tries, usd_micros } => {
                 let stop = self.stop.part();
@@ -211,27 +270,26 @@ impl<'f, S: Source> Fleet<'f, S> {
                         Ok(errand) => done(job, errand, stop, tell.clone()).await,
                     }
                 }));
-                Ok(())
             }
             Step::Cancel { job } => {
                 if let Some(stop) = self.stops.get(&job) {
                     stop.token().cancel();
                 }
-                Ok(())
             }
             Step::Over(job, outcome) => self.over(job, &outcome, None).await,
             Step::Again { job, tries, after, outcome } => {
                 self.tell.tell(News::Again { job, tries, after, outcome: &outcome });
-                Ok(())
             }
         }
     }
 
     /// First kept, then told.
-    async fn over(&self, job: usize, outcome: &Outcome, result: Option<&TaskResult>) -> Result<(), Refusal> {
-        let kept = self.source.over(job, outcome).await;
+    async fn over(&mut self, job: usize, outcome: &Outcome, result: Option<&TaskResult>) {
+        let source = self.source;
+        if let Err(refusal) = self.during(source.over(job, outcome)).await {
+            self.broken.get_or_insert(refusal);
+        }
         self.tell.tell(News::Over { job, outcome, result });
-        kept
     }
 }
 
@@ -287,4 +345,49 @@ fn said(error: &RunError) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::course::{Bounds, Seat};
+    use super::*;
+    use tokio::sync::Mutex;
+
+    /// Of two jobs the second one waits its turn at a door that is closed while the first one is kept.
+    #[derive(Default)]
+    struct OneDoor {
+        door: Mutex<()>,
+    }
+
+    impl Source for OneDoor {
+        async fn errand(&self, job: usize, _: u32, _: Option<u64>) -> Result<Errand, Refusal> {
+            for _ in 0..100 {
+                drop(self.door.lock().await);
+                tokio::task::yield_now().await;
+            }
+            Err(Refusal { reason: Reason::BadInput, message: format!("no {job}") })
+        }
+
+        async fn over(&self, _: usize, _: &Outcome) -> Result<(), Refusal> {
+            for _ in 0..100 {
+                let held = self.door.lock().await;
+                tokio::task::yield_now().await;
+                drop(held);
+            }
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn runs_go_on_while_it_is_kept_what_another_one_came_to() {
+        let seat = |name: &str| Seat { name: name.into(), title: name.into(), ..Seat::default() };
+        let names: Vec<(String, String)> = ["a", "b", "c"].map(|name| (name.to_owned(), name.to_owned())).into();
+        let mut course =
+            Course::new(Bounds { jobs: 3, ..Bounds::default() }, vec![seat("a"), seat("b"), seat("c")], |_| None);
+        let (stop, tell, source) = (Stop::default(), Tell::new(|_| {}), OneDoor::default());
+        let ran = run(&mut course, &names, &source, &stop, &tell);
+        let ran = tokio::time::timeout(Duration::from_secs(60), ran).await;
+        assert_eq!(ran, Ok(Ok(())));
+        assert_eq!(course.outcomes().count(), 3);
+    }
 }
