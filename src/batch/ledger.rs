@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Mutex as Turnstile;
 
 /// How long a job stays with a process that says nothing more: so long waits who goes on after a crash, at most.
-const TERM: Duration = Duration::from_secs(5);
+const TERM: Duration = Duration::from_secs(10);
 /// How often the leases are renewed.
 const BEAT: Duration = Duration::from_secs(1);
 /// How long results are kept.
@@ -178,9 +178,12 @@ impl<Q: Queue> Ledger<Q> {
         let manifest = Manifest(serde_json::to_string(outcome).unwrap_or_default());
         loop {
             match self.queue.complete(&lease, &manifest).await? {
-                Completed::First | Completed::AlreadyDone => return Ok(()),
+                Completed::First | Completed::AlreadyDone => {
+                    self.leases().remove(id);
+                    return Ok(());
+                }
                 Completed::Lost => {
-                    let again = self.reclaimed(id).await?;
+                    let again = self.reclaimed(&lease).await?;
                     lease = again.ok_or_else(|| LedgerFault::Held { job: name.clone() })?;
                 }
             }
@@ -208,19 +211,26 @@ impl<Q: Queue> Ledger<Q> {
             Renewed::Lost => {}
         }
         // This machine slept, or its disk did: the job is there again, unless somebody else has begun with it.
-        let again = self.reclaimed(&lease.job).await?;
-        let again = again.ok_or(LedgerFault::Held { job: lease.payload })?;
-        self.leases().insert(lease.job, again);
+        let again = self.reclaimed(&lease).await?;
+        let mut leases = self.leases();
+        match again {
+            Some(again) => drop(leases.insert(lease.job, again)),
+            None if !leases.contains_key(&lease.job) => {} // it is over by now
+            None => return Err(LedgerFault::Held { job: lease.payload }),
+        }
         Ok(())
     }
 
-    /// A lease on a job that had been this process's.
-    async fn reclaimed(&self, id: &JobId) -> Result<Option<Lease>, LedgerFault> {
+    /// A lease on a job that had been this process's. Who claimed another one meanwhile may have got it too.
+    async fn reclaimed(&self, lost: &Lease) -> Result<Option<Lease>, LedgerFault> {
         let _alone = self.claiming.lock().await;
         loop {
+            let newer = self.leases().get(&lost.job).filter(|lease| lease.token != lost.token).cloned();
+            if newer.is_some() {
+                return Ok(newer);
+            }
             match self.queue.claim(&self.worker, std::slice::from_ref(&self.pool), Duration::ZERO).await? {
                 None => return Ok(None),
-                Some(lease) if lease.job == *id => return Ok(Some(lease)),
                 Some(lease) => drop(self.leases().insert(lease.job.clone(), lease)),
             }
         }

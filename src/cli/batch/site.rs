@@ -20,7 +20,7 @@ use crate::store::{self, RunRow, RunState, SqliteQueue, Store};
 use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -204,13 +204,27 @@ impl Works<'_> {
     /// The work of what a job needs, which it goes on from: that of the one job of these on which no other one builds.
     fn commit_of_needs(&self, job: usize) -> Option<String> {
         let needs = &self.jobs[job].needs;
-        let is_built_upon = |need: &usize| needs.iter().any(|other| self.jobs[*other].needs.contains(need));
+        let is_built_upon = |need: &usize| needs.iter().any(|other| self.builds_on(*other, *need));
         let last: Vec<usize> = needs.iter().copied().filter(|need| !is_built_upon(need)).collect();
         let race = |need: usize| self.jobs[need].race.unwrap_or(need);
         let first = race(*last.first()?);
         let commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         let is_one = last.iter().all(|need| race(*need) == first);
         if is_one { last.iter().find_map(|need| commits.get(need).cloned()) } else { None }
+    }
+
+    /// Whether one job needs another, by itself or by what it needs.
+    fn builds_on(&self, job: usize, other: usize) -> bool {
+        let (mut ahead, mut seen) = (self.jobs[job].needs.clone(), BTreeSet::new());
+        while let Some(need) = ahead.pop() {
+            if need == other {
+                return true;
+            }
+            if seen.insert(need) {
+                ahead.extend(&self.jobs[need].needs);
+            }
+        }
+        false
     }
 
     /// Removes the worktrees that nobody goes on with now that this job is over.
