@@ -10,6 +10,7 @@ mod params;
 mod schema;
 
 pub use approval::asks;
+#[cfg(feature = "cli")]
 pub(crate) use candidates::CANDIDATES;
 pub use candidates::Candidates;
 pub use defaults::Defaults;
