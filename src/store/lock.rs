@@ -23,6 +23,15 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock of a run whose folder is there.
     pub(super) fn take(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
+        Self::take_within(TRIES, folder, run)
+    }
+
+    /// The same without a wait, for who can come again.
+    pub(super) fn take_now(folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
+        Self::take_within(0, folder, run)
+    }
+
+    fn take_within(most: u32, folder: &RunDir, run: &RunId) -> Result<Self, StoreError> {
         let path = path(folder);
         let fail = |source| StoreError::new("lock", &path, source);
         let mut options = OpenOptions::new();
@@ -31,7 +40,7 @@ impl Lock {
         while let Err(error) = file.try_lock() {
             match error {
                 TryLockError::Error(source) => return Err(fail(source)),
-                TryLockError::WouldBlock if tries < TRIES => std::thread::sleep(PAUSE),
+                TryLockError::WouldBlock if tries < most => std::thread::sleep(PAUSE),
                 TryLockError::WouldBlock => return Err(StoreError::Held { run: run.clone(), holder: said(&path) }),
             }
             tries += 1;

@@ -102,7 +102,7 @@ impl Store {
             if !is_old || is_known()? {
                 continue;
             }
-            if let Ok(_lock) = Lock::take(&folder, &run)
+            if let Ok(_lock) = Lock::take_now(&folder, &run)
                 && !is_known()?
             {
                 remove_all(folder.path())?;
@@ -115,7 +115,7 @@ impl Store {
     fn clear_rooms(&self, run: &Kept) -> Result<(), StoreError> {
         let folder = self.folder(&run.id);
         let rooms = folder.path().join(ROOMS);
-        match rooms.exists().then(|| Lock::take(&folder, &run.id)) {
+        match rooms.exists().then(|| Lock::take_now(&folder, &run.id)) {
             Some(Ok(_lock)) => remove_all(&rooms),
             Some(Err(_)) | None => Ok(()),
         }
@@ -149,7 +149,7 @@ impl Store {
     /// that the run must go, and the rest of the folder is found.
     fn remove(&self, run: &Kept) -> Result<bool, StoreError> {
         let folder = self.folder(&run.id);
-        let _lock = match Lock::take(&folder, &run.id) {
+        let _lock = match Lock::take_now(&folder, &run.id) {
             Ok(lock) => Some(lock),
             Err(StoreError::Held { .. }) => return Ok(false),
             Err(_) if !folder.path().exists() => None,
