@@ -1,10 +1,10 @@
 //! What git has here: itself, and the repository around the project, in which verified work could be committed.
 
 use super::Found;
+use crate::causes::chain;
 use crate::store::is_inside;
 use crate::workspace::delivery::{Condition, DeliveryFault, Repository, nobody, refusal};
 use crate::workspace::trees::{Trees, TreesFault};
-use std::error::Error;
 use std::path::Path;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -28,10 +28,7 @@ async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(Te
     // What is wrong with the folder for temporary files is said elsewhere.
     let folder = tempfile::tempdir().ok().filter(|folder| !is_inside(folder.path(), root));
     let folder = folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| error.to_string())?;
-    let told = |fault: TreesFault| match fault.source() {
-        Some(cause) => format!("{fault}: {cause}"),
-        None => fault.to_string(),
-    };
+    let told = |fault: TreesFault| chain(&fault);
     let trees = Trees::open(&folder.path().join("trees.git"), root, path, stop).await.map_err(told)?;
     let version = trees.version(stop).await.map_err(told)?;
     Ok((folder, trees, version))
