@@ -81,7 +81,7 @@ use futures_util::FutureExt;
 use perform::Hands;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -180,12 +180,15 @@ pub struct Agent {
     stop: Stop,
     bus: Bus,
     run_key: Option<String>,
+    /// Why the last run could not be planned.
+    unplanned: Arc<OnceLock<PlanFault>>,
 }
 
 impl Agent {
     /// An agent that nobody watches yet and that nobody can stop.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), stop: Stop::default(), bus: Bus::default(), run_key: None }
+        let (settings, unplanned) = (Arc::new(settings), Arc::default());
+        Self { settings, stop: Stop::default(), bus: Bus::default(), run_key: None, unplanned }
     }
 
     /// Has `watcher` told of every event of the run itself, on a thread of its own. A slow one loses pieces of text and nothing else.
@@ -254,8 +257,14 @@ impl Agent {
         let journal = record::begin(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
         let hands = Hands::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
+        self.unplanned = hands.unplanned.clone();
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
         self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
+    }
+
+    /// Why the run that it has driven last could not be planned, with the places in files: its result says it in words alone.
+    pub fn unplanned(&self) -> Option<&PlanFault> {
+        self.unplanned.get()
     }
 
     /// What the agent may change must not hold what it is judged by.

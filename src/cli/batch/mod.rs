@@ -30,9 +30,11 @@ use crate::driver::Stop;
 use crate::duration::milliseconds;
 use crate::limits::MAX_SOURCE;
 use crate::process::Stopwatch;
+use crate::provider::Pacer;
 use crate::store::{self, SqliteQueue};
-use crate::task::{self, ParamValues};
+use crate::task::{self, ParamValues, TaskFault};
 use crate::verdict::{Reason, StopCause};
+use crate::yaml::{Problem, Problems};
 use anyhow::{Context, anyhow};
 use ending::Ending;
 use eval::EvalTerms;
@@ -141,7 +143,9 @@ fn begin(
     if request.options.patch().is_some() {
         race::make_patches(&sites.state_dir)?;
     }
-    let models = sites.connect(&jobs, texts)?;
+    let pacer = Pacer::default();
+    let models = sites.connect(&jobs, texts, &pacer)?;
+    let waiting = pacer.waiting();
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
@@ -155,13 +159,15 @@ fn begin(
         let (at_once, commits) = (bounds.jobs.min(jobs.len()), Mutex::new(commits));
         let left = before.iter().filter_map(|(job, outcome)| Some((*job, site::leftover(outcome)?))).collect();
         let (left, stop) = (Mutex::new(left), &Stop::default());
-        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits, left, stop };
+        let works =
+            Works { sites: &sites, texts, jobs: &jobs, models, waiting, ledger: &ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
         let mut course = Course::new(bounds, plan::seats(&jobs), |job| before.get(&job).cloned());
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
-        let voice = Voice::open(screen, before.len());
+        let over = before.iter().map(|(job, outcome)| (*job, outcome.is_verified())).collect();
+        let voice = Voice::open(screen, over);
         let ran = drive(&mut course, &jobs, &works, stop, &voice).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
@@ -189,10 +195,18 @@ async fn drive(
         }
         std::future::pending::<()>().await;
     };
+    let mut waiting = works.waiting.clone();
+    let paced = async {
+        while waiting.changed().await.is_ok() {
+            voice.paced(*waiting.borrow_and_update());
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         biased;
         ran = running => ran,
         () = hint => Ok(()), // it never ends
+        () = paced => Ok(()), // nor does this
     }
 }
 
@@ -223,7 +237,6 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
 
 /// What the arguments mean: a batch file, or the files that they name.
 fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
-    let wrong = |lines: Vec<String>| Failure::input(anyhow!(lines.join("\n")));
     let params = request.params.clone();
     if let Some(source) = request.tasks.iter().find(|task| sources::is_batch_file(task)) {
         if request.tasks.len() > 1 {
@@ -234,22 +247,22 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
         let text = text.ok_or_else(|| Failure::input(anyhow!("there is no batch file {source}")))?;
         let file = plan::parse(&text, source).map_err(Failure::input)?;
         let below = Path::new(source).parent().unwrap_or(Path::new("")).to_owned();
-        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        let (mut found, mut faults) = (Vec::new(), Problems::default());
         for (place, pattern) in &file.tasks {
             match sources::files(pattern, &below) {
                 Ok(files) => found.extend(files),
-                Err(why) => faults.push(format!("{source}:{place}: {why}")),
+                Err(why) => faults.push(Problem::at(*place, why)),
             }
         }
         let mut folders = Vec::new();
         for RepositoryEntry { place, path, base } in &file.repositories {
             match site::folder(&below.join(path)) {
                 Ok(folder) => folders.push((folder, base.clone())),
-                Err(why) => faults.push(format!("{source}:{place}: {why}")),
+                Err(why) => faults.push(Problem::at(*place, why)),
             }
         }
         if !faults.is_empty() {
-            return Err(wrong(faults));
+            return Err(Failure::input(TaskFault { file: source.clone(), problems: faults.seen_in(&text) }));
         }
         let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
         let repositories = plan::names_of_folders(&paths);
@@ -257,6 +270,7 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
             tasks: sources::texts(found)?,
             matrix: file.matrix.clone(),
             file: source.clone(),
+            text: text.into(),
             repositories,
             params,
         };
@@ -274,7 +288,7 @@ fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
         }
     }
     if !faults.is_empty() {
-        return Err(wrong(faults));
+        return Err(Failure::input(anyhow!(faults.join("\n"))));
     }
     let order = Order { tasks: sources::texts(found)?, params, ..Order::default() };
     Ok(Planned { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })

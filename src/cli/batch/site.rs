@@ -2,7 +2,9 @@
 
 use super::super::configured;
 use super::super::connect::{Asked, Shared};
+use super::super::drawing::Several;
 use super::super::failure::Failure;
+use super::super::init;
 use super::super::run::task_folder;
 use super::super::runs::{Place, keyed};
 use super::super::secrets::secrets;
@@ -11,18 +13,21 @@ use super::clearing::{Clearing, Leftover};
 use super::{Request, fitting, race};
 use crate::batch::plan::{BatchFile, Job, TaskText};
 use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
+use crate::causes::chain;
 use crate::config::{self, Environment};
 use crate::driver::{Settings, Stop, project_of};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::run::TaskResult;
 use crate::store::{self, RunRow, RunState, SqliteQueue, Store};
-use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, Tier};
+use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, TaskFault, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
+use crate::yaml::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// The most bytes of a report that is read.
 const LARGEST_REPORT: usize = 64 * 1024 * 1024;
@@ -77,20 +82,22 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, String> {
+    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, TaskFault> {
         let Site { set, defaults, base, .. } = &self.all[site];
         let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
-        let mut task =
-            task::parse_with(&text.text, &text.source, params, defaults).map_err(|fault| fault.to_string())?;
+        let mut task = task::parse_with(&text.text, &text.source, params, defaults)?;
+        if let Some(fault) = init::unwritten(&text.text, &text.source) {
+            return Err(fault);
+        }
         if self.request.no_verify {
             task.gate = GateChoice::Skip;
         }
         if task.models.is_empty() {
             task.models.clone_from(&self.models);
         }
-        let said = self.request.options.say(task);
-        let task = said.map_err(|failure| format!("{}: {}", text.source, failure.message()))?;
-        let mut task = fitting::fitted(task, self.request).map_err(|why| format!("{}: {why}", text.source))?;
+        let unfit = |why: String| TaskFault { file: text.source.clone(), problems: Problem::of_file(why).into() };
+        let task = self.request.options.say(task).map_err(|failure| unfit(failure.message()))?;
+        let mut task = fitting::fitted(task, self.request).map_err(unfit)?;
         let mask = secrets(self.environment, set, &Late::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
         if task.isolation == Isolation::Worktree && task.base.is_none() {
@@ -103,7 +110,7 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, String> {
+    fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, TaskFault> {
         let mut task = self.task(text, &job.params, job.repository)?;
         if !job.models.is_empty() {
             task.models.clone_from(&job.models);
@@ -116,23 +123,27 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// What is wrong, for each task once.
-    pub(super) fn connect(&self, jobs: &[Job], texts: &[TaskText]) -> Result<BTreeMap<Wanted, Shared>, Failure> {
-        let (pacer, mut all, mut faults) = (Pacer::default(), BTreeMap::new(), Vec::new());
+    pub(super) fn connect(
+        &self,
+        jobs: &[Job],
+        texts: &[TaskText],
+        pacer: &Pacer,
+    ) -> Result<BTreeMap<Wanted, Shared>, Failure> {
+        let (mut all, mut faults) = (BTreeMap::new(), Vec::new());
         for job in jobs {
             let text = &texts[job.task];
             let task = self.task_of(text, job);
-            let wanted = wanted(job, &task.map_err(|said| Failure::input(anyhow::anyhow!(said)))?);
+            let wanted = wanted(job, &task.map_err(Failure::input)?);
             if all.contains_key(&wanted) {
                 continue;
             }
             let asked = Asked { names: &wanted.1, tier: wanted.2, folder: &wanted.3 };
-            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, &pacer) {
+            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, pacer) {
                 Ok(shared) => drop(all.insert(wanted, shared)),
-                Err(failure) => faults.push(format!("{}: {}", text.source, failure.message())),
+                Err(failure) => faults.push(failure.of(&text.source)),
             }
         }
-        faults.dedup();
-        if faults.is_empty() { Ok(all) } else { Err(Failure::input(anyhow::anyhow!(faults.join("\n")))) }
+        if faults.is_empty() { Ok(all) } else { Err(Failure::input(Several::of(faults))) }
     }
 
     /// What is kept of a site's project.
@@ -152,6 +163,8 @@ pub(super) struct Works<'s> {
     pub(super) texts: &'s [TaskText],
     pub(super) jobs: &'s [Job],
     pub(super) models: BTreeMap<Wanted, Shared>,
+    /// How many requests wait since these may not be asked faster.
+    pub(super) waiting: watch::Receiver<usize>,
     pub(super) ledger: &'s Ledger<SqliteQueue>,
     /// Runs at once.
     pub(super) at_once: usize,
@@ -172,7 +185,8 @@ impl Works<'_> {
         let planned = &self.jobs[job];
         let site = &self.sites.all[planned.repository];
         let bad = |message: String| Refusal { reason: Reason::BadInput, message };
-        let mut task = self.sites.task_of(&self.texts[planned.task], planned).map_err(bad)?;
+        let task = self.sites.task_of(&self.texts[planned.task], planned);
+        let mut task = task.map_err(|fault| bad(fault.to_string()))?;
         task.budget.usd_micros = usd_micros;
         if task.isolation == Isolation::Worktree
             && let Some(commit) = self.commit_of_needs(job)
@@ -258,7 +272,7 @@ impl Works<'_> {
 
     /// As which run: one of this key that an earlier process has left goes on.
     fn run(&self, job: usize, tries: u32, task: &Task) -> Result<As, Refusal> {
-        let own = |error: store::StoreError| Refusal { reason: Reason::IoError, message: said(&error) };
+        let own = |error: store::StoreError| Refusal { reason: Reason::IoError, message: chain(&error) };
         let store = self.sites.store(self.jobs[job].repository).map_err(own)?;
         let found = keyed(&store, &self.key(job)).map_err(own)?;
         let digest = store::sha256(task.prompt.as_bytes());
@@ -311,11 +325,8 @@ impl Source for Works<'_> {
 /// The worktree that a run has left, with work in it that is not committed.
 pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
     match &outcome.end {
-        End::Ran(ran) if ran.has_left_work() => {
-            let folder = PathBuf::from(&ran.worktree.as_ref()?.path);
-            Some(Leftover { run: ran.run.clone(), folder })
-        }
-        End::Ran(_) | End::NotRun(_) => None,
+        End::Ran(ran) => Some(Leftover { run: ran.run.clone(), folder: PathBuf::from(&ran.left()?.path) }),
+        End::NotRun(_) => None,
     }
 }
 
@@ -335,16 +346,6 @@ fn refusal(fault: LedgerFault) -> Refusal {
         LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) => Reason::IoError,
     };
     Refusal { reason, message: fault.to_string() }
-}
-
-/// An error and its causes, in one line.
-fn said(error: &store::StoreError) -> String {
-    let (mut text, mut cause) = (error.to_string(), std::error::Error::source(error));
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// A folder that is there, by its whole path.
