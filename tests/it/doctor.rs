@@ -244,3 +244,18 @@ fn a_run_that_did_not_end_is_named_with_what_goes_on_with_it() {
     let mend = format!("`fledge runs resume {run}` goes on; `fledge runs list` shows all");
     assert_eq!(part(&found, "runs"), warned("1 run did not end, and can be gone on with", &mend));
 }
+
+#[test]
+fn where_nothing_can_be_written_it_is_said_of_what_and_git_is_not_blamed() {
+    let place = Fledge::new().lane("verify", &needs("x")).env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]);
+    // No file of this process and its children may have a byte.
+    let ended = place.under(&["sh", "-c", "ulimit -f 0; exec \"$0\" \"$@\""]).run();
+    ended.must_exit(1);
+    let checks = checks(&ended);
+    for what in ["tmp", "state"] {
+        let (health, said, mend) = about(&checks, what);
+        assert!(health == "fail" && said.contains("cannot be written to: File too large"), "{what}: {said} ({mend})");
+    }
+    let git = about(&checks, "git");
+    assert!(!git.2.contains("install git"), "{git:?}");
+}

@@ -203,3 +203,41 @@ fn trim(line: &mut Line) {
         line.pop();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cancelled(name: &str, repository: &str, worktree: Option<&str>) -> JobSummary {
+        let place =
+            |state| json!({ "path": "/w", "branch": "b", "base": "c", "state": state, "why": "x", "has_branch": true });
+        let ran = json!({
+            "run": name, "reason": "cancelled", "exit_code": 130, "verified": false, "verification": "not_reached",
+            "cancelled": true, "message": "cancelled", "summary": "", "attempts": 0, "turns": 1, "tokens_in": 0,
+            "tokens_out": 0, "usd_micros": null, "duration_ms": 5, "files_changed": [], "tree": null, "commit": null,
+            "branch": null, "worktree": worktree.map(place),
+        });
+        let outcome = json!({ "job": name, "title": name, "tries": 1, "usd_micros": 0, "end": { "ran": ran } });
+        let outcome = serde_json::from_value(outcome).unwrap();
+        JobSummary::new(outcome, "t.md".into(), repository.into(), None)
+    }
+
+    #[test]
+    fn only_a_worktree_that_was_looked_into_has_work_that_is_not_committed() {
+        let jobs = [
+            cancelled("a", "/here", Some("kept")),
+            cancelled("b", "/here", Some("unclear")),
+            cancelled("c", "/here", Some("unclear")),
+            cancelled("d", "/here", Some("removed")),
+            cancelled("e", "/it's there", Some("unclear")),
+            cancelled("f", "/else", None),
+        ];
+        let summary = Summary::new("b-1".into(), jobs.into(), None, 9);
+        let expected = [
+            "  1 worktree with work that is not committed, 2 worktrees that could not be looked into: `fledge worktrees list`",
+            "  1 worktree that could not be looked into: `fledge worktrees list -C '/it'\\''s there'`",
+        ];
+        assert_eq!(left(&summary, "/here"), expected);
+        assert_eq!(failures(&summary).len(), 6);
+    }
+}
