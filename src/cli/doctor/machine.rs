@@ -172,8 +172,7 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
     let sharing =
         if shares_blocks(&there) { "caches are copied without cost" } else { "caches are copied byte by byte" };
     let says = format!("{shown}, {} MiB free on {kind}, {sharing}", room / 1024 / 1024);
-    let more =
-        "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere";
+    let more = "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere";
     let first = match room {
         _ if refusal.is_some() => Found::problem("state", format!("{says}; nothing can be written there"), more),
         ..FULL => Found::problem("state", says, more),

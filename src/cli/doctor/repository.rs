@@ -32,7 +32,8 @@ async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(Te
     // What is wrong with the folder for temporary files is said elsewhere.
     let is_usable = |folder: &TempDir| !is_inside(folder.path(), root) && room::refusal(folder.path()).is_none();
     let folder = tempfile::tempdir().ok().filter(is_usable);
-    let folder = folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| (error.to_string(), NO_ROOM))?;
+    let folder =
+        folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| (error.to_string(), NO_ROOM))?;
     let told = |fault: TreesFault| {
         let mend = match fault {
             TreesFault::NoGit { .. } | TreesFault::OldGit { .. } => "install git 2.30 or newer, and have it in PATH",
