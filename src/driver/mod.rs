@@ -58,12 +58,12 @@ pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, is_blocked, terms};
+pub use resume::{ResumeFault, is_for_now, spent, terms};
 pub use stop::Stop;
 pub use tape::cassette;
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
-pub use worktree::{base_at, project_of, worktrees};
+pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
 
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -180,12 +180,20 @@ pub struct Agent {
     stop: Stop,
     bus: Bus,
     run_key: Option<String>,
+    /// What a run that is taken up may cost from there on.
+    usd_micros: Option<u64>,
 }
 
 impl Agent {
     /// An agent that nobody watches yet and that nobody can stop.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), stop: Stop::default(), bus: Bus::default(), run_key: None }
+        Self {
+            settings: Arc::new(settings),
+            stop: Stop::default(),
+            bus: Bus::default(),
+            run_key: None,
+            usd_micros: None,
+        }
     }
 
     /// Has `watcher` told of every event of the run itself, on a thread of its own. A slow one loses pieces of text and nothing else.
@@ -236,6 +244,14 @@ impl Agent {
     #[must_use]
     pub fn with_run_key(mut self, key: Option<String>) -> Self {
         self.run_key = key;
+        self
+    }
+
+    /// Gives a run that is taken up this bound of money, in millionths of a US dollar, all that it has cost included; `None`: the one that it
+    /// was begun with.
+    #[must_use]
+    pub fn with_bound(mut self, usd_micros: Option<u64>) -> Self {
+        self.usd_micros = usd_micros;
         self
     }
 
