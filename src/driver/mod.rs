@@ -368,4 +368,6 @@ fn mail_date() -> String {
 }
 
 #[cfg(test)]
+mod stopped_tests;
+#[cfg(test)]
 mod tests;

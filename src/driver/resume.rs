@@ -208,7 +208,7 @@ impl Agent {
         if lost.is_some() {
             beginning = Beginning::End(Reason::GateErrored, folded.open());
         }
-        if state == StateName::Idle {
+        if state == StateName::Idle && !again.stop {
             hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
         } else {
             let told = journal.append(folded.at.0, RESUMED, &Resumed::now(again).to_json());
