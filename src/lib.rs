@@ -7,14 +7,15 @@
 //! |---|---|---|
 //! | 8 | | `cli` |
 //! | 7 | | [`config`] |
-//! | 6 | | [`batch`] |
+//! | 6b | | `serve` |
+//! | 6a | | [`batch`] · [`scheduler`] · [`sync`] |
 //! | 5 | | [`driver`] |
 //! | 4 | [`report`] | [`gate`] |
 //! | 3c | | [`tool`] |
-//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] |
+//! | 3b | | [`provider`] · [`lane_runner`] · [`mcp`] · [`courier`] |
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
-//! | 2 | [`chat`] · [`task`] · [`verdict`] | [`workspace`] · [`store`] · `watch` |
-//! | 1b | [`queue`] · [`yaml`] | [`process`] |
+//! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | [`workspace`] · [`store`] · `watch` |
+//! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] |
 //! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | [`fail_point`] |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
@@ -22,6 +23,7 @@
 pub mod batch;
 pub mod chat;
 pub mod config;
+pub mod courier;
 pub mod driver;
 pub mod duration;
 pub mod fail_point;
@@ -32,13 +34,17 @@ pub mod lane_runner;
 pub mod limits;
 pub mod mcp;
 pub mod moment;
+pub mod monitor;
 pub mod process;
 pub mod provider;
 pub mod queue;
 pub mod report;
 pub mod run;
+pub mod schedule;
+pub mod scheduler;
 pub mod spec;
 pub mod store;
+pub mod sync;
 pub mod task;
 pub mod tool;
 pub mod verdict;
@@ -47,6 +53,8 @@ pub mod yaml;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "serve")]
+pub mod serve;
 #[cfg(feature = "cli")]
 pub mod watch;
 

@@ -12,20 +12,21 @@ use std::collections::BTreeSet;
 /// From the ground up. A module imports only from floors below its own, so there is no circle.
 const FLOORS: &[(&str, &[&str])] = &[
     ("1a", &["duration", "fail_point", "id", "limits", "moment"]),
-    ("1b", &["process", "queue", "yaml"]),
-    ("2", &["chat", "store", "task", "verdict", "watch", "workspace"]),
+    ("1b", &["process", "queue", "schedule", "yaml"]),
+    ("2", &["chat", "monitor", "store", "task", "verdict", "watch", "workspace"]),
     ("3a", &["lane", "run", "spec"]),
-    ("3b", &["lane_runner", "mcp", "provider"]),
+    ("3b", &["courier", "lane_runner", "mcp", "provider"]),
     ("3c", &["tool"]),
     ("4", &["gate", "report"]),
     ("5", &["driver"]),
-    ("6", &["batch"]),
+    ("6a", &["batch", "scheduler", "sync"]),
+    ("6b", &["serve"]),
     ("7", &["config"]),
     ("8", &["cli"]),
 ];
 
 /// Modules and files that decide and never wait.
-const PURE: &str = "batch/course.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/purse.rs batch/summary.rs chat/ duration.rs id.rs lane/ limits.rs moment.rs report/ run/ spec/ task/ verdict/ yaml/ config/file.rs \
+const PURE: &str = "batch/course.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/purse.rs batch/summary.rs chat/ duration.rs id.rs lane/ limits.rs moment.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
     config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/woven.rs gate/feedback.rs gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \
@@ -51,7 +52,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
-    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),
+    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "serve/http/listener.rs"]),
     (
         "spawn_blocking",
         &[
@@ -67,6 +68,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "gate/planted.rs",
             "gate/sentry.rs",
             "lane_runner/explain.rs",
+            "serve/house.rs",
             "store/queue/mod.rs",
             "tool/host.rs",
             "watch/mod.rs",
@@ -84,9 +86,11 @@ const DOORS: &[(&str, &[&str])] = &[
         &[
             "cli/memory/mod.rs",
             "cli/runs/mod.rs",
+            "cli/serve/",
             "cli/worktrees/mod.rs",
             "driver/mod.rs",
             "provider/transport/",
+            "serve/clock.rs",
             "store/queue/clock.rs",
         ],
     ),
