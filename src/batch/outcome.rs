@@ -195,7 +195,9 @@ impl Outcome {
     /// One line on how it ended, for people.
     pub fn says(&self) -> String {
         match &self.end {
-            End::Ran(ran) if self.beaten && (ran.cancelled || ran.verified) => "another candidate was verified first".into(),
+            End::Ran(ran) if self.beaten && (ran.cancelled || ran.verified) => {
+                "another candidate was verified first".into()
+            }
             End::Ran(ran) if ran.verified => ran.reason.row().meaning.to_owned(),
             End::Ran(ran) => ran.message.strip_prefix("failed: ").unwrap_or(&ran.message).to_owned(),
             End::NotRun(NotRun::Need(jobs)) => format!("it needs {}, not verified", jobs.join(", ")),

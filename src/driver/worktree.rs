@@ -101,8 +101,7 @@ pub async fn ground_at(
 ) -> Result<(Settings, Vec<String>), PlanFault> {
     let worktree = imagined(from, settings, scratch);
     let base = base_of(&worktree, settings, scratch).await?;
-    let seen =
-        if base.is_checked_out { settings.clone() } else { written(&worktree, settings, scratch).await? };
+    let seen = if base.is_checked_out { settings.clone() } else { written(&worktree, settings, scratch).await? };
     Ok((seen, base.notes))
 }
 
@@ -110,12 +109,7 @@ pub async fn ground_at(
 ///
 /// # Errors
 /// When there is none, or no repository.
-pub async fn commit_at(
-    folder: &Path,
-    name: &str,
-    env: &[(String, String)],
-    scratch: &Path,
-) -> Result<(), PlanFault> {
+pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanFault> {
     let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
     worktree.commit(env, scratch, &CancellationToken::new()).await.map(drop).map_err(unplanned)
 }

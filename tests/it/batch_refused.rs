@@ -118,7 +118,10 @@ fn where_nothing_could_begin_no_file_of_an_earlier_one_is_left() {
         assert_eq!((&report["verified"], &report["exit_code"]), (&false.into(), &2.into()), "{}", ended.story());
         assert!(report["message"].as_str().unwrap().contains(why), "{report}");
         let (junit, page) = (ended.file("j.xml").unwrap(), ended.file("s.md").unwrap());
-        assert!(junit.contains(&format!("classname=\"{name}\"")) && junit.contains("the batch did not begin"), "{junit}");
+        assert!(
+            junit.contains(&format!("classname=\"{name}\"")) && junit.contains("the batch did not begin"),
+            "{junit}"
+        );
         assert!(junit.contains("errors=\"1\"") && !junit.contains("lane"), "{junit}");
         assert!(page.starts_with("# ✗ the batch did not begin\n") && page.contains(why), "{page}");
         assert_eq!(ended.file("p.patch").is_none(), args.contains(&"--patch=p.patch"));

@@ -217,13 +217,15 @@ fn of_beaten_ones_no_branch_stays_and_the_table_names_the_winner() {
     fs::create_dir_all(&meet).unwrap();
     let run = run.lane("verify", &both_at(&meet)).file("good.tape", writes("done")).committed();
     let file = run.state().with_file_name("report.json").display().to_string();
-    let ended = run.args(&["run", "task.md", "--model", "cassette/good.tape", "--sandbox=off", "--report", &file]).run();
+    let ended =
+        run.args(&["run", "task.md", "--model", "cassette/good.tape", "--sandbox=off", "--report", &file]).run();
     ended.must_exit(0);
     let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(branches(&ended), [report["branch"].as_str().unwrap()], "{}", ended.story());
     let turns = ended.git(&["for-each-ref", "--format=%(refname)", "refs/fledge"]);
     assert!(turns.lines().all(|name| name.contains(report["run"].as_str().unwrap())), "{turns}");
-    let rows: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("task.") && !line.starts_with('[')).collect();
+    let rows: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.contains("task.") && !line.starts_with('[')).collect();
     assert_eq!(rows.iter().filter(|row| row.contains("  won  ")).count(), 1, "{}", ended.story());
     assert_eq!(rows.iter().filter(|row| row.contains("another candidate was verified first")).count(), 1, "{rows:?}");
     let beaten = report["candidates"].as_array().unwrap().iter().find(|one| one["beaten"] == true).unwrap();
@@ -233,13 +235,20 @@ fn of_beaten_ones_no_branch_stays_and_the_table_names_the_winner() {
 
 #[test]
 fn without_a_commit_the_winner_s_worktree_has_the_work_and_no_other_one_is_there() {
-    let run = race("candidates: [cassette/bad.tape, cassette/good.tape]\ncommit: none");
-    let ended = run.file("bad.tape", writes("other")).file("good.tape", writes("done")).committed().run();
-    ended.must_exit(0);
-    let trees = ended.git(&["worktree", "list", "--porcelain"]);
-    let folders: Vec<&str> = trees.lines().filter_map(|line| line.strip_prefix("worktree ")).collect();
-    assert_eq!(folders.len(), 2, "{trees}");
-    assert!(std::path::Path::new(folders[1]).join("done").exists(), "{trees}");
+    for is_close in [false, true] {
+        let run = race("candidates: [cassette/one.tape, cassette/two.tape]\ncommit: none");
+        let meet = run.state().with_file_name("meet");
+        fs::create_dir_all(&meet).unwrap();
+        let run = if is_close { run.lane("verify", &both_at(&meet)) } else { run };
+        let first = writes(if is_close { "done" } else { "other" });
+        let run = run.file("one.tape", first).file("two.tape", writes("done")).committed();
+        let ended = run.args(&["run", "task.md", "--sandbox=off"]).run();
+        ended.must_exit(0);
+        let trees = ended.git(&["worktree", "list", "--porcelain"]);
+        let folders: Vec<&str> = trees.lines().filter_map(|line| line.strip_prefix("worktree ")).collect();
+        assert_eq!(folders.len(), 2, "{trees}{}", ended.story());
+        assert!(std::path::Path::new(folders[1]).join("done").exists(), "{trees}");
+    }
 }
 
 #[test]

@@ -93,7 +93,8 @@ fn by_a_person_it_is_over_and_so_is_one_with_a_later_one_of_its_task() {
     run.must_exit(1);
     assert_eq!(run.runs().len(), 2);
     let model = Model::new([begun(), say("It is done."), say("It is done.")]);
-    let run = ended(Fledge::simple(&model).arg("--json").arg("--max-retries=0").start(), "{\"text\":\"begun", Signal::TERM);
+    let run =
+        ended(Fledge::simple(&model).arg("--json").arg("--max-retries=0").start(), "{\"text\":\"begun", Signal::TERM);
     let later = run.again(&["run", "task.md", "--max-retries=0"]).anthropic(&model).run();
     later.must_exit(1);
     let run = later.again(&[&AGAIN[..], &["--max-retries=0"]].concat()).anthropic(&model).run();

@@ -53,7 +53,11 @@ impl Sites<'_> {
         self.grounded(&tasks, &mut faults, &mut notes)?;
         let mut known = BTreeSet::new();
         faults.retain(|fault| known.insert(fault.clone()));
-        if faults.is_empty() { Ok(Beforehand { models, notes }) } else { Err(Failure::input(anyhow!(faults.join("\n")))) }
+        if faults.is_empty() {
+            Ok(Beforehand { models, notes })
+        } else {
+            Err(Failure::input(anyhow!(faults.join("\n"))))
+        }
     }
 
     /// Connects the models of all jobs.

@@ -66,8 +66,12 @@ impl Works<'_> {
     /// # Errors
     /// When a store cannot be read.
     pub(super) fn paid(&self) -> Result<BTreeMap<usize, u64>, StoreError> {
-        let jobs: BTreeMap<(usize, &str), usize> =
-            self.jobs.iter().enumerate().map(|(job, planned)| ((planned.repository, planned.name.as_str()), job)).collect();
+        let jobs: BTreeMap<(usize, &str), usize> = self
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(job, planned)| ((planned.repository, planned.name.as_str()), job))
+            .collect();
         let (mut all, prefix) = (BTreeMap::new(), format!("{}/", self.ledger.batch()));
         for site in self.jobs.iter().map(|job| job.repository).collect::<BTreeSet<_>>() {
             let store = self.sites.store(site)?;
@@ -75,7 +79,9 @@ impl Works<'_> {
                 let Some(job) = job_of(&row, &prefix).and_then(|name| jobs.get(&(site, name))) else { continue };
                 match spent(&store, &row) {
                     Ok(cost) => *all.entry(*job).or_insert(0_u64) += cost,
-                    Err(error) => tracing::warn!(why = %said(&error), run = %row.head.id, "what a run has cost is not known"),
+                    Err(error) => {
+                        tracing::warn!(why = %said(&error), run = %row.head.id, "what a run has cost is not known")
+                    }
                 }
             }
         }

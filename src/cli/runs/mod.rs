@@ -234,13 +234,7 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
 
 fn taken_up(again: Again) -> TakenUp {
     let Again { gate, delivery, request, stop, usd_micros } = again;
-    TakenUp {
-        gate_again: gate,
-        delivery_again: delivery,
-        request_again: request,
-        stop_again: stop,
-        usd_micros,
-    }
+    TakenUp { gate_again: gate, delivery_again: delivery, request_again: request, stop_again: stop, usd_micros }
 }
 
 /// A store that does not know the run was asked wrongly; any other failure is its own.

@@ -50,7 +50,8 @@ impl Worktree {
         let head = git.run(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], b"", 200, stop).await?;
         let is_head = String::from_utf8_lossy(&head.output).trim() == commit;
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all"];
-        let is_clean = is_head && git.run(&status, b"", usize::MAX, stop).await.is_ok_and(|said| said.output.is_empty());
+        let is_clean =
+            is_head && git.run(&status, b"", usize::MAX, stop).await.is_ok_and(|said| said.output.is_empty());
         let list = git.ask(&["ls-tree", "-r", "-z", "--full-tree", &commit], stop).await?;
         let path = |entry: &[u8]| {
             let at = entry.iter().position(|byte| *byte == b'\t')?;
