@@ -19,7 +19,7 @@ mod purse;
 mod record;
 mod summary;
 
-pub use course::{Bounds, Course, Seat, Step};
+pub use course::{Before, Bounds, Course, Seat, Step};
 pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
 pub use ledger::{Ledger, LedgerFault, Wanted};
 pub use outcome::{End, NotRun, Outcome, Ran, Standing};

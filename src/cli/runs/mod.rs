@@ -28,7 +28,7 @@ use super::failure::{Failure, start_of};
 use crate::config::Environment;
 use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, project_of, whose};
 use crate::moment::Moment;
-use crate::report::story::Story;
+use crate::report::story::{Story, TakenUp};
 use crate::store::{Filter, RunHead, RunRow, Store, StoreError, project_dir};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
@@ -215,8 +215,7 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
         for record in store.events(&row.head.id, 0).map_err(failed)? {
             let record = record.map_err(failed)?;
             if record.kind == RESUMED {
-                let Again { gate, delivery, request } = Again::said(&record.data);
-                story.resumed(Moment(record.at_ms), gate, delivery, request);
+                story.resumed(Moment(record.at_ms), taken_up(Again::said(&record.data)));
                 continue;
             }
             let event = serde_json::from_str(&record.data);
@@ -231,6 +230,11 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
     };
     let failure = tell().err();
     (story, failure)
+}
+
+fn taken_up(again: Again) -> TakenUp {
+    let Again { gate, delivery, request, stop, usd_micros } = again;
+    TakenUp { gate_again: gate, delivery_again: delivery, request_again: request, stop_again: stop, usd_micros }
 }
 
 /// A store that does not know the run was asked wrongly; any other failure is its own.
