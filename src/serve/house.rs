@@ -6,6 +6,7 @@ use super::http::{Figures, Problem};
 use crate::store::{Store, StoreError};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,8 @@ pub struct Parts {
     pub project: PathBuf,
     /// Who gets in.
     pub entrance: Entrance,
+    /// How long the head of a request may take, and then its body; an idle connection waits no longer either.
+    pub request_within: Duration,
 }
 
 /// All that requests share.
@@ -33,6 +36,7 @@ pub struct House {
     pub(in crate::serve) workspace: PathBuf,
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: Entrance,
+    pub(in crate::serve) request_within: Duration,
     pub(in crate::serve) bell: Bell,
     pub(in crate::serve) figures: Figures,
     /// Cancelled when the server stops: streams end then.
@@ -45,12 +49,13 @@ pub struct House {
 impl House {
     /// One of these parts, in which nothing happens yet.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { state_dir, workspace, project, entrance } = parts;
+        let Parts { state_dir, workspace, project, entrance, request_within } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
+            request_within,
             bell: Bell::default(),
             figures: Figures::default(),
             stopping: CancellationToken::new(),

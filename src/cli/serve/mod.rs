@@ -39,6 +39,9 @@ pub(super) struct ServeArguments {
     /// Listen at an address that other machines reach, though there is no TLS
     #[arg(long)]
     allow_public: bool,
+    /// How long the head of a request may take, and then its body; a connection is idle no longer
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    request_timeout: Duration,
     /// How long what runs may take to come to a safe point when the server is to stop
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,

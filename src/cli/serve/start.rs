@@ -32,7 +32,8 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     lease.is_at(&url).map_err(failed)?;
     let project = site.workspace.display().to_string();
     let Site { state_dir, workspace, project: own, folder } = site;
-    let house = House::new(Parts { state_dir, workspace, project: own, entrance });
+    let request_within = arguments.request_timeout;
+    let house = House::new(Parts { state_dir, workspace, project: own, entrance, request_within });
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {
         let code = Link::make(&folder, now).map_err(failed)?;

@@ -75,3 +75,49 @@ async fn as_problem(response: Response, path: &str) -> Response {
 fn is_told(content: Option<&HeaderValue>) -> bool {
     content.and_then(|content| content.to_str().ok()).is_some_and(|content| !content.starts_with("text/plain"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::entrance::{Entrance, Token};
+    use super::super::super::house::Parts;
+    use super::*;
+    use axum::Router;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+    use jiff::Timestamp;
+    use std::time::Duration;
+
+    async fn broken() -> &'static str {
+        let none: Option<&str> = None;
+        none.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_an_answer_and_no_more() {
+        let home = tempfile::tempdir().unwrap();
+        let token = Token::given("0123456789abcdef01234567", "of a test").unwrap();
+        let (folder, state_dir) = (home.path().to_owned(), home.path().to_owned());
+        let parts = Parts {
+            state_dir,
+            workspace: folder.clone(),
+            project: folder.clone(),
+            entrance: Entrance::open(&folder, token, Timestamp::UNIX_EPOCH).unwrap(),
+            request_within: Duration::from_secs(1),
+        };
+        let house = House::new(parts);
+        let app = Router::new().route("/broken", get(broken)).route("/whole", get(async || "well"));
+        let app = TowerToHyperService::new(app.layer(from_fn_with_state(house, finish)));
+        let ask = async |path: &str| {
+            let response = app.call(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            let status = response.status().as_u16();
+            (status, String::from_utf8(to_bytes(response.into_body(), 4096).await.unwrap().to_vec()).unwrap())
+        };
+        let (status, said) = ask("/broken").await;
+        assert_eq!(status, 500);
+        assert!(said.contains("what answers GET /broken has panicked: this is a bug of fledge"), "{said}");
+        assert_eq!(ask("/whole").await, (200, "well".into()));
+        assert_eq!(ask("/none").await.0, 404);
+    }
+}

@@ -21,8 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Connections at once.
 const MOST: usize = 256;
-/// How long a head may take, and a connection be idle.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// Headers of a request, and bytes of its head.
 const MOST_HEADERS: usize = 64;
 const LARGEST_HEAD: usize = 32 * 1024;
@@ -87,7 +85,7 @@ pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, gra
         house.figures.accepted();
         match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => {
-                let connection = connection(socket, place, &app, &door.names, &ending);
+                let connection = connection(socket, place, &app, &door.names, house.request_within, &ending);
                 let house = Arc::clone(house);
                 connections.spawn(async move {
                     if let Err(error) = connection.await {
@@ -121,6 +119,7 @@ fn connection(
     place: OwnedSemaphorePermit,
     app: &Router,
     names: &Arc<[String]>,
+    head_within: Duration,
     ending: &GracefulShutdown,
 ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send + use<> {
     let local = socket.local_addr().map(|address| Local { address, names: Arc::clone(names) });
@@ -134,8 +133,8 @@ fn connection(
             app.call(request)
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_headers(MOST_HEADERS);
-        http.max_buf_size(LARGEST_HEAD);
+        http.timer(TokioTimer::new()).header_read_timeout(head_within).max_headers(MOST_HEADERS);
+        http.max_buf_size(LARGEST_HEAD).max_header_size(LARGEST_HEAD);
         let wire = TokioIo::new(Wire::new(socket, PATIENCE));
         watcher.watch(http.serve_connection(wire, answering)).await?;
         Ok(())
