@@ -150,7 +150,7 @@ fn who_is_too_slow_is_cut_off() {
         String::new(),
         "GET /healthz HTTP/1.1\r\nX: ".to_owned(),
         format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"),
-        format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"),
+        format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nx"),
     ];
     let answers: Vec<u16> = std::thread::scope(|scope| {
         let all: Vec<_> = slow.iter().map(|begin| scope.spawn(|| trickled(&server, begin))).collect();

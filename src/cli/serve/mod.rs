@@ -28,7 +28,7 @@ pub(super) struct ServeArguments {
     #[command(flatten)]
     place: PlaceArguments,
     /// Where to listen; port 0 is one that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777", value_parser = address)]
     listen: SocketAddr,
     /// Take the token from this file, and not one of fledge's own (or set FLEDGE_SERVE_TOKEN)
     #[arg(long, value_name = "FILE")]
@@ -95,6 +95,10 @@ pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Resu
         None => start::start(arguments, environment),
         Some(ServeVerb::Link(place)) => link::link(&place.site(environment)?),
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "it is no address with a port: write it like `127.0.0.1:7777` or `[::1]:7777`".to_owned())
 }
 
 fn failed(fault: ServeFault) -> Failure {

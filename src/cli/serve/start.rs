@@ -26,7 +26,7 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     drop(Store::open(&site.state_dir, &site.project).map_err(|error| failed(error.into()))?);
     let now = jiff::Timestamp::now();
     let entrance = Entrance::open(&site.folder, token, now).map_err(failed)?;
-    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone()).await;
+    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone());
     let door = opened.map_err(failed)?;
     let url = door.url();
     lease.is_at(&url).map_err(failed)?;
