@@ -38,7 +38,7 @@ pub struct House {
     pub(in crate::serve) entrance: Entrance,
     pub(in crate::serve) request_within: Duration,
     pub(in crate::serve) bell: Bell,
-    pub(in crate::serve) figures: Figures,
+    pub(in crate::serve) figures: Arc<Figures>,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
     desks: Semaphore,
@@ -57,7 +57,7 @@ impl House {
             entrance,
             request_within,
             bell: Bell::default(),
-            figures: Figures::default(),
+            figures: Arc::default(),
             stopping: CancellationToken::new(),
             desks: Semaphore::new(DESKS),
             stores: Mutex::default(),

@@ -1,7 +1,7 @@
 //! What every answer has: headers that forbid what no page of ours does, problem details for whatever went wrong, and a place among the
 //! figures. A handler that panics is an answer, too.
 
-use super::super::House;
+use super::figures::Figures;
 use super::problem::{MEDIA, Problem};
 use crate::process::Stopwatch;
 use axum::body::{Body, to_bytes};
@@ -33,7 +33,7 @@ const HEADERS: [(HeaderName, &str); 8] = [
 ];
 
 /// Has a request answered, and finishes the answer.
-pub(super) async fn finish(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+pub(super) async fn finish(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
     let (watch, method) = (Stopwatch::start(), request.method().clone());
     let path: String = request.uri().path().chars().take(MOST_SAID).collect();
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
@@ -44,7 +44,7 @@ pub(super) async fn finish(State(house): State<Arc<House>>, request: Request, ne
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
-    house.figures.answered(&method, response.status(), watch.read());
+    figures.answered(&method, response.status(), watch.read());
     tracing::info!("{method} {path} {}", response.status().as_u16());
     response
 }
@@ -78,16 +78,12 @@ fn is_told(content: Option<&HeaderValue>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::entrance::{Entrance, Token};
-    use super::super::super::house::Parts;
     use super::*;
     use axum::Router;
     use axum::middleware::from_fn_with_state;
     use axum::routing::get;
     use hyper::service::Service;
     use hyper_util::service::TowerToHyperService;
-    use jiff::Timestamp;
-    use std::time::Duration;
 
     async fn broken() -> &'static str {
         let none: Option<&str> = None;
@@ -96,19 +92,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_handler_that_panics_is_an_answer_and_no_more() {
-        let home = tempfile::tempdir().unwrap();
-        let token = Token::given("0123456789abcdef01234567", "of a test").unwrap();
-        let (folder, state_dir) = (home.path().to_owned(), home.path().to_owned());
-        let parts = Parts {
-            state_dir,
-            workspace: folder.clone(),
-            project: folder.clone(),
-            entrance: Entrance::open(&folder, token, Timestamp::UNIX_EPOCH).unwrap(),
-            request_within: Duration::from_secs(1),
-        };
-        let house = House::new(parts);
         let app = Router::new().route("/broken", get(broken)).route("/whole", get(async || "well"));
-        let app = TowerToHyperService::new(app.layer(from_fn_with_state(house, finish)));
+        let app = TowerToHyperService::new(app.layer(from_fn_with_state(Arc::<Figures>::default(), finish)));
         let ask = async |path: &str| {
             let response = app.call(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
             let status = response.status().as_u16();
