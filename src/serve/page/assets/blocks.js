@@ -58,7 +58,10 @@ function turn(block) {
     while (tools.children.length > block.tools.length) tools.lastChild.remove();
     shown.length = block.tools.length;
     output.hidden = !block.output;
-    say(output, block.output);
+    if (!output.hidden) {
+      say(output, block.output);
+      output.scrollTop = output.scrollHeight;
+    }
     if (block.state === "discarded" && block.error && !element.querySelector(".error")) element.append(el("p.error.warn", {}, block.error));
   };
   update();

@@ -19,6 +19,8 @@ export class Story {
     this.turns = new Map(); // how many turns of each are over
     this.gate = null;
     this.tampered = false;
+    this.attempts = 0; // that the gate has ruled on
+    this.misses = false; // whether something was told before anybody listened: `refill` has it
   }
 
   /** The blocks that have changed since this was asked last. */
@@ -69,6 +71,7 @@ export class Story {
 
   /** What was missed of turns and gates that are over: pieces are told once, and only to who is there. */
   refill(scenes) {
+    this.misses = false;
     const turn = (of, number) =>
       this.blocks.find((block) => block.kind === "turn" && block.of === of && block.number === number && block.state === "done");
     const gate = (attempt) => this.blocks.find((block) => block.kind === "gate" && block.attempt === attempt);
@@ -85,13 +88,6 @@ export class Story {
   gating() {
     this.gate ??= this.add({ kind: "gate", attempt: null, state: "running", steps: new Map(), feedback: "", findings: [], ms: null });
     return this.gate;
-  }
-
-  /** Begins where the run is: what is told next may be the rest of an answer that is under way. */
-  goOn(doing) {
-    this.doing = doing ?? null;
-    const number = /^waiting for the model, turn (\d+)/.exec(doing ?? "")?.[1];
-    if (number) this.turn(null, Number(number), null);
   }
 
   /** A scene of the story that the journal tells. */
@@ -137,6 +133,8 @@ export class Story {
     }
     this.changed.add(gate);
     this.said = `The gate: ${ruling}, attempt ${attempt}`;
+    this.attempts = attempt;
+    this.misses ||= gate.steps.size === 0;
     this.gate = null;
     this.tampered = false;
   }

@@ -1,5 +1,6 @@
 // The page: which view the address names, and what is common to all of them.
 
+import { post } from "./api.js";
 import { begin } from "./begin.js";
 import * as bell from "./bell.js";
 import { el, show } from "./dom.js";
@@ -51,6 +52,10 @@ function decode(part) {
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
+});
+document.getElementById("leave").addEventListener("click", async () => {
+  await post("/leave").catch(() => {});
+  location.assign("/"); // which says how to get in again
 });
 window.addEventListener("hashchange", route);
 route();

@@ -10,7 +10,7 @@ import { Questions } from "./questions.js";
 import { StoryView } from "./story.js";
 import { Stream } from "./stream.js";
 import { entitle } from "./waiting.js";
-import { clock, count, money, standing, took } from "./words.js";
+import { clock, count, money, size, standing, took } from "./words.js";
 
 /** The page of a run. */
 export function run(main, id) {
@@ -52,13 +52,15 @@ class Page {
     if (this.closed) return;
     this.id = detail.id;
     this.fold = new Story(detail.started_at);
-    for (const scene of detail.story ?? []) this.fold.scene(scene);
+    this.fold.doing = detail.doing ?? null;
+    // One that is over is told by its journal; one that is not, by its events from the first one on.
+    const isOver = detail.state === "ended";
+    for (const scene of detail.story ?? []) if (isOver || scene.type === "began") this.fold.scene(scene);
     this.fold.said = null;
-    this.fold.goOn(detail.doing);
     this.view = new StoryView(this.fold);
     this.build(detail);
     this.put(detail);
-    if (detail.state !== "ended") this.listen(detail.cursor ?? null);
+    if (!isOver) this.listen(null);
   }
 
   build(detail) {
@@ -148,7 +150,7 @@ class Page {
       return box;
     };
     const links = artifacts.map(({ name, bytes }) =>
-      el("li", {}, el("a", { href: place(name), download: "" }, name), el("span.faint", {}, ` ${count(bytes)}B`)),
+      el("li", {}, el("a", { href: place(name), download: "" }, name), el("span.faint", {}, ` ${size(bytes)}`)),
     );
     show(
       this.files,
@@ -172,7 +174,7 @@ class Page {
     this.view.soon();
     this.stand();
     if (record.type === "usage") this.redraw();
-    if (record.type === "confirmation") this.refresh();
+    if (record.type === "confirmation" || this.fold.misses) this.refresh();
   }
 
   /** Asks anew for the whole, and fills in what was told while nobody listened. */

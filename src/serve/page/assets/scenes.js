@@ -68,12 +68,15 @@ export const EVENTS = {
       { planning: "planning", executing: "working", verifying: "running the gate", reporting: "writing the report" }[state] ?? null;
     if (state === "verifying") story.gating();
     if (state === "executing" && story.gate) story.wasBase();
+    if (state === "executing" && story.attempts > 0) story.add({ kind: "attempt", number: story.attempts + 1 });
   },
   phase_changed: (story, phase, of, at) => {
     if (phase === "calling_model") {
       const number = (story.turns.get(of ?? "") ?? 0) + 1;
       const old = story.open.get(of ?? "");
-      if (!(old?.state === "live" && old.number === number && !old.text)) story.turn(of, number, at);
+      const isEmpty = old?.state === "live" && !old.text && !old.thinking && !old.tools.length;
+      if (isEmpty) Object.assign(old, { number, at });
+      else story.turn(of, number, at);
       if (!of) story.doing = `waiting for the model, turn ${number}`;
     } else if (!of) story.doing = PHASES[phase] ?? story.doing;
   },
@@ -96,6 +99,7 @@ export const EVENTS = {
     if (turn?.state === "live") {
       Object.assign(turn, { state: "done", ms: turn.at === null ? null : at - turn.at });
       story.turns.set(of ?? "", turn.number);
+      story.misses ||= !turn.text && !turn.tools.length;
       story.changed.add(turn);
     }
     if (!of) story.spent(at, usage.cost_micros, tokens(usage));

@@ -49,6 +49,11 @@ export function count(number) {
   return number < 1_000_000 ? `${(number / 1000).toFixed(1)} k` : `${(number / 1_000_000).toFixed(1)} M`;
 }
 
+/** A number of bytes. */
+export function size(bytes) {
+  return bytes < 1000 ? `${bytes} B` : `${count(bytes)}B`;
+}
+
 /** One thing or many. */
 export function many(number, one, more = `${one}s`) {
   return `${number} ${number === 1 ? one : more}`;
