@@ -38,6 +38,7 @@ mod servers;
 mod spawn;
 mod standing;
 mod stop;
+mod story;
 mod summary;
 mod tape;
 mod told;
@@ -61,6 +62,7 @@ pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, is_blocked, terms};
 pub use stop::Stop;
+pub use story::story;
 pub use tape::cassette;
 pub use told::{Told, told};
 #[cfg(feature = "cli")]
