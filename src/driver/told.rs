@@ -19,7 +19,7 @@ pub fn told<'s>(store: &'s Store, run: &RunId, after: u64) -> Result<Told<'s>, R
     readable(&head)?;
     let records = store.events(run, 0)?;
     let (folded, ready) = (Folded::default(), VecDeque::new());
-    Ok(Told { run: run.clone(), after, records, folded, zero_ms: head.started_at_ms, ready })
+    Ok(Told { run: run.clone(), after, records, folded, zero_ms: head.started_at_ms, ready, last: 0, is_over: false })
 }
 
 /// The events, in their order; see [`told`]. After an error there is nothing more.
@@ -32,15 +32,18 @@ pub struct Told<'s> {
     /// The time of day at which the run's clock would have begun, in milliseconds since 1970: no time passes while nobody drives it.
     zero_ms: i64,
     ready: VecDeque<EventRecord>,
+    last: u64,
+    is_over: bool,
 }
 
 impl Iterator for Told<'_> {
     type Item = Result<EventRecord, ResumeFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() {
+        while self.ready.is_empty() && !self.is_over {
             let read = self.records.next()?.map_err(ResumeFault::from).and_then(|record| self.read(&record));
             if let Err(fault) = read {
+                self.is_over = true;
                 return Some(Err(fault));
             }
         }
@@ -49,6 +52,11 @@ impl Iterator for Told<'_> {
 }
 
 impl Told<'_> {
+    /// The number of the last record that was read.
+    pub fn read_so_far(&self) -> u64 {
+        self.last
+    }
+
     fn read(&mut self, record: &Record) -> Result<(), ResumeFault> {
         let since_zero = i64::try_from(record.at_ms).unwrap_or(i64::MAX);
         let unclear = |source| ResumeFault::Unclear { run: self.run.clone(), seq: record.seq, source };
@@ -61,6 +69,7 @@ impl Told<'_> {
         let unclear = |source| ResumeFault::Unclear { run: self.run.clone(), seq: record.seq, source };
         let at = Timestamp::from_millisecond(self.zero_ms.saturating_add(since_zero)).unwrap_or(Timestamp::UNIX_EPOCH);
         let after = self.after;
+        self.last = record.seq;
         let said = self.folded.take(record).map_err(unclear)?;
         self.ready.extend(said.into_iter().filter(|said| said.seq > after).map(|Said { seq, of, event }| {
             EventRecord {

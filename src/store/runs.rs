@@ -121,6 +121,8 @@ pub struct Filter {
 pub enum Only {
     /// They ended with another exit code than 0.
     Failed,
+    /// They ended, in whatever way.
+    Ended,
     /// They ended, and the work counts.
     Verified,
     /// They did not end, and nobody drives them.
@@ -133,6 +135,7 @@ impl Only {
     /// As far as the database can say it.
     fn condition(self) -> &'static str {
         match self {
+            Self::Ended => "ended_at IS NOT NULL",
             Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
             Self::Verified => "ended_at IS NOT NULL AND verified AND reason <> 'skipped'",
             Self::Interrupted | Self::Running => "ended_at IS NULL",
@@ -141,7 +144,7 @@ impl Only {
 
     fn is(self, state: &RunState) -> bool {
         match self {
-            Self::Failed | Self::Verified => matches!(state, RunState::Ended(_)),
+            Self::Ended | Self::Failed | Self::Verified => matches!(state, RunState::Ended(_)),
             Self::Interrupted => *state == RunState::Interrupted,
             Self::Running => matches!(state, RunState::Running { .. }),
         }

@@ -21,6 +21,8 @@ mod undo;
 pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use left::heeding;
+#[cfg(feature = "serve")]
+pub(super) use resume::settings as resumed_settings;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::configured;
@@ -205,7 +207,8 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
     let (story, fault) = driver::story(store, row);
     let failure = fault.map(|fault| match fault {
         ResumeFault::Newer { found, .. } => {
-            let newer = anyhow!("the journal has form {found}, and this fledge knows forms up to {JOURNAL_SCHEMA_VERSION}");
+            let newer =
+                anyhow!("the journal has form {found}, and this fledge knows forms up to {JOURNAL_SCHEMA_VERSION}");
             Failure::own(newer).hint("use the fledge that wrote it; `fledge runs export` gives it as it is")
         }
         ResumeFault::Unclear { seq, source, .. } => {

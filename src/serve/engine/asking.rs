@@ -84,7 +84,8 @@ impl Questions {
 
     fn put(&self, question: Question, answer: oneshot::Sender<Consent>) -> u64 {
         let now = super::now_ms();
-        let until = question.within.map(|within| now.saturating_add(i64::try_from(milliseconds(within)).unwrap_or(i64::MAX)));
+        let until =
+            question.within.map(|within| now.saturating_add(i64::try_from(milliseconds(within)).unwrap_or(i64::MAX)));
         let mut open = self.open();
         open.asked += 1;
         let number = open.asked;

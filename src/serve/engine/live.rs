@@ -8,6 +8,7 @@ use crate::id::RunId;
 use crate::run::{AgentEvent, Phase, StateName};
 use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// One of them.
 #[derive(Debug)]
@@ -18,14 +19,13 @@ pub(super) struct Live {
     pub(super) stop: Stop,
     ring: Ring,
     course: Mutex<Course>,
+    unwanted: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 struct Course {
     /// Whether anything was told of it.
     has_begun: bool,
-    /// Whether somebody wants it to end. One that another process has left can only be ended once it is taken up.
-    is_unwanted: bool,
     turns: u64,
     doing: String,
 }
@@ -34,26 +34,25 @@ impl Live {
     pub(super) fn new(run: RunId, life: u64, is_new: bool, ring: Ring) -> Arc<Self> {
         let questions = Questions::new(run.clone(), life, ring.clone());
         let (log, stop, course) = (Log::new(life, is_new), Stop::default(), Mutex::default());
-        Arc::new(Self { run, log, questions, stop, ring, course })
+        Arc::new(Self { run, log, questions, stop, ring, course, unwanted: CancellationToken::new() })
     }
 
-    /// Has it end as cancelled.
+    /// Has it end as cancelled. One that another process has left can only be ended once it was taken up.
     pub(super) fn cancel(&self) {
-        let mut course = self.course();
-        course.is_unwanted = true;
-        if course.has_begun {
+        self.unwanted.cancel();
+        if self.course().has_begun {
             self.stop.token().cancel();
         }
     }
 
     /// Whether somebody wants it to end.
     pub(super) fn is_unwanted(&self) -> bool {
-        self.course().is_unwanted
+        self.unwanted.is_cancelled()
     }
 
-    /// Whether anything was told of it.
-    pub(super) fn has_begun(&self) -> bool {
-        self.course().has_begun
+    /// Waits until somebody does.
+    pub(super) async fn unwanted(&self) {
+        self.unwanted.cancelled().await;
     }
 
     /// What it does, in a few words.
@@ -67,7 +66,7 @@ impl Live {
         let news = {
             let mut course = self.course();
             let begins = !std::mem::replace(&mut course.has_begun, true);
-            if course.is_unwanted {
+            if self.is_unwanted() {
                 self.stop.token().cancel();
             }
             let doing = if record.of.is_none() { doing(&record.event, &mut course.turns) } else { None };

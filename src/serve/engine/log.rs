@@ -60,9 +60,7 @@ impl FromStr for Cursor {
         Ok(match parts.as_slice() {
             [kept] => Self::at(number(kept)?),
             [kept, "end"] => Self { ended: true, ..Self::at(number(kept)?) },
-            [kept, life, piece] => {
-                Self { piece: Some((number(life)?, number(piece)?)), ..Self::at(number(kept)?) }
-            }
+            [kept, life, piece] => Self { piece: Some((number(life)?, number(piece)?)), ..Self::at(number(kept)?) },
             _ => return Err(NoCursor),
         })
     }

@@ -2,11 +2,10 @@
 
 use super::super::bell::{Bell, Topic};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// The bell, for what the engine has to say.
 #[derive(Debug, Clone)]
-pub(super) struct Ring(pub(super) Arc<Bell>);
+pub(super) struct Ring(pub(super) Bell);
 
 impl Ring {
     /// About a run.

@@ -4,7 +4,8 @@ use super::super::StoreError;
 use super::clock::Clock;
 use super::ledger::{Ledger, reason};
 use crate::queue::{
-    BatchId, JobId, JobRow, KeptResult, Manifest, NameFault, PoolName, PoolStatus, Priority, State, Status, Which, WorkerId,
+    BatchId, JobId, JobRow, KeptResult, Manifest, NameFault, PoolName, PoolStatus, Priority, State, Status, Which,
+    WorkerId,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
