@@ -1,6 +1,7 @@
 //! What all that serves shares: the project, what is kept of it, who gets in, the bell.
 
 use super::bell::Bell;
+use super::engine::Engine;
 use super::entrance::Entrance;
 use super::http::{Figures, Problem};
 use crate::store::{Store, StoreError};
@@ -23,6 +24,10 @@ pub struct Parts {
     pub project: PathBuf,
     /// Who gets in.
     pub entrance: Entrance,
+    /// Where news are told.
+    pub bell: Bell,
+    /// What drives runs.
+    pub engine: Engine,
 }
 
 /// All that requests share.
@@ -34,6 +39,7 @@ pub struct House {
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: Entrance,
     pub(in crate::serve) bell: Bell,
+    pub(in crate::serve) engine: Engine,
     pub(in crate::serve) figures: Figures,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
@@ -45,13 +51,14 @@ pub struct House {
 impl House {
     /// One of these parts, in which nothing happens yet.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { state_dir, workspace, project, entrance } = parts;
+        let Parts { state_dir, workspace, project, entrance, bell, engine } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
-            bell: Bell::default(),
+            bell,
+            engine,
             figures: Figures::default(),
             stopping: CancellationToken::new(),
             desks: Semaphore::new(DESKS),

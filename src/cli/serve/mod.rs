@@ -1,6 +1,7 @@
 //! `fledge serve`: the runner that stays, and the way in for a browser.
 
 mod link;
+mod source;
 mod start;
 
 use super::failure::Failure;
@@ -39,6 +40,9 @@ pub(super) struct ServeArguments {
     /// Listen at an address that other machines reach, though there is no TLS
     #[arg(long)]
     allow_public: bool,
+    /// Runs at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = max_runs)]
+    max_runs: usize,
     /// How long what runs may take to come to a safe point when the server is to stop
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
@@ -92,6 +96,14 @@ pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Resu
         None => start::start(arguments, environment),
         Some(ServeVerb::Link(place)) => link::link(&place.site(environment)?),
     }
+}
+
+/// The most runs at once.
+const MOST_RUNS: usize = 1000;
+
+fn max_runs(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_RUNS).contains(number));
+    number.ok_or_else(|| format!("it is a whole number from 1 to {MOST_RUNS}"))
 }
 
 fn failed(fault: ServeFault) -> Failure {
