@@ -1,6 +1,7 @@
 //! What all that serves shares: the project, what is kept of it, who gets in, the bell.
 
 use super::bell::Bell;
+use super::engine::Engine;
 use super::entrance::Entrance;
 use super::http::{Figures, Problem};
 use crate::store::{Store, StoreError};
@@ -26,6 +27,10 @@ pub struct Parts {
     pub entrance: Entrance,
     /// How long the head of a request may take, and then its body; an idle connection waits no longer either.
     pub request_within: Duration,
+    /// Where news are told.
+    pub bell: Bell,
+    /// What drives runs.
+    pub engine: Engine,
 }
 
 /// All that requests share.
@@ -38,6 +43,7 @@ pub struct House {
     pub(in crate::serve) entrance: Entrance,
     pub(in crate::serve) request_within: Duration,
     pub(in crate::serve) bell: Bell,
+    pub(in crate::serve) engine: Engine,
     pub(in crate::serve) figures: Arc<Figures>,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
@@ -49,14 +55,15 @@ pub struct House {
 impl House {
     /// One of these parts, in which nothing happens yet.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { state_dir, workspace, project, entrance, request_within } = parts;
+        let Parts { state_dir, workspace, project, entrance, request_within, bell, engine } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
             request_within,
-            bell: Bell::default(),
+            bell,
+            engine,
             figures: Arc::default(),
             stopping: CancellationToken::new(),
             desks: Semaphore::new(DESKS),

@@ -142,7 +142,7 @@ fn paths() -> Vec<Row> {
         row("an asset that is a path in code", "GET /assets/..%2f..%2fetc%2fpasswd HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("an asset that is a path of another system", "GET /assets/..%5c..%5cetc HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("a job that is a path", "GET /v1/jobs/..%2f..%2fx/history HTTP/1.1|{H}|{A}||", &[400, 404]),
-        row("a monitor that is a path", "GET /v1/monitors/..%2f..%2fx HTTP/1.1|{H}|{A}||", &[400, 404, 422]),
+        row("a monitor that is a path", "GET /v1/monitors/..%2f..%2fx HTTP/1.1|{H}|{A}||", &[400, 422]),
         row("NUL in code", "GET /v1/runs/%00 HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("half a code", "GET /v1/runs/%2 HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("no UTF-8 in code", "GET /v1/runs/%ff%fe HTTP/1.1|{H}|{A}||", &[400, 404]),
@@ -164,7 +164,7 @@ fn json(name: &'static str, body: &str, answers: &'static [u16]) -> Row {
 }
 
 fn bodies() -> Vec<Row> {
-    const REFUSED: &[u16] = &[400, 404, 413, 422];
+    const REFUSED: &[u16] = &[400, 422];
     vec![
         json("deep JSON", &"[".repeat(100_000), REFUSED),
         json("deep JSON with an end", &format!("{{\"task\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000)), REFUSED),
@@ -247,7 +247,7 @@ fn letters() -> Vec<Row> {
     vec![
         raw("no UTF-8 in the path", b"GET /v1/runs/\xff\xfe HTTP/1.1\r\n{H}\r\n{A}\r\n\r\n", &[400, 404]),
         raw("no UTF-8 in a header", b"GET /healthz HTTP/1.1\r\n{H}\r\nCookie: fledge-{P}=\xff\xfe\r\n\r\n", &[401]),
-        raw("no UTF-8 in the body", b"POST /v1/runs HTTP/1.1\r\n{H}\r\n{A}\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\n\"\xff\xfe\"", &[400, 404, 422]),
+        raw("no UTF-8 in the body", b"POST /v1/runs HTTP/1.1\r\n{H}\r\n{A}\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\n\"\xff\xfe\"", &[400, 422]),
         raw("NUL in the path", b"GET /a\0b HTTP/1.1\r\n{H}\r\n{A}\r\n\r\n", &[400]),
         raw("NUL in a header", b"GET /healthz HTTP/1.1\r\n{H}\r\n{A}\r\nX: a\0b\r\n\r\n", &[400]),
         raw("a line break in a header", b"GET /healthz HTTP/1.1\r\n{H}\r\nX: a\rb\r\n\r\n", &[400]),

@@ -1,6 +1,7 @@
 //! `fledge serve`: the runner that stays, and the way in for a browser.
 
 mod link;
+mod source;
 mod start;
 
 use super::failure::Failure;
@@ -42,6 +43,9 @@ pub(super) struct ServeArguments {
     /// How long the head of a request may take, and then its body; a connection is idle no longer
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
     request_timeout: Duration,
+    /// Runs at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = max_runs)]
+    max_runs: usize,
     /// How long what runs may take to come to a safe point when the server is to stop
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
@@ -99,6 +103,14 @@ pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Resu
 
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "it is no address with a port: write it like `127.0.0.1:7777` or `[::1]:7777`".to_owned())
+}
+
+/// The most runs at once.
+const MOST_RUNS: usize = 1000;
+
+fn max_runs(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_RUNS).contains(number));
+    number.ok_or_else(|| format!("it is a whole number from 1 to {MOST_RUNS}"))
 }
 
 fn failed(fault: ServeFault) -> Failure {

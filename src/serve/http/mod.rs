@@ -21,8 +21,8 @@ mod wire;
 
 pub use listener::{Door, serve};
 
-pub(in crate::serve) use figures::{Figure, Figures};
-pub(in crate::serve) use openapi::{Operation, Shape};
+pub(in crate::serve) use figures::Figures;
+pub(in crate::serve) use openapi::Operation;
 pub(in crate::serve) use problem::Problem;
 pub(in crate::serve) use sse::stream;
 
