@@ -171,10 +171,11 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
     let (kind, has_locks) = file_system(&there);
     let sharing =
         if shares_blocks(&there) { "caches are copied without cost" } else { "caches are copied byte by byte" };
-    let says = format!("{shown}, {} MiB free on {kind}, {sharing}", room / 1024 / 1024);
+    let full = refusal.as_ref().map(|why| format!("; nothing can be written there: {why}")).unwrap_or_default();
+    let says = format!("{shown}, {} MiB free on {kind}, {sharing}{full}", room / 1024 / 1024);
     let more = "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere";
     let first = match room {
-        _ if refusal.is_some() => Found::problem("state", format!("{says}; nothing can be written there"), more),
+        _ if refusal.is_some() => Found::problem("state", says, more),
         ..FULL => Found::problem("state", says, more),
         FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
         NARROW.. => Found::good("state", says),
