@@ -92,7 +92,7 @@ const DOORS: &[(&str, &[&str])] = &[
         ],
     ),
     ("now_v7", &["cli/", "driver/mod.rs", "process/"]),
-    ("reqwest", &["mcp/session/http.rs", "provider/"]),
+    ("reqwest", &["courier/", "mcp/session/http.rs", "provider/"]),
     ("notify", &["watch/ears.rs"]),
     ("rusqlite", &["store/"]),
     ("println!", &["cli/"]),
