@@ -52,7 +52,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
-    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs"]),
+    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "serve/http/listener.rs"]),
     (
         "spawn_blocking",
         &[
@@ -68,7 +68,9 @@ const DOORS: &[(&str, &[&str])] = &[
             "gate/planted.rs",
             "gate/sentry.rs",
             "lane_runner/explain.rs",
+            "serve/house.rs",
             "store/queue/mod.rs",
+            "sync/outbox.rs",
             "tool/host.rs",
             "watch/mod.rs",
             "workspace/trees/mod.rs",
@@ -85,9 +87,11 @@ const DOORS: &[(&str, &[&str])] = &[
         &[
             "cli/memory/mod.rs",
             "cli/runs/mod.rs",
+            "cli/serve/",
             "cli/worktrees/mod.rs",
             "driver/mod.rs",
             "provider/transport/",
+            "serve/clock.rs",
             "store/queue/clock.rs",
         ],
     ),

@@ -28,6 +28,8 @@ mod run;
 mod runs;
 mod schema;
 mod secrets;
+#[cfg(feature = "serve")]
+mod serve;
 mod signals;
 mod specs;
 mod steps;
@@ -93,6 +95,9 @@ enum Verb {
     Doctor(doctor::DoctorArguments),
     /// Look at what is configured, and by which layer
     Config(config::ConfigArguments),
+    /// Serve a project: an API and a page for its runs, jobs and monitors
+    #[cfg(feature = "serve")]
+    Serve(serve::ServeArguments),
     /// Print the JSON Schema of what can be written, or of what is given out
     Schema(schema::SchemaArguments),
     /// Print what a shell completes
@@ -147,6 +152,8 @@ pub fn main() -> ExitCode {
         Verb::Models(verb) => models::run(&verb, &environment),
         Verb::Doctor(arguments) => doctor::run(&arguments, &environment),
         Verb::Config(arguments) => config::run(&arguments, &environment),
+        #[cfg(feature = "serve")]
+        Verb::Serve(arguments) => serve::run(&arguments, &environment),
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),

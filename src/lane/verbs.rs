@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 22] = [
+pub(crate) const VERBS: [(&str, &[&str]); 23] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -19,6 +19,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 22] = [
     ("models", &["list", "check"]),
     ("doctor", &[]),
     ("config", &["show", "path"]),
+    ("serve", &["link"]),
     ("schema", &[]),
     ("completions", &[]),
     ("man", &[]),

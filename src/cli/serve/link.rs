@@ -1,0 +1,20 @@
+//! `fledge serve link`: a link for a browser, made beside the server that will honour it.
+
+use super::super::failure::Failure;
+use super::super::{no_output, print_data};
+use super::{Site, failed};
+use crate::serve::{Lease, Link, ServeFault};
+
+/// Prints one; gives the exit code.
+pub(super) fn link(site: &Site) -> Result<u8, Failure> {
+    let none = || failed(ServeFault::NoServer { project: site.project.display().to_string() });
+    let url = Lease::address(&site.folder).ok_or_else(none)?;
+    let code = Link::make(&site.folder, jiff::Timestamp::now()).map_err(failed)?;
+    print_data(&at(&url, &code)).map_err(no_output)?;
+    Ok(0)
+}
+
+/// The whole link.
+pub(super) fn at(url: &str, code: &str) -> String {
+    format!("{url}/enter?code={code}")
+}

@@ -1,0 +1,126 @@
+//! The token: given, or made at the first start and kept for its owner alone.
+
+use super::{ServeFault, secret};
+use crate::store::{make_private, read_text, sha256, write_whole};
+use ring::hmac;
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Characters that a token has at least, and at most.
+const LENGTH: std::ops::RangeInclusive<usize> = 24..=1024;
+
+/// What lets somebody in.
+#[derive(Clone)]
+pub struct Token {
+    /// A key of the process, so that comparing says nothing by the time that it takes.
+    key: hmac::Key,
+    tag: hmac::Tag,
+    mark: String,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+impl Token {
+    /// One that is given; `place` says where.
+    ///
+    /// # Errors
+    /// When it is too short to be a secret, or cannot stand in a header.
+    pub fn given(text: &str, place: &str) -> Result<Self, ServeFault> {
+        let text = text.trim();
+        let wrong = |why: String| Err(ServeFault::Token { place: place.to_owned(), why });
+        if !LENGTH.contains(&text.len()) {
+            let (least, most) = (LENGTH.start(), LENGTH.end());
+            return wrong(format!("it has {} characters, and needs {least} to {most}", text.len()));
+        }
+        // token68 (RFC 9110, 11.2)
+        if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)) {
+            return wrong("it may have letters, digits and - . _ ~ + / = only".into());
+        }
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret()?.as_bytes());
+        let tag = hmac::sign(&key, text.as_bytes());
+        Ok(Self { key, tag, mark: sha256(sha256(text.as_bytes()).as_bytes()) })
+    }
+
+    /// One of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none.
+    pub fn of_file(path: &Path) -> Result<Self, ServeFault> {
+        let text = read_text(path, *LENGTH.end() + 2)?;
+        let place = format!("of {}", path.display());
+        match text {
+            Some(text) => Self::given(&text, &place),
+            None => Err(ServeFault::Token { place, why: "there is no such file".into() }),
+        }
+    }
+
+    /// The one that is kept in a server's folder; made where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or others may read it.
+    pub fn kept(folder: &Path) -> Result<Self, ServeFault> {
+        let path = folder.join("token");
+        make_private(folder)?;
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
+                let mode = meta.permissions().mode() & 0o777;
+                let why = format!("others may read it (mode {mode:03o}): remove it, so that a new one is made");
+                return Err(ServeFault::Token { place: format!("of {}", path.display()), why });
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                write_whole(&path, format!("{}\n", secret()?).as_bytes())?;
+            }
+            Err(error) => return Err(ServeFault::file("read", &path)(error)),
+        }
+        Self::of_file(&path)
+    }
+
+    /// Whether this is it.
+    pub(super) fn is(&self, given: &[u8]) -> bool {
+        hmac::verify(&self.key, given, self.tag.as_ref()).is_ok()
+    }
+
+    /// By which the sessions of this token are told from those of another one.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_kept_for_its_owner_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("serve");
+        let made = Token::kept(&folder).unwrap();
+        let text = std::fs::read_to_string(folder.join("token")).unwrap();
+        assert!(made.is(text.trim().as_bytes()) && !made.is(b"") && !made.is(text.as_bytes()));
+        assert_eq!(std::fs::metadata(folder.join("token")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Token::kept(&folder).unwrap().mark(), made.mark());
+        assert_eq!(format!("{made:?}"), "Token(***)");
+        std::fs::set_permissions(folder.join("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        let refused = Token::kept(&folder).unwrap_err().to_string();
+        assert!(refused.ends_with("others may read it (mode 644): remove it, so that a new one is made"), "{refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_secret_is_refused() {
+        for (text, why) in [
+            ("", "it has 0 characters, and needs 24 to 1024"),
+            ("short", "it has 5 characters, and needs 24 to 1024"),
+            ("with blanks in it, which no header takes", "it may have letters, digits and - . _ ~ + / = only"),
+        ] {
+            let refused = Token::given(text, "of X").unwrap_err().to_string();
+            assert_eq!(refused, format!("the token of X: {why}"));
+        }
+        assert!(Token::given(" 0123456789abcdef01234567\n", "of X").is_ok());
+    }
+}

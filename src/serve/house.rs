@@ -1,0 +1,92 @@
+//! What all that serves shares: the project, what is kept of it, who gets in, the bell.
+
+use super::bell::Bell;
+use super::entrance::Entrance;
+use super::http::{Figures, Problem};
+use crate::store::{Store, StoreError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Requests that look into what is kept, or into files, at once.
+const DESKS: usize = 4;
+
+/// What a house is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Where fledge keeps its state.
+    pub state_dir: PathBuf,
+    /// The folder that is served, a canonical path.
+    pub workspace: PathBuf,
+    /// Whose runs these are: another folder where that one is in the worktree of a run.
+    pub project: PathBuf,
+    /// Who gets in.
+    pub entrance: Entrance,
+}
+
+/// All that requests share.
+#[derive(Debug)]
+pub struct House {
+    pub(in crate::serve) state_dir: PathBuf,
+    /// The folder that is served, a canonical path.
+    pub(in crate::serve) workspace: PathBuf,
+    pub(in crate::serve) project: PathBuf,
+    pub(in crate::serve) entrance: Entrance,
+    pub(in crate::serve) bell: Bell,
+    pub(in crate::serve) figures: Figures,
+    /// Cancelled when the server stops: streams end then.
+    pub(in crate::serve) stopping: CancellationToken,
+    desks: Semaphore,
+    /// Opened ones that nobody uses now.
+    stores: Mutex<Vec<Store>>,
+}
+
+impl House {
+    /// One of these parts, in which nothing happens yet.
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let Parts { state_dir, workspace, project, entrance } = parts;
+        Arc::new(Self {
+            state_dir,
+            workspace,
+            project,
+            entrance,
+            bell: Bell::default(),
+            figures: Figures::default(),
+            stopping: CancellationToken::new(),
+            desks: Semaphore::new(DESKS),
+            stores: Mutex::default(),
+        })
+    }
+
+    /// Looks into what is kept, or changes it, beside the requests of others.
+    ///
+    /// # Errors
+    /// What the store says, as a problem.
+    pub(in crate::serve) async fn stored<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&mut Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let house = Arc::clone(self);
+        let looked = self.beside(move || {
+            let idle = house.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut store = idle.map_or_else(|| Store::open(&house.state_dir, &house.project), Ok)?;
+            let found = look(&mut store);
+            house.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+            found
+        });
+        Ok(looked.await??)
+    }
+
+    /// Does what may block beside the requests of others, a few at once.
+    ///
+    /// # Errors
+    /// When it panicked.
+    pub(in crate::serve) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let _desk = self.desks.acquire().await; // it is never closed
+        tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(error.to_string()))
+    }
+}

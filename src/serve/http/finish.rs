@@ -1,0 +1,77 @@
+//! What every answer has: headers that forbid what no page of ours does, problem details for whatever went wrong, and a place among the
+//! figures. A handler that panics is an answer, too.
+
+use super::super::House;
+use super::problem::{MEDIA, Problem};
+use crate::process::Stopwatch;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// Bytes of what a refusal of the framework says, and of a path that is repeated.
+const MOST_SAID: usize = 4096;
+
+/// What every answer has, unless it says otherwise.
+const HEADERS: [(HeaderName, &str); 8] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
+         form-action 'self'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
+];
+
+/// Has a request answered, and finishes the answer.
+pub(super) async fn finish(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let (watch, method) = (Stopwatch::start(), request.method().clone());
+    let path: String = request.uri().path().chars().take(MOST_SAID).collect();
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let response = answered.unwrap_or_else(|_| {
+        Problem::internal(format!("what answers {method} {path} has panicked: this is a bug of fledge")).into_response()
+    });
+    let mut response = as_problem(response, &path).await;
+    for (name, value) in HEADERS {
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    house.figures.answered(&method, response.status(), watch.read());
+    tracing::info!("{method} {path} {}", response.status().as_u16());
+    response
+}
+
+/// The same answer; a refusal in the words of the framework becomes a problem.
+async fn as_problem(response: Response, path: &str) -> Response {
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let problem = match parts.extensions.remove::<Problem>() {
+        Some(problem) => problem,
+        None if is_told(parts.headers.get(header::CONTENT_TYPE)) => return Response::from_parts(parts, body),
+        None => {
+            let said = to_bytes(body, MOST_SAID).await.unwrap_or_default();
+            let said = String::from_utf8_lossy(&said).trim().to_owned();
+            let words = status.canonical_reason().unwrap_or_default().to_lowercase();
+            Problem::new(status, if said.is_empty() { words } else { said })
+        }
+    };
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
+    Response::from_parts(parts, Body::from(problem.data(Some(path)).to_string()))
+}
+
+/// Whether an answer has said in a form of its own what is wrong: a page for people, or data.
+fn is_told(content: Option<&HeaderValue>) -> bool {
+    content.and_then(|content| content.to_str().ok()).is_some_and(|content| !content.starts_with("text/plain"))
+}

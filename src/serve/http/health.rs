@@ -1,0 +1,38 @@
+//! Whether the server works, for whoever restarts it when it does not.
+
+use super::super::House;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what is kept may take to answer.
+const WITHIN: Duration = Duration::from_secs(3);
+
+/// How it is with the server.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::serve) struct Health {
+    /// `ok`, or `broken`.
+    status: &'static str,
+    /// What is kept can be read: `ok`, or why not.
+    store: String,
+    /// The version of fledge.
+    version: &'static str,
+}
+
+/// Says it: with 503 where something is broken.
+pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json<Health>) {
+    let newest = crate::store::Filter { limit: 1, ..crate::store::Filter::default() };
+    let looked = tokio::time::timeout(WITHIN, house.stored(move |store| store.runs(&newest).map(drop))).await;
+    let store = match looked {
+        Ok(Ok(())) => "ok".to_owned(),
+        Ok(Err(problem)) => problem.detail().to_owned(),
+        Err(_) => format!("it has not answered within {} seconds", WITHIN.as_secs()),
+    };
+    let is_well = store == "ok";
+    let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
+    (code, Json(Health { status, store, version: env!("CARGO_PKG_VERSION") }))
+}

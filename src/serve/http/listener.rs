@@ -1,0 +1,148 @@
+//! From sockets to requests: so many connections at once, heads within their time and size, and a stop that lets each answer be said.
+
+use super::super::{House, ServeFault};
+use super::enter::Local;
+use super::wire::Wire;
+use axum::Router;
+use axum::extract::Request;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Connections at once.
+const MOST: usize = 256;
+/// How long a head may take, and a connection be idle.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// Headers of a request, and bytes of its head.
+const MOST_HEADERS: usize = 64;
+const LARGEST_HEAD: usize = 32 * 1024;
+/// How long somebody may take nothing of what is sent.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it is waited before the next try when the system gives no connection.
+const PAUSE: Duration = Duration::from_millis(100);
+/// What is said to a connection too many.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
+
+/// Where a server listens, and by which names it goes.
+#[derive(Debug)]
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+    names: Arc<[String]>,
+}
+
+impl Door {
+    /// Opens it. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// When others listen there, the system does not allow it, or other machines would get in and may not.
+    pub async fn open(address: SocketAddr, allow_public: bool, names: Vec<String>) -> Result<Self, ServeFault> {
+        if !allow_public && !address.ip().to_canonical().is_loopback() {
+            return Err(ServeFault::Public { address });
+        }
+        let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
+            ErrorKind::AddrInUse => ServeFault::InUse { address },
+            _ => ServeFault::Unbound { address, source },
+        })?;
+        let address = listener.local_addr().map_err(|source| ServeFault::Unbound { address, source })?;
+        Ok(Self { listener, address, names: names.into() })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// Serves until `stop`, then lets everything come to an end within the grace.
+pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, grace: Duration) {
+    let (app, places, ending) = (super::app(house), Arc::new(Semaphore::new(MOST)), GracefulShutdown::new());
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(_over) = connections.join_next() => continue,
+            accepted = door.listener.accept() => accepted,
+        };
+        let socket = match accepted {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                tracing::warn!("no connection could be taken: {error}");
+                tokio::time::sleep(PAUSE).await; // there may be no more file descriptors: some are given back soon
+                continue;
+            }
+        };
+        house.figures.accepted();
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => {
+                let connection = connection(socket, place, &app, &door.names, &ending);
+                let house = Arc::clone(house);
+                connections.spawn(async move {
+                    if let Err(error) = connection.await {
+                        tracing::debug!("a connection has ended: {error}");
+                    }
+                    house.figures.closed();
+                });
+            }
+            Err(_) => {
+                refuse(&socket);
+                house.figures.refused();
+                house.figures.closed();
+            }
+        }
+    }
+    drop(door);
+    house.stopping.cancel();
+    let all_are_over = async {
+        ending.shutdown().await;
+        while connections.join_next().await.is_some() {}
+    };
+    if tokio::time::timeout(grace, all_are_over).await.is_err() {
+        tracing::warn!("some requests were not answered within the grace");
+    }
+    connections.shutdown().await;
+}
+
+/// Answers what comes by one connection.
+fn connection(
+    socket: TcpStream,
+    place: OwnedSemaphorePermit,
+    app: &Router,
+    names: &Arc<[String]>,
+    ending: &GracefulShutdown,
+) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send + use<> {
+    let local = socket.local_addr().map(|address| Local { address, names: Arc::clone(names) });
+    let (app, watcher) = (TowerToHyperService::new(app.clone()), ending.watcher());
+    async move {
+        let _place = place;
+        let local = local?;
+        socket.set_nodelay(true)?;
+        let answering = hyper::service::service_fn(move |mut request: Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(local.clone());
+            app.call(request)
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_headers(MOST_HEADERS);
+        http.max_buf_size(LARGEST_HEAD);
+        let wire = TokioIo::new(Wire::new(socket, PATIENCE));
+        watcher.watch(http.serve_connection(wire, answering)).await?;
+        Ok(())
+    }
+}
+
+/// Says that there is no place, without a wait.
+fn refuse(socket: &TcpStream) {
+    let _as_far_as_it_goes: io::Result<usize> = socket.try_write(FULL);
+}

@@ -1,0 +1,94 @@
+//! A socket whose reader may not stand still: whoever takes nothing for too long is cut off, and holds neither memory nor a place.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// Whatever is read and written.
+#[derive(Debug)]
+pub(super) struct Wire<S> {
+    socket: S,
+    patience: Duration,
+    /// Runs while something waits to be taken.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Wire<S> {
+    /// A socket whose reader has so long to take anything.
+    pub(super) fn new(socket: S, patience: Duration) -> Self {
+        Self { socket, patience, stalled: None }
+    }
+
+    fn watched<T>(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if wrote.is_ready() {
+            self.stalled = None;
+            return wrote;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nobody takes what is sent"))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.watched(context, wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.watched(context, wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_is_cut_off_and_who_is_slow_is_not() {
+        let patience = Duration::from_secs(30);
+        let (near, mut far) = duplex(4);
+        let mut wire = Wire::new(near, patience);
+        wire.write_all(b"1234").await.unwrap();
+        let slow = async {
+            for _ in 0..3 {
+                tokio::time::sleep(patience - Duration::from_secs(1)).await;
+                far.read_exact(&mut [0; 2]).await.unwrap();
+            }
+        };
+        let (written, ()) = tokio::join!(wire.write_all(b"567890"), slow);
+        written.unwrap();
+        let error = wire.write_all(b"12345").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

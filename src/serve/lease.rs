@@ -1,0 +1,91 @@
+//! One server for a project at a time: a locked file that says who it is and where it listens. The lock dies with its holder, however
+//! that ends.
+
+use super::ServeFault;
+use crate::store::make_private;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of it that are read.
+const LONGEST: u64 = 4096;
+
+/// The right to serve a project, as long as it is held.
+#[derive(Debug)]
+pub struct Lease {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lease {
+    /// Takes it, and makes the server's folder where there is none.
+    ///
+    /// # Errors
+    /// [`ServeFault::Held`] when another process has it.
+    pub fn take(folder: &Path) -> Result<Self, ServeFault> {
+        make_private(folder)?;
+        let path = place(folder);
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true).mode(0o600);
+        let file = options.open(&path).map_err(ServeFault::file("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { file, path }),
+            Err(TryLockError::WouldBlock) => {
+                let text = said(&file);
+                Err(ServeFault::Held { holder: text.lines().collect::<Vec<_>>().join(", at ") })
+            }
+            Err(TryLockError::Error(source)) => Err(ServeFault::file("lock", &path)(source)),
+        }
+    }
+
+    /// Writes down who serves, and at which address.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn is_at(&mut self, url: &str) -> Result<(), ServeFault> {
+        let host = rustix::system::uname();
+        let text = format!("process {} on {}\n{url}\n", std::process::id(), host.nodename().to_string_lossy());
+        let written = self.file.rewind().and_then(|()| self.file.set_len(0));
+        let written = written.and_then(|()| self.file.write_all(text.as_bytes()));
+        written.map_err(ServeFault::file("write", &self.path))
+    }
+
+    /// Where the server of this folder listens; `None` where none runs.
+    pub fn address(folder: &Path) -> Option<String> {
+        let file = File::open(place(folder)).ok()?;
+        let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        said(&file).lines().nth(1).filter(|_| is_held).map(str::to_owned)
+    }
+}
+
+fn place(folder: &Path) -> PathBuf {
+    folder.join("lock")
+}
+
+fn said(file: &File) -> String {
+    let mut text = String::new();
+    let _as_far_as_it_goes = file.take(LONGEST).read_to_string(&mut text);
+    if text.is_empty() { "one that is just starting".into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_has_a_project_and_the_next_is_told_which() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("serve");
+        assert_eq!(Lease::address(&folder), None);
+        let mut lease = Lease::take(&folder).unwrap();
+        lease.is_at("http://127.0.0.1:7777").unwrap();
+        let Err(ServeFault::Held { holder }) = Lease::take(&folder) else { panic!("two have it") };
+        assert!(holder.starts_with(&format!("process {} on ", std::process::id())), "{holder}");
+        assert!(holder.ends_with(", at http://127.0.0.1:7777"), "{holder}");
+        assert_eq!(Lease::address(&folder).as_deref(), Some("http://127.0.0.1:7777"));
+        drop(lease);
+        assert_eq!(Lease::address(&folder), None);
+        Lease::take(&folder).unwrap();
+    }
+}
