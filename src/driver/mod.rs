@@ -58,7 +58,7 @@ pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, is_blocked, terms};
+pub use resume::{ResumeFault, is_blocked, must_be_ours, terms};
 pub use stop::Stop;
 pub use tape::cassette;
 #[cfg(feature = "cli")]

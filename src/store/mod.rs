@@ -13,6 +13,7 @@ mod lock;
 mod memory;
 mod prune;
 mod queue;
+mod received;
 mod runs;
 mod schema;
 mod unsent;
@@ -29,8 +30,9 @@ pub use lock::Hold;
 pub use memory::{Forget, Memory};
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
+pub use received::{Delivery, Untaken};
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
-pub use unsent::Unsent;
+pub use unsent::{Unsent, WhichUnsent};
 
 use crate::id::RunId;
 use rusqlite::Connection;
@@ -109,5 +111,7 @@ mod damage_tests;
 mod memory_tests;
 #[cfg(test)]
 mod prune_tests;
+#[cfg(test)]
+mod received_tests;
 #[cfg(test)]
 mod tests;

@@ -262,7 +262,7 @@ impl Works<'_> {
         let store = self.sites.store(self.jobs[job].repository).map_err(own)?;
         let found = keyed(&store, &self.key(job)).map_err(own)?;
         let digest = store::sha256(task.prompt.as_bytes());
-        let Some(RunRow { head, state }) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest)
+        let Some(RunRow { head, state, .. }) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest)
         else {
             return Ok(As::New(Some(found.free)));
         };

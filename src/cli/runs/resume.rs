@@ -10,7 +10,7 @@ use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{Asker, ResumeFault, Settings, Terms, is_blocked, project_of, terms};
+use crate::driver::{Asker, ResumeFault, Settings, Terms, is_blocked, must_be_ours, project_of, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
@@ -52,6 +52,7 @@ impl Place<'_> {
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
+    must_be_ours(&row).map_err(|elsewhere| failed(elsewhere.into()))?;
     let workspace = home_of(shelf, &store, &row)?;
     let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
