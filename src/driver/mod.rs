@@ -38,8 +38,10 @@ mod servers;
 mod spawn;
 mod standing;
 mod stop;
+mod story;
 mod summary;
 mod tape;
+mod told;
 mod veil;
 mod watcher;
 mod worktree;
@@ -60,7 +62,9 @@ pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, is_blocked, must_be_ours, terms};
 pub use stop::Stop;
+pub use story::story;
 pub use tape::cassette;
+pub use told::{Told, told};
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
 pub use worktree::{base_at, project_of, worktrees};
@@ -180,12 +184,13 @@ pub struct Agent {
     stop: Stop,
     bus: Bus,
     run_key: Option<String>,
+    run_id: Option<RunId>,
 }
 
 impl Agent {
     /// An agent that nobody watches yet and that nobody can stop.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), stop: Stop::default(), bus: Bus::default(), run_key: None }
+        Self { settings: Arc::new(settings), stop: Stop::default(), bus: Bus::default(), run_key: None, run_id: None }
     }
 
     /// Has `watcher` told of every event of the run itself, on a thread of its own. A slow one loses pieces of text and nothing else.
@@ -200,6 +205,13 @@ impl Agent {
     /// The same, with the envelope (run, number, time), and with the events of sub-agents, of which it says whose they are.
     pub fn on_record(&mut self, watcher: impl FnMut(&EventRecord) + Send + 'static) -> &mut Self {
         self.bus.watch(watcher);
+        self
+    }
+
+    /// The same for an `ear` that waits for nothing and cannot fail: it is told in the run's own thread, as soon as something is, and loses
+    /// nothing.
+    pub fn on_record_at_once(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) -> &mut Self {
+        self.bus.whisper(ear);
         self
     }
 
@@ -239,13 +251,20 @@ impl Agent {
         self
     }
 
+    /// The id of the next run, for who has promised it to somebody; it must be one that no other run has.
+    #[must_use]
+    pub fn with_run_id(mut self, id: RunId) -> Self {
+        self.run_id = Some(id);
+        self
+    }
+
     /// Runs a task to its end.
     ///
     /// # Errors
     /// Every end but verified, skipped and cancelled; the error carries the whole result.
     pub async fn run_task(&mut self, task: Task) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
-        let id = RunId::new(uuid::Uuid::now_v7().to_string());
+        let id = self.run_id.take().unwrap_or_else(|| RunId::new(uuid::Uuid::now_v7().to_string()));
         let charter = self.charter(&task, id);
         let key = self.run_key.take();
         self.find_outlets(&[])?;
@@ -290,7 +309,14 @@ impl Agent {
         if AssertUnwindSafe(drive.go(beginning)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
+        if drive.rests {
+            drive.inbox.abort().await; // what it had under way is begun anew by a resume
+        }
         drive.leave().await;
+        if drive.rests {
+            self.bus.settle(SETTLE).await;
+            return Err(RunError::Rests);
+        }
         // A run that was cancelled before its start never heard its name.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());
