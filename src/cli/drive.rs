@@ -18,6 +18,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// How often a server is told of a run as it goes on.
+const PACE: Duration = Duration::from_secs(2);
+
 /// What the agent is to do.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -183,9 +186,9 @@ async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infa
 }
 
 /// Tells a server of the run as it goes on, where there is one. Never ends.
-async fn follow(plan: Option<&Plan>) -> Infallible {
+pub(super) async fn follow(plan: Option<&Plan>) -> Infallible {
     match plan {
-        Some(plan) => plan.follow().await,
+        Some(plan) => plan.follow(PACE).await,
         None => std::future::pending().await,
     }
 }

@@ -148,10 +148,10 @@ impl Plan {
         }
     }
 
-    /// Tells the server of runs as they go on. Never ends, and says nothing.
-    pub(super) async fn follow(&self) -> Infallible {
+    /// Tells the server of runs as they go on, at this pace. Never ends, and says nothing.
+    pub(super) async fn follow(&self, pace: Duration) -> Infallible {
         match self.sender().await {
-            Ok(sender) => sender.follow().await,
+            Ok(sender) => sender.follow(pace).await,
             Err(_it_is_said_at_the_end) => std::future::pending().await,
         }
     }

@@ -46,11 +46,11 @@ impl Store {
             WhichUnsent::Begun => "coalesce((SELECT beyond FROM sending), 9223372036854775807)",
             WhichUnsent::All => "-1",
         };
-        // The outcome counts as one record more.
+        // The outcome counts as one record more. Of most runs all is sent, which their rows can tell.
         let sql = format!(
             "SELECT id, synced, newest, ended FROM (SELECT no, id, synced, ended_at IS NOT NULL AS ended, \
              (SELECT coalesce(max(place) & 4294967295, 0) FROM events WHERE place BETWEEN no << 32 AND (no << 32) + 4294967295) \
-             AS newest FROM runs WHERE no > {beyond}) \
+             AS newest FROM runs WHERE no > {beyond} AND NOT (ended_at IS NOT NULL AND synced > safe_seq)) \
              WHERE synced < newest + ended ORDER BY no"
         );
         let read = || -> rusqlite::Result<Vec<Unsent>> {

@@ -14,8 +14,7 @@ const PARCEL_TIME: Duration = Duration::from_secs(30);
 const LARGEST_ANSWER: usize = 64 * 1024;
 /// How often a server may ask for what it was sent before, of one run.
 const MOST_REWINDS: u32 = 2;
-/// How often a run that goes on is looked at, and how seldom at most where the server does not answer.
-const PACE: Duration = Duration::from_secs(2);
+/// How seldom it is tried at most where the server does not answer.
 const SLOWEST_PACE: Duration = Duration::from_secs(60);
 
 /// A way to a server, for the runs of one project.
@@ -102,14 +101,14 @@ impl Sender {
         said
     }
 
-    /// Sends what there is to send, again and again: more seldom where it does not go. Never ends; what goes wrong is told at the end of the
-    /// run, by who sends the rest.
-    pub async fn follow(&self) -> Infallible {
-        let mut pace = PACE;
+    /// Sends what there is to send, again and again at this pace: more seldom where it does not go. Never ends; what goes wrong is told by who
+    /// sends the rest in the end.
+    pub async fn follow(&self, usual: Duration) -> Infallible {
+        let mut pace = usual;
         loop {
             tokio::time::sleep(pace).await;
             let said = self.send(WhichUnsent::Begun).await;
-            pace = if said.faults.is_empty() { PACE } else { (pace * 2).min(SLOWEST_PACE) };
+            pace = if said.faults.is_empty() { usual } else { (pace * 2).min(SLOWEST_PACE.max(usual)) };
         }
     }
 

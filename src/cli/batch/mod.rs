@@ -18,17 +18,19 @@ pub(super) use arguments::BatchArguments;
 pub(super) use arguments::cores;
 pub(super) use eval::{EvalArguments, run as evaluate};
 
-use super::drive::VoiceArguments;
+use super::configured;
+use super::drive::{VoiceArguments, follow};
 use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint;
-use super::{block_on, no_output, print_data, print_json, signals};
+use super::sync::Plan;
+use super::{block_on, hear_out, no_output, print_data, print_json, signals};
 use crate::batch::plan::{self, BatchFile, Job, Order, RepositoryEntry, TaskText};
 use crate::batch::{
     Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet,
 };
 use crate::config::Environment;
-use crate::driver::Stop;
+use crate::driver::{Stop, project_of};
 use crate::duration::milliseconds;
 use crate::limits::MAX_SOURCE;
 use crate::process::Stopwatch;
@@ -144,6 +146,7 @@ fn begin(
         race::make_patches(&sites.state_dir)?;
     }
     let models = sites.connect(&jobs, texts)?;
+    let plan = plan_of_server(request, workspace, &sites.state_dir, environment)?;
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
@@ -164,14 +167,35 @@ fn begin(
         let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
         let voice = Voice::open(screen, before.len());
-        let ran = drive(&mut course, &jobs, &works, stop, &voice).await;
+        let ran = tokio::select! {
+            biased;
+            ran = drive(&mut course, &jobs, &works, stop, &voice) => ran,
+            never = follow(plan.as_ref()) => match never {},
+        };
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
         let was_heard = voice.close(summary, stop).await;
+        if let Some(plan) = &plan {
+            let _the_runs_are_what_they_are = hear_out(stop, plan.close()).await;
+        }
         drop(listening);
         ran.map_err(|refusal| Failure::because(refusal.reason, refusal))?;
         Ok(if was_heard? || code != 0 { code } else { Reason::Cancelled.exit_code(Some(stop.cause())) })
     })?
+}
+
+/// The server that is told of the runs of this project; those of other repositories are other projects.
+fn plan_of_server(
+    request: &Request<'_>,
+    workspace: &Path,
+    state_dir: &Path,
+    environment: &Environment,
+) -> Result<Option<Plan>, Failure> {
+    let set = configured::load(environment, workspace).map_err(Failure::input)?;
+    let Some(server) = request.options.server.server(&set) else { return Ok(None) };
+    let plan = Plan::new(server, environment, state_dir, &project_of(state_dir, workspace))?;
+    plan.begin()?;
+    Ok(Some(plan))
 }
 
 async fn drive(
