@@ -19,7 +19,8 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
     let commit = row["result"]["commit"].as_str().unwrap();
     assert_eq!(git(&site.project(), &["show", &format!("{commit}:done")]), "1\n");
     assert!(!site.project().join("done").exists(), "it works in a worktree of its own");
-    let names: Vec<&str> = row["artifacts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        row["artifacts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     for name in ["report.json", "report.md", "journal.jsonl", "diff.patch"] {
         assert!(names.contains(&name), "{names:?}");
     }
@@ -61,10 +62,12 @@ async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
     fs::write(site.path().join("outside.md"), "Do this.").unwrap();
     std::os::unix::fs::symlink(site.path().join("outside.md"), site.project().join("link.md")).unwrap();
     let server = site.serve(&[]);
-    let (status, problem) = server.post("/v1/runs", json!({ "task": "---\nmodle: a\ntier: none\n---\n# Title\n" })).await;
+    let (status, problem) =
+        server.post("/v1/runs", json!({ "task": "---\nmodle: a\ntier: none\n---\n# Title\n" })).await;
     assert_eq!(status.as_u16(), 422);
     let errors = problem["errors"].as_array().unwrap();
-    let places: Vec<(u64, u64)> = errors.iter().map(|e| (e["line"].as_u64().unwrap(), e["column"].as_u64().unwrap())).collect();
+    let places: Vec<(u64, u64)> =
+        errors.iter().map(|e| (e["line"].as_u64().unwrap(), e["column"].as_u64().unwrap())).collect();
     assert!(places.contains(&(2, 1)) && places.contains(&(3, 7)), "{problem:#}");
     let rows = [
         (json!({}), 422),
@@ -89,7 +92,11 @@ async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
         let said = wish.to_string();
         let (status, problem) = server.post("/v1/runs", wish).await;
         let said: String = said.chars().take(80).collect();
-        assert_eq!((status.as_u16(), problem["status"].as_u64()), (expected, Some(expected.into())), "{said}: {problem}");
+        assert_eq!(
+            (status.as_u16(), problem["status"].as_u64()),
+            (expected, Some(expected.into())),
+            "{said}: {problem}"
+        );
     }
     for path in ["/v1/runs/none", "/v1/runs/..%2f..%2fetc", "/v1/runs/none/events", "/v1/runs/none/artifacts"] {
         assert_eq!(server.get(path).await.0.as_u16(), 404, "{path}");
@@ -106,7 +113,16 @@ async fn files_that_are_no_artifacts_are_not_given_out() {
     let server = site.serve(&[]);
     let run = server.submit("Make the file `done`.").await;
     server.ended(&run).await;
-    for name in ["gate", "lock", "..%2f..%2ffledge.db", "logs%2f..%2flock", "logs/../lock", "%2fetc%2fpasswd", "report.json/", "logs"] {
+    for name in [
+        "gate",
+        "lock",
+        "..%2f..%2ffledge.db",
+        "logs%2f..%2flock",
+        "logs/../lock",
+        "%2fetc%2fpasswd",
+        "report.json/",
+        "logs",
+    ] {
         let (status, _) = server.get(&format!("/v1/runs/{run}/artifacts/{name}")).await;
         assert!(status.is_client_error(), "{name}: {status}");
     }
