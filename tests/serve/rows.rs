@@ -20,7 +20,7 @@ fn raw(name: &'static str, request: impl Into<Vec<u8>>, answers: &'static [u16])
 
 /// All of them.
 pub(crate) fn all() -> Vec<Row> {
-    [proofs(), hosts(), sites(), paths(), bodies(), lengths(), floods(), letters(), forms(), odd()]
+    [proofs(), hosts(), sites(), paths(), bodies(), makers(), lengths(), floods(), letters(), forms(), odd()]
         .into_iter()
         .flatten()
         .collect()
@@ -193,6 +193,47 @@ fn bodies() -> Vec<Row> {
             "the type of something else first",
             "POST /leave HTTP/1.1|{H}|{A}|Content-Type: text/plain; application/json|Content-Length: 2||{}",
             &[415],
+        ),
+    ]
+}
+
+/// What makes things, where none is to be made.
+fn makers() -> Vec<Row> {
+    const REFUSED: &[u16] = &[400, 404, 405, 422];
+    let post = |name, path: &str, body: &str, answers| {
+        let head =
+            format!("POST {path} HTTP/1.1|{{H}}|{{A}}|Content-Type: application/json|Content-Length: {}||", body.len());
+        row(name, &(head + body), answers)
+    };
+    vec![
+        post(
+            "a monitor with the name of a path",
+            "/v1/monitors",
+            "{\"slug\": \"../../x\", \"schedule\": \"1h\"}",
+            REFUSED,
+        ),
+        post(
+            "a monitor that asks for all time",
+            "/v1/monitors",
+            "{\"slug\": \"x\", \"schedule\": \"* * * * * * * *\"}",
+            REFUSED,
+        ),
+        post("a monitor without anything", "/v1/monitors", "{}", REFUSED),
+        post("a word of nobody", "/v1/monitors/none/checkins?status=ok", "", REFUSED),
+        post("a word that is none", "/v1/monitors/none/checkins?status=%00", "", REFUSED),
+        row(
+            "a monitor that is nowhere",
+            "DELETE /v1/monitors/..%2f..%2fserve HTTP/1.1|{H}|{A}|Content-Length: 0||",
+            REFUSED,
+        ),
+        post("a job with the name of a path", "/v1/jobs/..%2f..%2fserve/run", "", REFUSED),
+        post("a run with the name of a path", "/v1/runs/..%2f..%2fserve/cancel", "", REFUSED),
+        post("an answer to nobody", "/v1/runs/none/confirmations/1", "{\"answer\": \"yes\"}", REFUSED),
+        post("records that are none", "/v1/sync", &"[".repeat(100_000), REFUSED),
+        row(
+            "records without an end",
+            "POST /v1/sync HTTP/1.1|{H}|{A}|Content-Type: application/json|Content-Length: 8388609||",
+            &[413],
         ),
     ]
 }
