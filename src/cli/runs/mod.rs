@@ -21,6 +21,8 @@ mod undo;
 pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use left::heeding;
+#[cfg(feature = "serve")]
+pub(super) use prune::tidy;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::configured;

@@ -1,5 +1,6 @@
 //! `fledge serve`: the runner that stays, and the way in for a browser.
 
+mod jobs;
 mod link;
 mod start;
 
