@@ -1,6 +1,7 @@
 //! What all that serves shares: the project, what is kept of it, who gets in, the bell.
 
 use super::bell::{Bell, Topic};
+use super::engine::Engine;
 use super::entrance::Entrance;
 use super::http::{Figures, Problem};
 use crate::scheduler::{DELIVERIES, Scheduler, Tidings};
@@ -8,6 +9,7 @@ use crate::store::{Store, StoreError};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,12 @@ pub struct Parts {
     pub project: PathBuf,
     /// Who gets in.
     pub entrance: Entrance,
+    /// How long the head of a request may take, and then its body; an idle connection waits no longer either.
+    pub request_within: Duration,
+    /// Where news are told.
+    pub bell: Bell,
+    /// What drives runs.
+    pub engine: Engine,
 }
 
 /// All that requests share.
@@ -35,8 +43,10 @@ pub struct House {
     pub(in crate::serve) workspace: PathBuf,
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: Entrance,
+    pub(in crate::serve) request_within: Duration,
     pub(in crate::serve) bell: Bell,
-    pub(in crate::serve) figures: Figures,
+    pub(in crate::serve) engine: Engine,
+    pub(in crate::serve) figures: Arc<Figures>,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
     scheduler: OnceLock<Scheduler>,
@@ -48,14 +58,16 @@ pub struct House {
 impl House {
     /// One of these parts, in which nothing happens yet.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { state_dir, workspace, project, entrance } = parts;
+        let Parts { state_dir, workspace, project, entrance, request_within, bell, engine } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
-            bell: Bell::default(),
-            figures: Figures::default(),
+            request_within,
+            bell,
+            engine,
+            figures: Arc::default(),
             stopping: CancellationToken::new(),
             scheduler: OnceLock::new(),
             desks: Semaphore::new(DESKS),
