@@ -14,10 +14,14 @@ mod failure;
 mod fix;
 mod init;
 mod inside;
+#[cfg(feature = "serve")]
+mod jobs;
 mod lanes;
 mod live;
 mod memory;
 mod models;
+#[cfg(feature = "serve")]
+mod monitors;
 mod options;
 mod outlet;
 mod pages;
@@ -101,6 +105,12 @@ enum Verb {
     Serve(serve::ServeArguments),
     /// Tell a server of runs that it was not told of yet
     Sync(sync::SyncArguments),
+    /// Look at what comes again, and what became of it
+    #[cfg(feature = "serve")]
+    Jobs(jobs::JobsArguments),
+    /// Look at what is expected to happen regularly, or say that it did
+    #[cfg(feature = "serve")]
+    Monitors(monitors::MonitorsArguments),
     /// Print the JSON Schema of what can be written, or of what is given out
     Schema(schema::SchemaArguments),
     /// Print what a shell completes
@@ -158,6 +168,10 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "serve")]
         Verb::Serve(arguments) => serve::run(&arguments, &environment),
         Verb::Sync(arguments) => sync::run(&arguments, &environment),
+        #[cfg(feature = "serve")]
+        Verb::Jobs(arguments) => jobs::run(&arguments, &environment),
+        #[cfg(feature = "serve")]
+        Verb::Monitors(arguments) => monitors::run(arguments, &environment),
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),

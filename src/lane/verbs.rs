@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 24] = [
+pub(crate) const VERBS: [(&str, &[&str]); 26] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -21,6 +21,8 @@ pub(crate) const VERBS: [(&str, &[&str]); 24] = [
     ("config", &["show", "path"]),
     ("serve", &["link"]),
     ("sync", &[]),
+    ("jobs", &["list", "history", "run"]),
+    ("monitors", &["list", "show", "add", "checkin", "tell", "remove"]),
     ("schema", &[]),
     ("completions", &[]),
     ("man", &[]),

@@ -117,7 +117,7 @@ proptest! {
     /// However often, rarely and in whatever order of times it is looked: every moment is weighed once.
     #[test]
     fn every_moment_is_met_or_missed_once(
-        looks in prop::collection::vec((0u64..200_000, any::<bool>()), 1..60),
+        looks in prop::collection::vec((0u64..150_000, any::<bool>()), 1..60),
         margin in 1u64..7200,
     ) {
         let monitor = Monitor { margin: Duration::from_secs(margin), max_runtime: None, ..hourly() };

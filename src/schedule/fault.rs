@@ -50,7 +50,14 @@ fn meant(names: &[String]) -> String {
 pub(super) fn said(error: &CronError) -> String {
     match error {
         CronError::InvalidPattern(why) | CronError::IllegalCharacters(why) | CronError::ComponentError(why) => {
-            why.trim_end_matches('.').replace("CronPattern contains", "it has")
+            match why.as_str() {
+                why if why.starts_with("Pattern must have") => "there is no such word".into(),
+                why => why
+                    .trim_end_matches('.')
+                    .replace("CronPattern contains", "it has")
+                    .replacen("Number", "a number is", 1)
+                    .replacen("Step", "a step", 1),
+            }
         }
         CronError::EmptyPattern => "it is empty".into(),
         CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => error.to_string(),

@@ -6,6 +6,7 @@
 //! each day, right after the gap where the clock skips that time, and the first time where the clock shows it twice; with a `*` for the
 //! hour or the minute it is due as time passes, so not within a gap, and in both hours of a fold.
 
+mod cron;
 mod due;
 mod fault;
 mod jitter;
@@ -16,10 +17,9 @@ pub use fault::ScheduleFault;
 pub use jitter::jitter;
 
 use crate::duration::{parse_duration, show_duration};
-use croner::Cron;
+use cron::Calendar;
 use croner::parser::{CronParser, Seconds, Year};
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 use std::time::Duration;
 
@@ -38,13 +38,12 @@ pub struct Schedule {
     timing: Timing,
     /// As it was written.
     text: String,
-    zone: TimeZone,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Timing {
     Every(SignedDuration),
-    Cron(Box<Cron>),
+    Cron(Box<Calendar>),
 }
 
 impl Schedule {
@@ -56,9 +55,7 @@ impl Schedule {
         let text = show_duration(interval);
         let timing = SignedDuration::try_from(interval).ok().filter(|_| INTERVALS.contains(&interval));
         match timing.filter(|timing| timing.subsec_nanos() == 0) {
-            Some(timing) => {
-                Ok(Self { timing: Timing::Every(timing), text: format!("{EVERY}{text}"), zone: TimeZone::UTC })
-            }
+            Some(timing) => Ok(Self { timing: Timing::Every(timing), text: format!("{EVERY}{text}") }),
             None => Err(ScheduleFault::Interval { text }),
         }
     }
@@ -84,7 +81,8 @@ impl Schedule {
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let cron = parser.parse(&text).map_err(|error| wrong(fault::said(&error)))?;
         let zone = zone::named(zone.unwrap_or("UTC"))?;
-        let schedule = Self { timing: Timing::Cron(Box::new(cron)), text: text.clone(), zone };
+        let timing = Timing::Cron(Box::new(Calendar::new(cron, &text, zone)));
+        let schedule = Self { timing, text: text.clone() };
         match schedule.next(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(schedule),
             None => Err(ScheduleFault::Never { text }),
@@ -111,17 +109,17 @@ impl Schedule {
 
     /// The name of its zone.
     pub fn zone(&self) -> &str {
-        self.zone.iana_name().unwrap_or("UTC")
+        match &self.timing {
+            Timing::Every(_) => "UTC",
+            Timing::Cron(calendar) => calendar.zone().iana_name().unwrap_or("UTC"),
+        }
     }
 
     /// The first moment after this one at which it is due; `None` where time ends before.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.timing {
             Timing::Every(interval) => Self::step(after, *interval, 1),
-            Timing::Cron(cron) => {
-                let found = cron.find_next_occurrence(&self.at(after), false).ok()?.timestamp();
-                (found > after).then_some(found)
-            }
+            Timing::Cron(calendar) => calendar.next(after),
         }
     }
 
@@ -129,9 +127,9 @@ impl Schedule {
     pub fn latest(&self, at: Timestamp) -> Option<Timestamp> {
         match &self.timing {
             Timing::Every(interval) => Self::step(at, *interval, 0),
-            Timing::Cron(cron) => {
-                let whole = Timestamp::from_second(at.as_second()).ok()?;
-                cron.find_previous_occurrence(&self.at(whole), true).ok().map(|found| found.timestamp())
+            Timing::Cron(calendar) => {
+                let second = at.as_second() - i64::from(at.subsec_nanosecond() < 0); // which goes with the sign of the time
+                calendar.latest(Timestamp::from_second(second).ok()?)
             }
         }
     }
@@ -139,10 +137,6 @@ impl Schedule {
     /// The last moment before this one at which it was due.
     pub fn previous(&self, before: Timestamp) -> Option<Timestamp> {
         self.latest(before.checked_sub(SignedDuration::from_nanos(1)).ok()?)
-    }
-
-    fn at(&self, moment: Timestamp) -> Zoned {
-        moment.to_zoned(self.zone.clone())
     }
 
     /// So many intervals after the one in which a moment is.

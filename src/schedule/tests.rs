@@ -1,6 +1,7 @@
 //! Schedules on ordinary days and on the nights when clocks change, and what holds of all of them.
 
 use super::*;
+use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
 fn at(text: &str) -> Timestamp {
@@ -42,6 +43,10 @@ fn a_time_that_the_clock_skips_is_due_once_right_after_the_gap() {
     assert_eq!(due("30 2 * * *"), ["29 03:00 +02:00", "30 02:30 +02:00"]);
     assert_eq!(due("0 3 * * *"), ["29 03:00 +02:00", "30 03:00 +02:00"]);
     assert_eq!(due("10,40 2 * * *"), ["29 03:00 +02:00", "30 02:10 +02:00", "30 02:40 +02:00"]);
+    assert_eq!(
+        due("0 2,14 * * *"),
+        ["28 14:00 +01:00", "29 03:00 +02:00", "29 14:00 +02:00", "30 02:00 +02:00", "30 14:00 +02:00"]
+    );
     let york = shown("30 2 * * *", "America/New_York", "2026-03-08T00:00:00Z", "2026-03-09T12:00:00Z");
     assert_eq!(york, ["08 03:00 -04:00", "09 02:30 -04:00"]);
     let howe = shown("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", "2026-10-05T12:00:00Z");
@@ -52,10 +57,18 @@ fn a_time_that_the_clock_skips_is_due_once_right_after_the_gap() {
 fn a_time_that_comes_twice_is_due_once_the_first_time() {
     let berlin = shown("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
     assert_eq!(berlin, ["25 02:30 +02:00", "26 02:30 +01:00"]);
+    let twice = shown("0 2,14 * * *", "Europe/Berlin", "2026-10-24T12:30:00Z", "2026-10-25T14:00:00Z");
+    assert_eq!(twice, ["25 02:00 +02:00", "25 14:00 +01:00"]);
     let york = shown("30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", "2026-11-02T12:00:00Z");
     assert_eq!(york, ["01 01:30 -04:00", "02 01:30 -05:00"]);
     let howe = shown("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:00:00Z", "2026-04-06T00:00:00Z");
     assert_eq!(howe, ["05 01:45 +11:00", "06 01:45 +10:30"]);
+}
+
+#[test]
+fn a_day_that_a_zone_has_left_out_is_due_at_its_end() {
+    let apia = shown("0 9 * * *", "Pacific/Apia", "2011-12-29T00:00:00Z", "2011-12-31T18:00:00Z");
+    assert_eq!(apia, ["29 09:00 -10:00", "31 00:00 +14:00", "31 09:00 +14:00"]);
 }
 
 #[test]
