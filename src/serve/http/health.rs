@@ -40,9 +40,10 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
         Err(_) => format!("it has not answered within {} seconds", WITHIN.as_secs()),
     };
     let engine = if house.engine.is_alive() { "ok" } else { "the thread of runs is over" };
-    let is_well = store == "ok" && engine == "ok";
+    let jobs = jobs(&house);
+    let is_well = store == "ok" && engine == "ok" && jobs == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
-    (code, Json(Health { status, store, engine, version: env!("CARGO_PKG_VERSION") }))
+    (code, Json(Health { status, store, engine, jobs, version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// How it is with who tends jobs, who is seen every minute. Just after the start nobody was yet.
