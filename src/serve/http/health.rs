@@ -1,7 +1,8 @@
 //! Whether the server works, for whoever restarts it when it does not.
 
 use super::super::House;
-use super::super::clock::{now, rfc3339};
+use super::super::clock::now;
+use crate::report::runs::rfc3339;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -54,7 +55,7 @@ fn jobs(house: &House) -> String {
     let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
     match beat {
         Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {
-            format!("nobody was seen since {}", rfc3339(beat))
+            format!("nobody was seen since {}", rfc3339(beat.as_millisecond()))
         }
         Some(_) | None => "ok".into(),
     }
