@@ -130,21 +130,27 @@ impl Sites<'_> {
 }
 
 impl Ground {
-    /// Plans all that begins here, and gives what is wrong. What may rest on another job's work is left to its own run, and so is what only that
-    /// can find out.
+    /// Plans all that begins here, and gives what is wrong: tasks that say the same of all but their texts once. What may rest on another job's
+    /// work is left to its own run, and so is what only that can find out.
     fn planned(&self, all: &[(&Job, &Task)], place: &str) -> Vec<String> {
-        let (mut known, mut faults) = (BTreeSet::new(), Vec::new());
+        let mut alike: BTreeMap<String, (Task, Vec<&str>)> = BTreeMap::new();
         for (nth, (job, task)) in all.iter().enumerate() {
-            let rests_on_others = !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace);
-            let bare = Task { title: String::new(), prompt: String::new(), ..(*task).clone() };
-            if rests_on_others || !known.insert(serde_json::to_string(&bare).unwrap_or_default()) {
+            if !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace) {
                 continue;
             }
-            let planned = prepare(&bare, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
-            let Err(PlanFault { reason: Reason::BadInput | Reason::PlanFailed, message }) = planned else { continue };
-            let own = format!("{}: ", task.source);
-            faults.push(format!("{}{place}: {}", task.source, message.strip_prefix(&own).unwrap_or(&message)));
+            let [title, prompt, source] = [(); 3].map(|()| String::new());
+            let bare = Task { title, prompt, source, models: Vec::new(), ..(*task).clone() };
+            let key = serde_json::to_string(&bare).unwrap_or_default();
+            alike.entry(key).or_insert_with(|| (bare, Vec::new())).1.push(&task.source);
         }
+        let mut faults = Vec::new();
+        for (task, sources) in alike.into_values() {
+            let planned = prepare(&task, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
+            let Err(PlanFault { reason: Reason::BadInput | Reason::PlanFailed, message }) = planned else { continue };
+            let message = message.strip_prefix(": ").unwrap_or(&message); // it begins with the source, where it names that
+            faults.extend(sources.into_iter().map(|source| format!("{source}{place}: {message}")));
+        }
+        faults.sort();
         faults
     }
 }
