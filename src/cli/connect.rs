@@ -124,6 +124,15 @@ fn choices(asked: &Asked<'_>, set: &config::Settings, environment: &Environment)
     choices.map_err(Failure::input)
 }
 
+/// Whether the names mean models that are configured. Nothing is connected, and no program is run for a key.
+///
+/// # Errors
+/// When one means nothing.
+#[cfg(feature = "serve")]
+pub(super) fn resolve(asked: &Asked<'_>, set: &config::Settings, environment: &Environment) -> Result<(), Failure> {
+    choices(asked, set, environment).map(drop)
+}
+
 /// The same for a run that is taken up or continued: by the names that were asked for where they were, else those that answer to what it
 /// worked with then.
 ///

@@ -6,6 +6,7 @@ use crate::id::RunId;
 use crate::run::AgentEvent;
 use crate::verdict::StepProgress;
 use serde::Serialize;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ pub struct EventRecord {
     pub of: Option<String>,
     /// When it was told, as RFC 3339 in UTC with milliseconds.
     pub at: String,
+    /// Whether the run's journal says it too, so that [`super::told`] gives it again, with this number. Not so: pieces, and what a step does.
+    #[serde(skip)]
+    pub is_kept: bool,
     /// The event: `type` and `data`.
     #[serde(flatten)]
     pub event: AgentEvent,
@@ -37,7 +41,7 @@ impl EventRecord {
     /// An event of the run itself that is told now.
     pub(super) fn now(run: &RunId, seq: u64, event: AgentEvent) -> Self {
         let (run, at) = (run.clone(), super::timestamp());
-        Self { schema_version: EVENT_SCHEMA_VERSION, run, seq, job: None, of: None, at, event }
+        Self { schema_version: EVENT_SCHEMA_VERSION, run, seq, job: None, of: None, at, is_kept: false, event }
     }
 }
 
@@ -68,9 +72,16 @@ impl Count {
 }
 
 /// All watchers of one agent, for whoever tells them something.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Bus {
     watchers: Vec<Arc<Watcher<Arc<EventRecord>>>>,
+    ears: Vec<Arc<dyn Fn(&EventRecord) + Send + Sync>>,
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bus({} watchers, {} ears)", self.watchers.len(), self.ears.len())
+    }
 }
 
 impl Bus {
@@ -84,12 +95,18 @@ impl Bus {
         })));
     }
 
+    /// Has `ear` told of everything by whoever tells it, who waits for it.
+    pub(super) fn whisper(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) {
+        self.ears.push(Arc::new(ear));
+    }
+
     pub(super) fn is_watched(&self) -> bool {
-        !self.watchers.is_empty()
+        !(self.watchers.is_empty() && self.ears.is_empty())
     }
 
     pub(super) fn tell(&self, record: EventRecord) {
         let record = Arc::new(record);
+        self.ears.iter().for_each(|ear| ear(&record));
         for watcher in &self.watchers {
             watcher.tell(record.clone(), piece(&record.event).is_some());
         }
@@ -146,6 +163,7 @@ mod tests {
                 job: None,
                 of: None,
                 at: String::new(),
+                is_kept: false,
                 event,
             });
         }

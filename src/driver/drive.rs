@@ -2,7 +2,7 @@
 
 use super::bus::{Bus, Count, EventRecord};
 use super::fold::Folded;
-use super::inbox::{Happened, Inbox};
+use super::inbox::{Happened, Heed, Inbox};
 use super::pen::Pen;
 use super::perform::Hands;
 use super::record::{self, Asked};
@@ -14,7 +14,7 @@ use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Bill, Charter, Event, Run, StateName, TaskResult};
 use crate::store::StoreError;
 use crate::verdict::Reason;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 /// How a run begins here.
@@ -28,6 +28,12 @@ pub(super) enum Beginning {
     Refused(Vec<Action>),
     /// In the middle, where it can only end: with this reason, and with what was asked for and never answered.
     End(Reason, Vec<Action>),
+}
+
+/// Whether it should not be cut off where that can be helped: else nobody knows what it did, or it is paid for twice.
+fn is_grave(action: &Action) -> bool {
+    let again = matches!(action, Action::Plan { .. } | Action::RunGate { .. } | Action::AskConfirmation { .. });
+    !again && !matches!(action, Action::AnswerQuery { .. } | Action::AbortInFlight | Action::Emit { .. })
 }
 
 /// The run, its hands and its journal.
@@ -55,8 +61,17 @@ pub(super) struct Drive<'a> {
     /// What the model has said of the answer under way, for a run that is cancelled in the middle of it.
     said: String,
     stop_told: bool,
+    /// What is under way and should come to its end before a rest: it may have changed something, or is paid for.
+    grave: BTreeSet<CallId>,
+    /// Whether it was left at rest.
+    pub(super) rests: bool,
     /// Whether the journal says how the run ended, or that only its report is missing.
     is_ended: bool,
+}
+
+/// What is told of a run that was taken up.
+pub(super) fn taken_up(run: &Run) -> AgentEvent {
+    AgentEvent::Resumed { state: run.state(), attempt: run.attempt(), turn: run.turn() }
 }
 
 /// Whether a model is asked for something: nobody knows how far that came when it was cut off, and it is paid for.
@@ -83,6 +98,8 @@ impl<'a> Drive<'a> {
             lost: BTreeMap::new(),
             said: String::new(),
             stop_told: false,
+            grave: BTreeSet::new(),
+            rests: false,
             is_ended: false,
         }
     }
@@ -97,11 +114,10 @@ impl<'a> Drive<'a> {
         let (lost, told) = (folded.lost(), Count::from(folded.seq));
         self.hands.lineage.recall(folded.roster);
         let drive = Self { run: folded.run, since: folded.at, asked: folded.asked, told, lost, ..self };
-        folded.told.into_iter().for_each(|event| drive.emit(event));
-        let state = drive.run.state();
-        if state != StateName::Idle {
-            let (attempt, turn) = (drive.run.attempt(), drive.run.turn());
-            drive.emit(AgentEvent::Resumed { state, attempt, turn });
+        let is_kept = drive.run.state() != StateName::Idle; // else the journal does not say that it was taken up
+        folded.told.into_iter().for_each(|event| drive.emit(event, is_kept));
+        if is_kept {
+            drive.emit(taken_up(&drive.run), true);
         }
         drive
     }
@@ -139,22 +155,27 @@ impl<'a> Drive<'a> {
             }
         }
         while self.run.state() != StateName::Idle {
-            let event = self.next().await;
+            let Some(event) = self.next().await else {
+                self.rests = true;
+                return;
+            };
             self.take(event).await;
         }
     }
 
-    /// Waits for the next thing to happen, and names it.
-    async fn next(&mut self) -> Event {
+    /// Waits for the next thing to happen, and names it; nothing where the run is to rest.
+    async fn next(&mut self) -> Option<Event> {
         let due = self.run.deadline().and_then(|moment| self.started.checked_add(moment.since(self.since)));
-        match self.inbox.next(due, self.stop, !self.stop_told).await {
+        let heed = Heed { stop: !self.stop_told, rest: self.grave.is_empty() };
+        Some(match self.inbox.next(due, self.stop, heed).await {
             Happened::Event(event) => event,
             Happened::Deadline => Event::DeadlinePassed,
             Happened::Stop => {
                 self.stop_told = true;
                 Event::CancelRequested { cause: self.stop.cause(), said: std::mem::take(&mut self.said) }
             }
-        }
+            Happened::Rest => return None,
+        })
     }
 
     /// Nothing that is secret gets further than here.
@@ -175,6 +196,7 @@ impl<'a> Drive<'a> {
 
     /// First written, then decided, then done.
     async fn heed(&mut self, event: Event) {
+        let passes = event.is_transient();
         let actions = self.decide(event);
         let has_hooks = !self.hands.settings.hooks.is_empty(); // what is done beside them can be done again
         let is_done =
@@ -187,9 +209,9 @@ impl<'a> Drive<'a> {
             tracing::error!(%error, "the journal cannot be written: the run ends");
             let ending = self.decide_unwritten(self.moment(), Event::LimitReached { reason: Reason::IoError });
             let told = actions.into_iter().filter(|action| matches!(action, Action::Emit { .. }));
-            self.tell(told.chain(ending).collect()).await;
+            self.tell(told.chain(ending).collect(), false).await;
         } else {
-            self.tell(actions).await;
+            self.tell(actions, !passes && self.broken.is_none()).await;
         }
     }
 
@@ -266,6 +288,7 @@ impl<'a> Drive<'a> {
     }
 
     fn decide_unwritten(&mut self, at: Moment, event: Event) -> Vec<Action> {
+        event.call().filter(|_| !event.is_transient()).map(|call| self.grave.remove(&call));
         let (name, before) = (event.name(), self.run.label());
         let passes = event.is_transient();
         let actions = self.run.handle(at, event);
@@ -279,41 +302,61 @@ impl<'a> Drive<'a> {
         actions
     }
 
-    /// Does what the machine asked for, in its order.
-    async fn tell(&mut self, actions: Vec<Action>) {
+    /// Does what the machine asked for, in its order. What it tells is told at once: nothing comes between the record of an event and what
+    /// is told of it, so that the journal alone says which numbers that has.
+    async fn tell(&mut self, actions: Vec<Action>, is_kept: bool) {
+        let (told, actions): (Vec<Action>, Vec<Action>) =
+            actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
+        self.emit_all(told, is_kept);
         for action in actions {
+            let wants_rest = self.stop.rest().is_cancelled() && self.grave.is_empty();
             match action {
-                Action::Emit { event } => self.emit(event),
-                Action::AbortInFlight => {
-                    let late: Vec<Event> = self.inbox.abort().await;
-                    for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
-                        for late in self.decide(event) {
-                            if let Action::Emit { event } = late {
-                                self.emit(event); // in Reporting a late answer is booked and shown, and begins nothing
-                            }
-                        }
-                    }
-                }
-                Action::SaveReport { call } if self.broken.is_some() => {
-                    let message = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
-                    self.inbox.outbox().send(Event::ReportFailed { call, message });
-                }
-                Action::Deliver { call, .. } if self.broken.is_some() => {
-                    let why = "the journal cannot be written".to_owned();
-                    self.inbox.outbox().send(Event::Delivered { call, result: Err(why), ways: None });
-                }
-                Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
-                action => self.hands.perform(action, &self.run, &mut self.inbox),
+                action if wants_rest && costs(&action) => continue, // the loop ends before it is waited for
+                action => self.act(action).await,
             }
         }
     }
 
-    fn emit(&self, event: AgentEvent) {
+    async fn act(&mut self, action: Action) {
+        if is_grave(&action) {
+            self.grave.extend(action.call());
+        }
+        match action {
+            Action::AbortInFlight => {
+                let late: Vec<Event> = self.inbox.abort().await;
+                for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
+                    let passes = event.is_transient();
+                    let told = self.decide(event); // in Reporting a late answer is booked and shown, and begins nothing
+                    self.emit_all(told, !passes && self.broken.is_none());
+                }
+            }
+            Action::SaveReport { call } if self.broken.is_some() => {
+                let message = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
+                self.inbox.outbox().send(Event::ReportFailed { call, message });
+            }
+            Action::Deliver { call, .. } if self.broken.is_some() => {
+                let why = "the journal cannot be written".to_owned();
+                self.inbox.outbox().send(Event::Delivered { call, result: Err(why), ways: None });
+            }
+            Action::RunChild { call, input, limits } => self.run_child(call, &input, limits),
+            action => self.hands.perform(action, &self.run, &mut self.inbox),
+        }
+    }
+
+    fn emit_all(&self, actions: Vec<Action>, is_kept: bool) {
+        for action in actions {
+            if let Action::Emit { event } = action {
+                self.emit(event, is_kept);
+            }
+        }
+    }
+
+    fn emit(&self, event: AgentEvent, is_kept: bool) {
         // Counted also when nobody watches: whoever takes the run up counts on.
         self.told.next(|seq| {
             if self.bus.is_watched() {
                 let of = self.hands.lineage.path();
-                self.bus.tell(EventRecord { of, ..EventRecord::now(&self.id, seq, event) });
+                self.bus.tell(EventRecord { of, is_kept, ..EventRecord::now(&self.id, seq, event) });
             }
         });
     }
@@ -336,7 +379,7 @@ impl<'a> Drive<'a> {
             self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
         }
         while self.run.state() == StateName::Reporting {
-            let Happened::Event(event) = self.inbox.next(None, self.stop, false).await else { return };
+            let Happened::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
             self.decide_and_tell(event).await;
         }
     }
@@ -360,7 +403,7 @@ impl<'a> Drive<'a> {
             self.hands.replace_report(&event, &self.run, true);
         }
         let actions = self.run.handle(self.moment(), event);
-        self.tell(actions).await;
+        self.tell(actions, false).await;
     }
 
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
@@ -368,7 +411,7 @@ impl<'a> Drive<'a> {
         self.hands.close().await;
         // Nothing is left to be put back but where no report could be written, or where somebody was alive who should not have been.
         for note in self.hands.put_back_configuration().await {
-            self.emit(AgentEvent::Warning(note));
+            self.emit(AgentEvent::Warning(note), false);
         }
         if self.hands.has_left() {
             return;

@@ -53,6 +53,9 @@ pub enum RunError {
     /// The run was not taken up again.
     #[error(transparent)]
     NotResumed(#[from] ResumeFault),
+    /// It rests: nothing of it is under way, it is not over, and a resume goes on with it.
+    #[error("the run rests; a resume goes on with it")]
+    Rests,
     /// The driver failed so that not even a result is left.
     #[error("the run ended without a result")]
     NeverEnded,
@@ -109,6 +112,7 @@ impl RunError {
             Self::NotBegun(StoreError::KeyTaken { .. }) => Err(Reason::BadInput),
             Self::NotBegun(_) => Err(Reason::IoError),
             Self::NotResumed(fault) => Err(fault.reason()),
+            Self::Rests => Err(Reason::Cancelled),
             Self::NeverEnded => Err(Reason::Internal),
         }
     }

@@ -1,7 +1,7 @@
 //! A journal folded into the run that it tells of: how far it came, what was asked for and never answered, and where the machine of today
 //! asks for something else than that of then.
 
-use super::drive::costs;
+use super::drive::{costs, taken_up};
 use super::lineage::{Roster, first, kind_of, whose};
 use super::record::{self, Again, Asked, RESUMED};
 use super::replay::Difference;
@@ -53,6 +53,16 @@ pub(super) struct Folded {
     newest: (u64, String),
 }
 
+/// What was told of a run, as its journal has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Said {
+    /// Its number among all that was told.
+    pub(super) seq: u64,
+    /// The path of the sub-agent that it is of.
+    pub(super) of: Option<String>,
+    pub(super) event: AgentEvent,
+}
+
 /// A run before something that a resume takes back, and what was asked for and not answered.
 #[derive(Debug)]
 struct Before {
@@ -62,8 +72,8 @@ struct Before {
 }
 
 impl Folded {
-    /// Takes the next record.
-    pub(super) fn take(&mut self, record: &Record) -> Result<(), serde_json::Error> {
+    /// Takes the next record, and says what was told of it.
+    pub(super) fn take(&mut self, record: &Record) -> Result<Vec<Said>, serde_json::Error> {
         self.at = self.at.max(Moment(record.at_ms));
         if let (Some(path), kind) = whose(&record.kind) {
             return self.take_of(path, kind, record);
@@ -72,8 +82,9 @@ impl Folded {
             let again = Again::said(&record.data);
             self.go_back(again);
             again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
-            self.seq += self.told.len() as u64 + 1; // whoever takes it up tells this again, and where the run is
-            return Ok(());
+            // Whoever takes it up tells this again, and where the run is.
+            let told: Vec<AgentEvent> = self.told.iter().cloned().chain([taken_up(&self.run)]).collect();
+            return Ok(told.into_iter().map(|event| self.say(event)).collect());
         }
         let (event, beside) = record::from_json(&record.data)?;
         self.seq = self.seq.max(beside.told.unwrap_or(0));
@@ -87,8 +98,8 @@ impl Folded {
         let actions = self.run.handle(Moment(record.at_ms), event);
         self.asked = Some(Asked::of(&actions));
         self.newest = (record.seq, record.kind.clone());
+        let mut said = Vec::new();
         for action in actions {
-            self.seq += u64::from(matches!(action, Action::Emit { .. }));
             match (action.call(), action) {
                 // The tree that passed is kept, and it is that which is delivered, whatever has become of the workspace.
                 (Some(call), action @ Action::Deliver { .. }) => {
@@ -101,28 +112,39 @@ impl Folded {
                     self.roster.number(call);
                     self.open.insert(call, action);
                 }
-                (_, Action::Emit { event: event @ (AgentEvent::Started { .. } | AgentEvent::Finished { .. }) }) => {
-                    self.told.push(event);
+                (_, Action::Emit { event }) => {
+                    if matches!(event, AgentEvent::Started { .. } | AgentEvent::Finished { .. }) {
+                        self.told.push(event.clone());
+                    }
+                    said.push(self.say(event));
                 }
                 (Some(call), action) => drop(self.open.insert(call, action)),
                 (None, _) => {}
             }
         }
-        Ok(())
+        Ok(said)
+    }
+
+    fn say(&mut self, event: AgentEvent) -> Said {
+        self.seq += 1;
+        Said { seq: self.seq, of: None, event }
     }
 
     /// Takes a record of a sub-agent, which is folded by itself.
-    fn take_of(&mut self, path: &str, kind: &str, record: &Record) -> Result<(), serde_json::Error> {
+    fn take_of(&mut self, path: &str, kind: &str, record: &Record) -> Result<Vec<Said>, serde_json::Error> {
         let (number, rest) = first(path);
         let kind = rest.map_or_else(|| kind.to_owned(), |rest| kind_of(rest, kind));
         let child = self.children.entry(number).or_default();
         let changes = child.changes.len();
         child.seq = self.seq;
-        child.take(&Record { kind, ..record.clone() })?;
+        let mut said = child.take(&Record { kind, ..record.clone() })?;
+        for said in &mut said {
+            said.of = Some(said.of.take().map_or_else(|| number.to_string(), |of| format!("{number}.{of}")));
+        }
         self.seq = child.seq;
         self.changes.extend(child.changes[changes..].iter().cloned());
         self.difference = self.difference.take().or_else(|| child.difference.take());
-        Ok(())
+        Ok(said)
     }
 
     /// The bills of sub-agents that were under way and cannot be gone on with: those that had begun.

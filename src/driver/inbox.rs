@@ -28,6 +28,16 @@ pub(super) enum Happened {
     Event(Event),
     Deadline,
     Stop,
+    Rest,
+}
+
+/// Which wishes are heeded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Heed {
+    /// That to stop.
+    pub(super) stop: bool,
+    /// That to rest.
+    pub(super) rest: bool,
 }
 
 /// Where effects put what they have to say.
@@ -100,7 +110,7 @@ impl Inbox {
     }
 
     /// Waits for the next thing to happen.
-    pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &Stop, heed_stop: bool) -> Happened {
+    pub(super) async fn next(&mut self, deadline: Option<Instant>, stop: &Stop, heed: Heed) -> Happened {
         let due = async {
             match deadline {
                 Some(due) => tokio::time::sleep_until(due).await,
@@ -109,7 +119,8 @@ impl Inbox {
         };
         tokio::select! {
             biased;
-            () = stop.token().cancelled(), if heed_stop => Happened::Stop,
+            () = stop.token().cancelled(), if heed.stop => Happened::Stop,
+            () = stop.rest().cancelled(), if heed.rest => Happened::Rest,
             Some(event) = self.queue.recv() => self.took(event),
             () = due => Happened::Deadline,
         }
@@ -160,7 +171,7 @@ mod tests {
             std::future::poll_fn(|_| -> Poll<Event> { panic!("no such luck") }),
             Event::DeadlinePassed,
         );
-        let happened = inbox.next(None, &Stop::default(), false).await;
+        let happened = inbox.next(None, &Stop::default(), Heed::default()).await;
         assert!(matches!(happened, Happened::Event(Event::DeadlinePassed)), "{happened:?}");
     }
     /// What says something when it is dropped.

@@ -38,8 +38,10 @@ mod servers;
 mod spawn;
 mod standing;
 mod stop;
+mod story;
 mod summary;
 mod tape;
+mod told;
 mod veil;
 mod watcher;
 mod worktree;
@@ -60,7 +62,9 @@ pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
 pub use resume::{ResumeFault, is_for_now, spent, terms};
 pub use stop::Stop;
+pub use story::story;
 pub use tape::cassette;
+pub use told::{Told, told};
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
 pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
@@ -180,6 +184,7 @@ pub struct Agent {
     stop: Stop,
     bus: Bus,
     run_key: Option<String>,
+    run_id: Option<RunId>,
     /// What a run that is taken up may cost from there on.
     usd_micros: Option<u64>,
 }
@@ -192,6 +197,7 @@ impl Agent {
             stop: Stop::default(),
             bus: Bus::default(),
             run_key: None,
+            run_id: None,
             usd_micros: None,
         }
     }
@@ -208,6 +214,13 @@ impl Agent {
     /// The same, with the envelope (run, number, time), and with the events of sub-agents, of which it says whose they are.
     pub fn on_record(&mut self, watcher: impl FnMut(&EventRecord) + Send + 'static) -> &mut Self {
         self.bus.watch(watcher);
+        self
+    }
+
+    /// The same for an `ear` that waits for nothing and cannot fail: it is told in the run's own thread, as soon as something is, and loses
+    /// nothing.
+    pub fn on_record_at_once(&mut self, ear: impl Fn(&EventRecord) + Send + Sync + 'static) -> &mut Self {
+        self.bus.whisper(ear);
         self
     }
 
@@ -247,6 +260,13 @@ impl Agent {
         self
     }
 
+    /// The id of the next run, for who has promised it to somebody; it must be one that no other run has.
+    #[must_use]
+    pub fn with_run_id(mut self, id: RunId) -> Self {
+        self.run_id = Some(id);
+        self
+    }
+
     /// Gives a run that is taken up this bound of money, in millionths of a US dollar, all that it has cost included; `None`: the one that it
     /// was begun with.
     #[must_use]
@@ -261,7 +281,7 @@ impl Agent {
     /// Every end but verified, skipped and cancelled; the error carries the whole result.
     pub async fn run_task(&mut self, task: Task) -> Result<TaskResult, RunError> {
         self.must_be_apart()?;
-        let id = RunId::new(uuid::Uuid::now_v7().to_string());
+        let id = self.run_id.take().unwrap_or_else(|| RunId::new(uuid::Uuid::now_v7().to_string()));
         let charter = self.charter(&task, id);
         let key = self.run_key.take();
         self.find_outlets(&[])?;
@@ -306,7 +326,14 @@ impl Agent {
         if AssertUnwindSafe(drive.go(beginning)).catch_unwind().await.is_err() {
             drive.after_panic().await;
         }
+        if drive.rests {
+            drive.inbox.abort().await; // what it had under way is begun anew by a resume
+        }
         drive.leave().await;
+        if drive.rests {
+            self.bus.settle(SETTLE).await;
+            return Err(RunError::Rests);
+        }
         // A run that was cancelled before its start never heard its name.
         let result = drive.run.result().map(|result| TaskResult { run: drive.id().clone(), title, ..result });
         drive.end_unreported(result.as_ref());

@@ -26,7 +26,8 @@ pub const RESUMED: &str = "Resumed";
 pub(super) struct Resumed {
     #[serde(rename = "type")]
     kind: String,
-    at: String,
+    /// When, as RFC 3339.
+    pub(super) at: String,
     process: u32,
     /// Whether a verdict that no report tells of is taken back, so that the gate judges once more.
     #[serde(default, skip_serializing_if = "is_false")]

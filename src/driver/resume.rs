@@ -269,5 +269,5 @@ pub(super) fn folded(run: &RunId, records: Events<'_>) -> Result<Folded, ResumeF
 
 pub(super) fn take(folded: &mut Folded, run: &RunId, record: &Record) -> Result<(), ResumeFault> {
     let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
-    folded.take(record).map_err(wrong)
+    folded.take(record).map(drop).map_err(wrong)
 }

@@ -9,24 +9,36 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     token: CancellationToken,
+    rest: CancellationToken,
     cause: Arc<AtomicU8>,
 }
 
 impl Stop {
     /// A stop that follows the token of a library user.
     pub fn of(token: CancellationToken) -> Self {
-        Self { token, cause: Arc::default() }
+        Self { token, rest: CancellationToken::new(), cause: Arc::default() }
     }
 
     /// A stop for a part of the work: it follows this one and has its cause, and the part can be cancelled by itself.
     #[must_use]
     pub fn part(&self) -> Self {
-        Self { token: self.token.child_token(), cause: Arc::clone(&self.cause) }
+        Self { token: self.token.child_token(), rest: self.rest.child_token(), cause: Arc::clone(&self.cause) }
     }
 
     /// A stop that another token brings about, with the cause of this one where it has any.
     pub(super) fn by(&self, token: CancellationToken) -> Self {
-        Self { token, cause: Arc::clone(&self.cause) }
+        Self { token, rest: CancellationToken::new(), cause: Arc::clone(&self.cause) }
+    }
+
+    /// Asks for a rest: the run is left where nothing is under way that a resume could not do again, and goes on with a resume. It is
+    /// not over then.
+    pub fn ask_for_rest(&self) {
+        self.rest.cancel();
+    }
+
+    /// What is cancelled when a rest is asked for.
+    pub(super) fn rest(&self) -> &CancellationToken {
+        &self.rest
     }
 
     /// Asks for a stop. The first cause counts.

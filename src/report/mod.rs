@@ -10,6 +10,8 @@ pub(crate) mod lane;
 pub mod lane_data;
 pub mod patch;
 mod proof;
+#[cfg(feature = "cli")]
+pub mod runs;
 pub mod story;
 
 pub use human::{Fact, closing, committed, count, money, seconds};

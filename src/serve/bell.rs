@@ -35,8 +35,8 @@ pub struct News {
     pub data: Value,
 }
 
-/// Where news are told.
-#[derive(Debug)]
+/// Where news are told. Clones are the same one.
+#[derive(Debug, Clone)]
 pub struct Bell {
     all: Sender<News>,
 }

@@ -1,11 +1,13 @@
 //! What all that serves shares: the project, what is kept of it, who gets in, the bell.
 
 use super::bell::Bell;
+use super::engine::Engine;
 use super::entrance::Entrance;
 use super::http::{Figures, Problem};
 use crate::store::{Store, StoreError};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +25,12 @@ pub struct Parts {
     pub project: PathBuf,
     /// Who gets in.
     pub entrance: Entrance,
+    /// How long the head of a request may take, and then its body; an idle connection waits no longer either.
+    pub request_within: Duration,
+    /// Where news are told.
+    pub bell: Bell,
+    /// What drives runs.
+    pub engine: Engine,
 }
 
 /// All that requests share.
@@ -33,8 +41,10 @@ pub struct House {
     pub(in crate::serve) workspace: PathBuf,
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: Entrance,
+    pub(in crate::serve) request_within: Duration,
     pub(in crate::serve) bell: Bell,
-    pub(in crate::serve) figures: Figures,
+    pub(in crate::serve) engine: Engine,
+    pub(in crate::serve) figures: Arc<Figures>,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
     desks: Semaphore,
@@ -45,14 +55,16 @@ pub struct House {
 impl House {
     /// One of these parts, in which nothing happens yet.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { state_dir, workspace, project, entrance } = parts;
+        let Parts { state_dir, workspace, project, entrance, request_within, bell, engine } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
-            bell: Bell::default(),
-            figures: Figures::default(),
+            request_within,
+            bell,
+            engine,
+            figures: Arc::default(),
             stopping: CancellationToken::new(),
             desks: Semaphore::new(DESKS),
             stores: Mutex::default(),

@@ -13,6 +13,7 @@
 mod api;
 mod bell;
 mod clock;
+pub mod engine;
 mod entrance;
 mod fault;
 mod house;

@@ -112,6 +112,8 @@ pub struct Filter {
     pub before: Option<RunId>,
     /// Only those that are so.
     pub only: Option<Only>,
+    /// Only those with this text in their title, in whatever case of its letters of ASCII.
+    pub title: Option<String>,
 }
 
 /// What runs may have in common.
@@ -119,6 +121,8 @@ pub struct Filter {
 pub enum Only {
     /// They ended with another exit code than 0.
     Failed,
+    /// They ended, in whatever way.
+    Ended,
     /// They ended, and the work counts.
     Verified,
     /// They did not end, and nobody drives them.
@@ -131,6 +135,7 @@ impl Only {
     /// As far as the database can say it.
     fn condition(self) -> &'static str {
         match self {
+            Self::Ended => "ended_at IS NOT NULL",
             Self::Failed => "ended_at IS NOT NULL AND exit_code <> 0",
             Self::Verified => "ended_at IS NOT NULL AND verified AND reason <> 'skipped'",
             Self::Interrupted | Self::Running => "ended_at IS NULL",
@@ -139,7 +144,7 @@ impl Only {
 
     fn is(self, state: &RunState) -> bool {
         match self {
-            Self::Failed | Self::Verified => matches!(state, RunState::Ended(_)),
+            Self::Ended | Self::Failed | Self::Verified => matches!(state, RunState::Ended(_)),
             Self::Interrupted => *state == RunState::Interrupted,
             Self::Running => matches!(state, RunState::Running { .. }),
         }
@@ -148,7 +153,7 @@ impl Only {
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { limit: 50, before: None, only: None }
+        Self { limit: 50, before: None, only: None, title: None }
     }
 }
 
@@ -161,13 +166,15 @@ impl Store {
         let condition = filter.only.map_or("1", Only::condition);
         let sql = format!(
             "SELECT {COLUMNS} FROM runs WHERE (?1 IS NULL OR no < (SELECT no FROM runs WHERE id = ?1)) \
-             AND ({condition}) ORDER BY no DESC"
+             AND ({condition}) AND (?2 IS NULL OR title LIKE '%' || ?2 || '%' ESCAPE '\\') ORDER BY no DESC"
         );
+        let escape = |text: &str| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
+        let title = filter.title.as_deref().map(escape);
         let before = filter.before.as_ref().map(RunId::as_str);
         let is_wanted = |row: &RunRow| filter.only.is_none_or(|only| only.is(&row.state));
         let read = || -> rusqlite::Result<Vec<RunRow>> {
             let mut statement = self.db.prepare(&sql)?;
-            let rows = statement.query_map([before], |row| self.row(row))?;
+            let rows = statement.query_map((before, title), |row| self.row(row))?;
             // Who drives a run is in no row, so they are counted here; SQLite goes no further than it is asked to.
             rows.filter(|row| row.as_ref().map_or(true, is_wanted)).take(filter.limit as usize).collect()
         };

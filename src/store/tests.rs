@@ -239,7 +239,8 @@ fn runs_are_listed_by_how_they_ended_or_did_not() {
         drop(begin(&store, &format!("{id}-interrupted")));
     }
     let running = begin(&store, "r");
-    let only = |only, limit| ids(&store.runs(&Filter { limit, only: Some(only), before: None }).unwrap()).join(" ");
+    let only =
+        |only, limit| ids(&store.runs(&Filter { limit, only: Some(only), ..Filter::default() }).unwrap()).join(" ");
     assert_eq!(only(Only::Failed, 9), "b-failed a-failed");
     assert_eq!(only(Only::Verified, 9), "b a");
     assert_eq!(only(Only::Interrupted, 9), "b-interrupted a-interrupted");

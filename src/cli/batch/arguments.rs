@@ -74,6 +74,6 @@ impl BatchArguments {
 }
 
 /// Processors that may be used.
-pub(super) fn cores() -> usize {
+pub(in crate::cli) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -17,6 +17,8 @@ mod sources;
 mod voice;
 
 pub(super) use arguments::BatchArguments;
+#[cfg(feature = "serve")]
+pub(super) use arguments::cores;
 pub(super) use eval::{EvalArguments, run as evaluate};
 
 use super::drive::VoiceArguments;

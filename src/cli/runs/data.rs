@@ -3,62 +3,12 @@
 use crate::cli::paint::Tone;
 use crate::store::{Outcome, RunRow, RunState, Store, read_text};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-/// The version of what `fledge runs` gives out.
-pub(super) const RUNS_SCHEMA_VERSION: u32 = 1;
+pub(in crate::cli) use crate::report::runs::rfc3339;
+pub(super) use crate::report::runs::{RUNS_SCHEMA_VERSION, row};
 
 /// The largest report that is read, in bytes.
 pub(super) const LARGEST_REPORT: usize = 64 * 1024 * 1024;
-
-/// A row as data. What is known only at the end is null until then.
-pub(super) fn row(row: &RunRow, short: &str) -> Value {
-    let head = &row.head;
-    let (state, holder, end) = match &row.state {
-        RunState::Running { holder } => ("running", Some(holder), None),
-        RunState::Interrupted => ("interrupted", None, None),
-        RunState::Ended(end) => ("ended", None, Some(end)),
-    };
-    json!({
-        "id": head.id,
-        "short_id": short,
-        "run_key": head.run_key,
-        "parent": head.parent,
-        "title": head.title,
-        "source": head.source,
-        "task_digest": head.task_digest,
-        "workspace": head.workspace,
-        "models": head.models,
-        "fledge": head.fledge,
-        "journal_version": head.journal_version,
-        "started_at": rfc3339(head.started_at_ms),
-        "state": state,
-        "holder": holder,
-        "outcome": end.map(outcome_data),
-    })
-}
-
-fn outcome_data(end: &Outcome) -> Value {
-    json!({
-        "ended_at": rfc3339(end.ended_at_ms),
-        "reason": end.reason,
-        "exit_code": end.exit_code,
-        "verified": end.verified,
-        "cancelled": end.cancelled,
-        "attempts": end.attempts,
-        "turns": end.turns,
-        "input_tokens": end.tokens_in,
-        "output_tokens": end.tokens_out,
-        "cached_tokens": end.tokens_cached,
-        "cost_micros": end.cost_micros,
-        "summary": end.summary,
-    })
-}
-
-/// A time in milliseconds since 1970 as RFC 3339 in UTC.
-pub(in crate::cli) fn rfc3339(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).map(|time| format!("{time:.3}")).unwrap_or_default()
-}
 
 /// How a run ended, or that it did not, in one word.
 pub(super) fn outcome(state: &RunState) -> &str {

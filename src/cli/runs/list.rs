@@ -53,7 +53,7 @@ impl ListArguments {
             (self.running, Only::Running),
         ];
         let only = only.into_iter().find_map(|(is_wanted, only)| is_wanted.then_some(only));
-        Filter { limit: self.limit + 1, before: None, only } // one more, to know whether there are more
+        Filter { limit: self.limit + 1, only, ..Filter::default() } // one more, to know whether there are more
     }
 }
 

@@ -21,14 +21,15 @@ mod undo;
 pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use left::heeding;
+#[cfg(feature = "serve")]
+pub(super) use resume::settings as resumed_settings;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 
 use super::configured;
 use super::failure::{Failure, start_of};
 use crate::config::Environment;
-use crate::driver::{Again, JOURNAL_SCHEMA_VERSION, RESUMED, project_of, whose};
-use crate::moment::Moment;
-use crate::report::story::{Story, TakenUp};
+use crate::driver::{self, JOURNAL_SCHEMA_VERSION, ResumeFault, project_of};
+use crate::report::story::Story;
 use crate::store::{Filter, RunHead, RunRow, Store, StoreError, project_dir};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
@@ -203,38 +204,20 @@ impl Shelf {
 
 /// The story of a run as far as its journal can be read, and what keeps it from being read further.
 fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
-    let mut story = Story::default();
-    let mut tell = || -> Result<(), Failure> {
-        let (theirs, ours) = (row.head.journal_version, JOURNAL_SCHEMA_VERSION);
-        if theirs > ours {
-            let newer = anyhow!("the journal has form {theirs}, and this fledge knows forms up to {ours}");
-            return Err(
-                Failure::own(newer).hint("use the fledge that wrote it; `fledge runs export` gives it as it is")
-            );
+    let (story, fault) = driver::story(store, row);
+    let failure = fault.map(|fault| match fault {
+        ResumeFault::Newer { found, .. } => {
+            let newer =
+                anyhow!("the journal has form {found}, and this fledge knows forms up to {JOURNAL_SCHEMA_VERSION}");
+            Failure::own(newer).hint("use the fledge that wrote it; `fledge runs export` gives it as it is")
         }
-        for record in store.events(&row.head.id, 0).map_err(failed)? {
-            let record = record.map_err(failed)?;
-            if record.kind == RESUMED {
-                story.resumed(Moment(record.at_ms), taken_up(Again::said(&record.data)));
-                continue;
-            }
-            let event = serde_json::from_str(&record.data);
-            let event = event.with_context(|| format!("record {} of the journal is no event", record.seq));
-            let (at, event) = (Moment(record.at_ms), event.map_err(Failure::own)?);
-            match whose(&record.kind).0 {
-                None => story.take(at, event),
-                Some(path) => story.take_of(path, at, event),
-            }
+        ResumeFault::Unclear { seq, source, .. } => {
+            Failure::own(anyhow::Error::new(source).context(format!("record {seq} of the journal is no event")))
         }
-        Ok(())
-    };
-    let failure = tell().err();
+        ResumeFault::Store(error) => failed(error),
+        other => Failure::own(other),
+    });
     (story, failure)
-}
-
-fn taken_up(again: Again) -> TakenUp {
-    let Again { gate, delivery, request, stop, usd_micros } = again;
-    TakenUp { gate_again: gate, delivery_again: delivery, request_again: request, stop_again: stop, usd_micros }
 }
 
 /// A store that does not know the run was asked wrongly; any other failure is its own.

@@ -116,7 +116,12 @@ pub(in crate::cli) fn resume(
 }
 
 /// What an agent works with that goes by the terms of an earlier run and the environment of today.
-pub(super) fn settings(place: &Place<'_>, environment: &Environment, connected: Connected, terms: Terms) -> Settings {
+pub(in crate::cli) fn settings(
+    place: &Place<'_>,
+    environment: &Environment,
+    connected: Connected,
+    terms: Terms,
+) -> Settings {
     let (models, late) = connected;
     let Terms {
         task: _,

@@ -7,11 +7,11 @@ use super::super::steps::Line;
 use super::super::{no_output, print_data, print_json};
 use super::scenes::{Scale, quoted, told};
 use super::{Shelf, data, failed, story};
-use crate::report::story::{Part, STORY_SCHEMA_VERSION, Story};
+use crate::report::runs::{doing, story_as_json as as_json};
+use crate::report::story::{Part, Story};
 use crate::report::{Fact, seconds};
 use crate::store::{RunRow, RunState};
 use clap::Args;
-use serde_json::{Value, json};
 use std::io::IsTerminal;
 
 /// Arguments of `fledge runs show`.
@@ -57,23 +57,6 @@ pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     let columns = || rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
     out.is_terminal().then(|| columns().filter(|columns| *columns > 0).unwrap_or(80).max(40))
-}
-
-fn as_json(row: &RunRow, short: &str, story: &Story) -> Value {
-    let mut time: serde_json::Map<String, Value> =
-        Part::ALL.iter().map(|part| (format!("{}_ms", part.as_str()), story.spent_ms(*part).into())).collect();
-    time.insert("total_ms".into(), story.total_ms().into());
-    json!({
-        "schema_version": STORY_SCHEMA_VERSION,
-        "run": data::row(row, short),
-        "story": story.scenes,
-        "course": story.course,
-        "time": time,
-        "state": story.run.state(),
-        "doing": story.run.label(),
-        "turns": story.run.next_turn() - 1,
-        "result": story.run.result(),
-    })
 }
 
 /// What is known without the journal.
@@ -125,26 +108,6 @@ fn ending(row: &RunRow, story: &Story, scale: &Scale) -> Vec<Line> {
     }
     lines.extend(course(story, scale));
     lines
-}
-
-/// What the run was busy with last.
-fn doing(story: &Story) -> String {
-    let turn = story.run.next_turn();
-    match story.run.label() {
-        "CallingModel" => format!("waiting for the model, turn {turn}"),
-        "BackingOff" => "waiting before another try".into(),
-        "Confirming" => "waiting for a person's answer".into(),
-        "RunningTools" => format!("running tools of turn {}", turn - 1),
-        "Dispatching" => "a sub-agent works".into(),
-        "RunningHooks" => "running hooks".into(),
-        "AnsweringQuery" => "looking something up".into(),
-        "Compacting" => "shortening the conversation".into(),
-        "Planning" => "planning".into(),
-        "Verifying" => "running the gate".into(),
-        "Delivering" => "committing".into(),
-        "Reporting" => "writing the report".into(),
-        _ => "not begun".into(),
-    }
 }
 
 /// A bar of what the time was spent on, from start to end, and how much on each.

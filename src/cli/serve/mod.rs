@@ -1,6 +1,7 @@
 //! `fledge serve`: the runner that stays, and the way in for a browser.
 
 mod link;
+mod source;
 mod start;
 
 use super::failure::Failure;
@@ -28,7 +29,7 @@ pub(super) struct ServeArguments {
     #[command(flatten)]
     place: PlaceArguments,
     /// Where to listen; port 0 is one that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777", value_parser = address)]
     listen: SocketAddr,
     /// Take the token from this file, and not one of fledge's own (or set FLEDGE_SERVE_TOKEN)
     #[arg(long, value_name = "FILE")]
@@ -39,6 +40,12 @@ pub(super) struct ServeArguments {
     /// Listen at an address that other machines reach, though there is no TLS
     #[arg(long)]
     allow_public: bool,
+    /// How long the head of a request may take, and then its body; a connection is idle no longer
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    request_timeout: Duration,
+    /// Runs at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = max_runs)]
+    max_runs: usize,
     /// How long what runs may take to come to a safe point when the server is to stop
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
@@ -92,6 +99,18 @@ pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Resu
         None => start::start(arguments, environment),
         Some(ServeVerb::Link(place)) => link::link(&place.site(environment)?),
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "it is no address with a port: write it like `127.0.0.1:7777` or `[::1]:7777`".to_owned())
+}
+
+/// The most runs at once.
+const MOST_RUNS: usize = 1000;
+
+fn max_runs(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_RUNS).contains(number));
+    number.ok_or_else(|| format!("it is a whole number from 1 to {MOST_RUNS}"))
 }
 
 fn failed(fault: ServeFault) -> Failure {

@@ -3,13 +3,16 @@
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{block_on, configured, no_output, print_data, signals};
+use super::source::{Connections, Tasks};
 use super::{ServeArguments, Site, failed, link};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::duration::show_duration;
-use crate::serve::{Door, Entrance, House, Lease, Link, Parts, Token, serve};
+use crate::serve::engine::{Engine, Terms};
+use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, Token, serve};
 use crate::store::Store;
 use anyhow::Context;
+use std::sync::Arc;
 
 /// Serves until a signal comes; gives the exit code.
 pub(super) fn start(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
@@ -26,13 +29,27 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     drop(Store::open(&site.state_dir, &site.project).map_err(|error| failed(error.into()))?);
     let now = jiff::Timestamp::now();
     let entrance = Entrance::open(&site.folder, token, now).map_err(failed)?;
-    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone()).await;
+    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone());
     let door = opened.map_err(failed)?;
     let url = door.url();
     lease.is_at(&url).map_err(failed)?;
     let project = site.workspace.display().to_string();
     let Site { state_dir, workspace, project: own, folder } = site;
-    let house = House::new(Parts { state_dir, workspace, project: own, entrance });
+    let (bell, most) = (Bell::default(), arguments.max_runs);
+    let source = Arc::new(Tasks {
+        state_dir: state_dir.clone(),
+        workspace: workspace.clone(),
+        project: own.clone(),
+        environment: environment.clone(),
+        most,
+        models: Connections::default(),
+    });
+    let terms = Terms { state_dir: state_dir.clone(), project: own.clone(), most, source, bell: bell.clone() };
+    let engine =
+        Engine::start(terms).map_err(|fault| Failure::own(fault).hint("fledge keeps its queue in FLEDGE_STATE_DIR"))?;
+    let request_within = arguments.request_timeout;
+    let parts = Parts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
+    let house = House::new(parts);
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {
         let code = Link::make(&folder, now).map_err(failed)?;
@@ -45,7 +62,11 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
         let says = format!("stopping within {grace}; a second signal ends at once");
         paint::line(&[(Tone::Faint, says.as_str())]);
     };
-    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint);
+    let rest = async {
+        stop.token().cancelled().await;
+        engine.stop(arguments.grace).await;
+    };
+    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest);
     drop((lease, listening));
     Ok(0)
 }

@@ -1,16 +1,88 @@
-//! `/v1/events`.
+//! Streams: what is told of a run, and the news of all.
 
 use super::super::House;
-use super::super::http::Operation;
+use super::super::engine::{Cursor, Follower, Message, NoCursor};
+use super::super::http::{Operation, Problem, stream};
 use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::Event;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{StreamExt, iter, unfold};
+use serde::Deserialize;
 use std::sync::Arc;
+
+const MEDIA: &str = "text/event-stream";
 
 /// What is answered here.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
-    Router::new()
+    Router::new().route("/v1/runs/{id}/events", get(told)).route("/v1/events", get(news))
 }
 
 /// The same, described.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
-    Vec::new()
+    vec![
+        Operation::get(
+            "/v1/runs/{id}/events",
+            "What is told of a run, from its start and as it happens, as lines of `fledge run --json`. \
+             `Last-Event-ID` goes on behind an event; `event: end` is the last one",
+        )
+        .query("after", "The same as Last-Event-ID, where that cannot be sent")
+        .sends(200, "Events", MEDIA)
+        .nothing(204, "All of it was read"),
+        Operation::get("/v1/events", "News: what to fetch anew").sends(200, "Events", MEDIA),
+    ]
+}
+
+#[derive(Debug, Deserialize)]
+struct After {
+    after: Option<String>,
+}
+
+async fn told(
+    State(house): State<Arc<House>>,
+    Path(name): Path<String>,
+    Query(After { after }): Query<After>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let run = house.engine.find(&name).await?;
+    let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
+    let cursor = last.or(after).filter(|id| !id.is_empty()).map_or(Ok(Cursor::default()), |id| id.parse());
+    let cursor = cursor.map_err(|wrong: NoCursor| Problem::bad_request(wrong.to_string()))?;
+    let Some(follower) = house.engine.follow(&run, cursor).await? else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let messages = unfold(Some(follower), next).flat_map(iter).map(event);
+    Ok(stream(&house, messages))
+}
+
+/// The next messages of a follower; after a fault nothing more, and the reader comes again.
+async fn next(follower: Option<Follower>) -> Option<(Vec<Message>, Option<Follower>)> {
+    let mut follower = follower?;
+    match follower.next().await {
+        Ok(Some(messages)) => Some((messages, Some(follower))),
+        Ok(None) => None,
+        Err(fault) => {
+            tracing::error!("a stream of events ends: {}", fault.said());
+            None
+        }
+    }
+}
+
+fn event(message: Message) -> Event {
+    match message {
+        Message::Told(told) => Event::default().id(told.cursor.to_string()).data(&*told.json),
+        Message::End(cursor, data) => Event::default().id(cursor.to_string()).event("end").data(data.to_string()),
+    }
+}
+
+async fn news(State(house): State<Arc<House>>) -> Response {
+    let ear = house.bell.listen();
+    let news = unfold(ear, async |mut ear| {
+        let news = ear.hear().await?;
+        let said = serde_json::to_string(&news).unwrap_or_default();
+        Some((Event::default().data(said), ear))
+    });
+    stream(&house, news)
 }

@@ -1,16 +1,203 @@
-//! `/v1/runs`.
+//! `/v1/runs`: wishes taken in, listed, looked at, and cancelled.
 
 use super::super::House;
-use super::super::http::Operation;
-use axum::Router;
+use super::super::engine::{Accepted, Asked, Cancelled, EngineFault, Listing, NotTaken, TaskOf, Which};
+use super::super::http::{Operation, Problem};
+use super::artifacts;
+use crate::id::RunId;
+use crate::store::StoreError;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Runs in a part of the list, where nobody says how many, and at most.
+const USUAL: u32 = 50;
+const MOST: u32 = 500;
+/// Bytes of the longest key.
+const LONGEST_KEY: usize = 200;
 
 /// What is answered here.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
     Router::new()
+        .route("/v1/runs", get(list).post(submit))
+        .route("/v1/runs/{id}", get(show))
+        .route("/v1/runs/{id}/cancel", post(cancel))
 }
 
 /// The same, described.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
-    Vec::new()
+    vec![
+        Operation::get("/v1/runs", "Lists runs, the newest first; those that wait are among them")
+            .query("limit", "At most so many: 1 to 500, usually 50")
+            .query("before", "Those behind: what `next` said, or the id of a run")
+            .query("state", "queued, running, interrupted or ended")
+            .query("outcome", "verified or failed")
+            .query("q", "Only those with this text in their title")
+            .answers_any(200, "`runs`, and `next` where there are more"),
+        Operation::post(
+            "/v1/runs",
+            "Takes a task in: it is safe before this is answered, and becomes a run as soon as there is room",
+        )
+        .takes::<NewRun>()
+        .answers_any(201, "The run, which waits; `Location` says where it is")
+        .answers_any(200, "The run of this key, which was taken in before")
+        .refuses(409, "The key belongs to a run with another task")
+        .refuses(422, "The task cannot be run as it is written: `errors` says where"),
+        Operation::get("/v1/runs/{id}", "A run, with its story as far as it has come").answers_any(200, "The run"),
+        Operation::post("/v1/runs/{id}/cancel", "Ends a run; asked again it does nothing more")
+            .answers_any(200, "The run is over")
+            .answers_any(202, "The run is told, and ends soon")
+            .refuses(409, "Another process drives the run, or nobody does"),
+    ]
+}
+
+/// A task that is to be run: either its text or its path.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewRun {
+    /// The task's whole text, as it would stand in a file.
+    task: Option<String>,
+    /// The path of its file from the folder that is served.
+    path: Option<String>,
+    /// Values for its parameters: text, numbers, true or false.
+    #[serde(default)]
+    params: BTreeMap<String, Value>,
+    /// The same for the same wish: it becomes one run, however often it is sent. The run goes by it.
+    key: Option<String>,
+}
+
+impl NewRun {
+    fn asked(self) -> Result<Asked, Problem> {
+        let task = match (self.task, self.path) {
+            (Some(text), None) => TaskOf::Text(text),
+            (None, Some(path)) => TaskOf::Path(path),
+            _ => return Err(Problem::unprocessable("either `task` or `path` says what is to be done")),
+        };
+        let param = |(name, value): (String, Value)| match value {
+            Value::String(text) => Ok((name, text)),
+            Value::Number(number) => Ok((name, number.to_string())),
+            Value::Bool(flag) => Ok((name, flag.to_string())),
+            Value::Null | Value::Array(_) | Value::Object(_) => Err(Problem::unprocessable(format!(
+                "the parameter `{name}` is neither text nor a number, true or false"
+            ))),
+        };
+        let params = self.params.into_iter().map(param).collect::<Result<_, _>>()?;
+        let key = self.key.map(checked_key).transpose()?;
+        Ok(Asked { task, params, key })
+    }
+}
+
+fn checked_key(key: String) -> Result<String, Problem> {
+    let why = match key.as_str() {
+        "" => "is empty",
+        "last" | "last-failed" => "means the newest run: use another one",
+        key if key.contains('#') => "has a `#`, which stands before the number of a later run: leave it out",
+        key if key.len() > LONGEST_KEY => "is longer than 200 bytes",
+        key if key.chars().any(char::is_control) => "has a control character in it",
+        _ => return Ok(key),
+    };
+    Err(Problem::unprocessable(format!("the key {why}")))
+}
+
+#[derive(Debug, Deserialize)]
+struct ListQuery {
+    limit: Option<u32>,
+    before: Option<String>,
+    state: Option<String>,
+    outcome: Option<String>,
+    q: Option<String>,
+}
+
+impl ListQuery {
+    fn listing(self) -> Result<Option<Listing>, Problem> {
+        let limit = self.limit.unwrap_or(USUAL);
+        if !(1..=MOST).contains(&limit) {
+            return Err(Problem::bad_request(format!("`limit` is from 1 to {MOST}")));
+        }
+        let (before, title) = (self.before, self.q.filter(|text| !text.is_empty()));
+        let listing = |which| Ok(Some(Listing { limit, before, which, title }));
+        match (self.state.as_deref().unwrap_or(""), self.outcome.as_deref().unwrap_or("")) {
+            ("", "") => listing(None),
+            ("queued", "") => listing(Some(Which::Queued)),
+            ("running", "") => listing(Some(Which::Running)),
+            ("interrupted", "") => listing(Some(Which::Interrupted)),
+            ("ended", "") => listing(Some(Which::Ended)),
+            ("" | "ended", "verified") => listing(Some(Which::Verified)),
+            ("" | "ended", "failed") => listing(Some(Which::Failed)),
+            ("queued" | "running" | "interrupted", "verified" | "failed") => Ok(None), // those have none yet
+            (_, "" | "verified" | "failed") => {
+                Err(Problem::bad_request("`state` is one of queued, running, interrupted, ended"))
+            }
+            _ => Err(Problem::bad_request("`outcome` is verified or failed")),
+        }
+    }
+}
+
+async fn list(State(house): State<Arc<House>>, Query(query): Query<ListQuery>) -> Result<Json<Value>, Problem> {
+    let Some(listing) = query.listing()? else { return Ok(Json(json!({ "runs": [], "next": null }))) };
+    let page = house.engine.list(&listing).await?;
+    Ok(Json(json!({ "runs": page.runs, "next": page.next })))
+}
+
+async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Result<Response, Problem> {
+    let Accepted { run, is_new } = house.engine.accept(new.asked()?).await?;
+    let row = house.engine.row(&run).await?;
+    let place: [(HeaderName, String); 1] = [(header::LOCATION, format!("/v1/runs/{run}"))];
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, place, Json(row)).into_response())
+}
+
+async fn show(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+    let run = house.engine.find(&name).await?;
+    let mut whole = house.engine.whole(&run).await?;
+    whole["confirmations"] = json!(house.engine.questions(&run));
+    whole["artifacts"] = json!(artifacts::all(&house, &run).await?);
+    Ok(Json(whole))
+}
+
+async fn cancel(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Response, Problem> {
+    let run: RunId = house.engine.find(&name).await?;
+    let says = |status: StatusCode, state: &str| (status, Json(json!({ "id": run, "state": state }))).into_response();
+    match house.engine.cancel(&run).await? {
+        Cancelled::Never | Cancelled::Over => Ok(says(StatusCode::OK, "ended")),
+        Cancelled::Told => Ok(says(StatusCode::ACCEPTED, "running")),
+        Cancelled::Foreign(Some(holder)) => {
+            Err(Problem::conflict(format!("run {run} is driven by {holder}, and not by this server")))
+        }
+        Cancelled::Foreign(None) => Err(Problem::conflict(format!(
+            "run {run} was interrupted, and is none of this server's: `fledge runs resume` goes on with it"
+        ))),
+        Cancelled::Unknown => Err(Problem::not_found(format!("there is no run {run}"))),
+    }
+}
+
+impl From<EngineFault> for Problem {
+    fn from(fault: EngineFault) -> Self {
+        match fault {
+            EngineFault::Store(error) => error.into(),
+            EngineFault::Name(fault) => Self::not_found(fault.to_string()),
+            fault => Self::internal(fault.said()),
+        }
+    }
+}
+
+impl From<NotTaken> for Problem {
+    fn from(not: NotTaken) -> Self {
+        let detail = not.to_string();
+        match not {
+            NotTaken::Unfit(unfit) => Self::unprocessable(detail).with("errors", json!(unfit.flaws)),
+            NotTaken::TooLarge { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
+            NotTaken::KeyTaken { .. } => Self::conflict(detail),
+            NotTaken::Stopping => Self::unavailable(detail),
+            NotTaken::Fault(EngineFault::Store(StoreError::KeyTaken { .. })) => Self::conflict(detail),
+            NotTaken::Fault(fault) => fault.into(),
+        }
+    }
 }

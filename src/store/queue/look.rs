@@ -4,7 +4,8 @@ use super::super::StoreError;
 use super::clock::Clock;
 use super::ledger::{Ledger, reason};
 use crate::queue::{
-    BatchId, JobId, JobRow, KeptResult, Manifest, NameFault, PoolStatus, Priority, State, Status, Which, WorkerId,
+    BatchId, JobId, JobRow, KeptResult, Manifest, NameFault, PoolName, PoolStatus, Priority, State, Status, Which,
+    WorkerId,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 const ROWS: &str = "SELECT no, id, batch, pool, priority, state, changed, jobs.attempt, deliveries, jobs.worker, not_before, is_cancelling, \
     reason, why, r.token, r.attempt, r.worker, manifest FROM jobs LEFT JOIN results r ON job = no";
+const ROWS_AND_PAYLOADS: &str = "SELECT no, id, batch, pool, priority, state, changed, jobs.attempt, deliveries, jobs.worker, not_before, \
+    is_cancelling, reason, why, r.token, r.attempt, r.worker, manifest, payload FROM jobs LEFT JOIN results r ON job = no";
 const COUNTS: &str =
     "SELECT state, count(*), total(is_cancelling) FROM jobs WHERE ?1 IS NULL OR batch = ?1 GROUP BY state";
 const POOLS: &str = "WITH names (name) AS (SELECT name FROM pools UNION SELECT pool FROM jobs) \
@@ -46,6 +49,32 @@ impl Ledger {
         let after = i64::try_from(which.after).unwrap_or(i64::MAX);
         let values = (which.batch.as_ref().map(BatchId::as_str), which.state.map(state_text), after, which.most);
         self.read(|db, now| db.prepare_cached(&sql)?.query_map(values, |row| job(row, now))?.collect())
+    }
+
+    /// Those of a pool in these states before a place, the newest first, with what their workers are told.
+    pub(super) fn newest(
+        &self,
+        pool: &PoolName,
+        states: &[State],
+        before: Option<u64>,
+        most: u32,
+    ) -> Result<Vec<(JobRow, String)>, StoreError> {
+        let sql = format!(
+            "{ROWS_AND_PAYLOADS} WHERE pool = ?1 AND state IN ({}) AND no < ?2 ORDER BY no DESC LIMIT ?3",
+            states.iter().map(|state| format!("'{}'", state_text(*state))).collect::<Vec<_>>().join(", ")
+        );
+        let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+        let both = |row: &Row<'_>, now| Ok((job(row, now)?, row.get(18)?));
+        self.read(|db, now| {
+            db.prepare_cached(&sql)?.query_map((pool.as_str(), before, most), |row| both(row, now))?.collect()
+        })
+    }
+
+    /// The same for one job.
+    pub(super) fn job_and_payload(&self, id: &JobId) -> Result<Option<(JobRow, String)>, StoreError> {
+        let sql = format!("{ROWS_AND_PAYLOADS} WHERE id = ?1");
+        let both = |row: &Row<'_>, now| Ok((job(row, now)?, row.get(18)?));
+        self.read(|db, now| db.prepare_cached(&sql)?.query_row([id.as_str()], |row| both(row, now)).optional())
     }
 
     pub(super) fn job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {

@@ -13,7 +13,7 @@ mod tables;
 use super::{StoreError, files};
 use crate::queue::{
     BatchId, Cancelled, Completed, JobId, JobRow, JobSpec, Lease, MOST_BYTES, Manifest, PoolName, Queue, QueueFault,
-    Released, Renewed, Retry, Revived, Scope, Status, Submitted, Which, Worker,
+    Released, Renewed, Retry, Revived, Scope, State, Status, Submitted, Which, Worker,
 };
 use ledger::Ledger;
 use std::path::Path;
@@ -79,6 +79,39 @@ impl SqliteQueue {
         let done = self.with(verb, work).await;
         self.changed.notify_waiters();
         done
+    }
+
+    /// Ends the leases of a pool as if their time were over: for who knows that none of their holders is alive.
+    ///
+    /// # Errors
+    /// When the queue cannot be written.
+    pub async fn take_back(&self, pool: &PoolName) -> Result<(), QueueFault> {
+        let pool = pool.clone();
+        self.change("take jobs back", move |ledger| ledger.take_back(&pool)).await
+    }
+
+    /// The jobs of a pool in these states before a place, the newest first, each with what its worker is told.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub async fn newest(
+        &self,
+        pool: &PoolName,
+        states: &[State],
+        before: Option<u64>,
+        most: u32,
+    ) -> Result<Vec<(JobRow, String)>, QueueFault> {
+        let (pool, states) = (pool.clone(), states.to_vec());
+        self.with("read the queue", move |ledger| ledger.newest(&pool, &states, before, most)).await
+    }
+
+    /// One job with what its worker is told; `None` when the queue does not know it.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub async fn job_and_payload(&self, job: &JobId) -> Result<Option<(JobRow, String)>, QueueFault> {
+        let job = job.clone();
+        self.with("read the queue", move |ledger| ledger.job_and_payload(&job)).await
     }
 
     async fn try_claim(&self, worker: &Worker, pools: &[PoolName]) -> Result<Option<Lease>, QueueFault> {

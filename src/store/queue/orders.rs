@@ -2,7 +2,7 @@
 
 use super::super::{StoreError, schema};
 use super::clock::Clock;
-use super::ledger::{Ledger, Safe};
+use super::ledger::{Ledger, Safe, reap};
 use super::look::{priority_number, state};
 use crate::queue::{Cancelled, JobId, JobSpec, PoolName, Revived, Scope, Submitted};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -61,6 +61,14 @@ impl Ledger {
             let sql = "SELECT state FROM jobs WHERE id = ?1";
             let found = transaction.query_row(sql, [job.as_str()], |row| state(row, 0)).optional()?;
             Ok(found.map_or(Revived::Unknown, Revived::Is))
+        })
+    }
+
+    pub(super) fn take_back(&self, pool: &PoolName) -> Result<(), StoreError> {
+        self.write("queue take back", Safe::FromKill, |transaction, now| {
+            let sql = "UPDATE jobs SET lease_until = ?2 WHERE pool = ?1 AND state = 'running'";
+            transaction.execute(sql, (pool.as_str(), now))?;
+            reap(transaction, now)
         })
     }
 

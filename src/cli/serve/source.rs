@@ -1,0 +1,239 @@
+//! What runs of a server are made of: a task's text becomes a task, and the configuration of the moment says with what it is done.
+
+use super::super::batch::cores;
+use super::super::beside::{hooks, servers};
+use super::super::connect::{Asked as Models, Shared, again, resolve};
+use super::super::failure::Failure;
+use super::super::memory::memory_terms;
+use super::super::run::task_folder;
+use super::super::runs::{Place, resumed_settings};
+use super::super::secrets::secrets;
+use crate::config::{self, Environment};
+use crate::driver::{Asker, Settings, terms};
+use crate::id::RunId;
+use crate::limits::MAX_SOURCE;
+use crate::provider::Pacer;
+use crate::serve::engine::{Asked, Flaw, Refusal, Source, TaskOf, Unfit, Wish};
+use crate::store::{Store, sha256};
+use crate::task::{self, Defaults, Isolation, Task, Tier};
+use crate::tool::Late;
+use crate::verdict::Reason;
+use crate::workspace::jail::{Jail, Last};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a task is from that is no file.
+const NO_FILE: &str = "-";
+
+/// Makes tasks of wishes, for one project.
+pub(super) struct Tasks {
+    pub(super) state_dir: PathBuf,
+    pub(super) workspace: PathBuf,
+    pub(super) project: PathBuf,
+    pub(super) environment: Environment,
+    /// Runs at once.
+    pub(super) most: usize,
+    pub(super) models: Connections,
+}
+
+/// Models that are connected, as the newest configuration has them.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    /// Shared by all, so that limits hold over all runs.
+    pacer: Pacer,
+    now: Mutex<Connected>,
+}
+
+#[derive(Debug, Default)]
+struct Connected {
+    set: config::Settings,
+    all: BTreeMap<(Vec<String>, Tier, PathBuf), Arc<Shared>>,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tasks({})", self.workspace.display())
+    }
+}
+
+impl Source for Tasks {
+    fn check(&self, asked: &Asked, now_ms: i64) -> Result<Wish, Unfit> {
+        let set = self.set().map_err(|failure| unfit(&failure))?;
+        let (text, source) = match &asked.task {
+            TaskOf::Text(text) => (text.clone(), NO_FILE.to_owned()),
+            TaskOf::Path(path) => self.read(path)?,
+        };
+        let task = self.parsed(&text, &source, &asked.params, &set)?;
+        resolve(&self.wanted(&task, &self.folder(&source)), &set, &self.environment)
+            .map_err(|failure| unfit(&failure))?;
+        let task = self.veiled(task, &set);
+        Ok(Wish {
+            text,
+            source,
+            params: asked.params.clone(),
+            key: asked.key.clone(),
+            task_digest: sha256(task.prompt.as_bytes()),
+            title: task.title,
+            at_ms: now_ms,
+        })
+    }
+
+    fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal> {
+        let set = self.set().map_err(|failure| refusal(&failure))?;
+        let task = self.parsed(&wish.text, &wish.source, &wish.params, &set);
+        let task = task.map_err(|unfit| Refusal { reason: Reason::BadInput, message: one_line(&unfit) })?;
+        let task = self.veiled(task, &set);
+        let folder = self.folder(&wish.source);
+        let asked = self.wanted(&task, &folder);
+        let shared = self.models.shared(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;
+        let models = shared.models(&asked, &set, &self.environment).map_err(|failure| refusal(&failure))?;
+        let settings = Settings {
+            workspace: self.workspace.clone(),
+            project: Some(self.project.clone()),
+            state_dir: self.state_dir.clone(),
+            models,
+            no_models: None,
+            env: self.environment.child_env().into_iter().collect(),
+            protect: set.protect.clone(),
+            reports: Vec::new(),
+            patch: None,
+            jobs: (cores() / self.most.max(1)).max(1),
+            mcp: servers(&set, &self.environment),
+            earlier: None,
+            memory: Some(memory_terms(&set)),
+            secrets: secrets(&self.environment, &set, shared.keys()),
+            holdout: None,
+            lanes_from: None,
+            baseline: set.baseline.unwrap_or_default(),
+            wall: set.sandbox,
+            network: set.network,
+            limits: set.limits,
+            hooks: hooks(&set),
+            asker: Asker::default(),
+            helper: self.environment.program().map(std::path::Path::to_owned),
+        };
+        Ok((task, settings))
+    }
+
+    fn resume(&self, run: &RunId) -> Result<Settings, Refusal> {
+        let set = self.set().map_err(|failure| refusal(&failure))?;
+        let own = |message: String| Refusal { reason: Reason::IoError, message };
+        let store = Store::open(&self.state_dir, &self.project).map_err(|error| own(Failure::own(error).message()))?;
+        let (row, terms) = terms(&store, run)
+            .map_err(|fault| Refusal { reason: fault.reason(), message: Failure::own(fault).message() })?;
+        let place = Place { workspace: &self.workspace, state_dir: &self.state_dir, set: &set };
+        let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
+        let connected = connected.map_err(|failure| refusal(&failure))?;
+        Ok(resumed_settings(&place, &self.environment, connected, terms))
+    }
+}
+
+impl Tasks {
+    fn set(&self) -> Result<config::Settings, Failure> {
+        config::load(&self.environment, &self.workspace).map_err(Failure::input)
+    }
+
+    /// A file of the workspace, and nothing else: what leads out of it is refused.
+    fn read(&self, path: &str) -> Result<(String, String), Unfit> {
+        let wrong = |message: String| Unfit { message, flaws: Vec::new() };
+        let read = Jail::open(&self.workspace).and_then(|jail| {
+            let place = jail.locate(&jail.path(path)?, Last::Follow)?;
+            place.read(MAX_SOURCE as u64)
+        });
+        let bytes = read.map_err(|error| wrong(format!("the task file {path}: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong(format!("the task file {path} is not UTF-8")))?;
+        let whole = self.workspace.join(path);
+        let source = whole.to_str().ok_or_else(|| wrong(format!("the whole path of {path} is not UTF-8")))?;
+        Ok((text, source.to_owned()))
+    }
+
+    fn parsed(
+        &self,
+        text: &str,
+        source: &str,
+        params: &BTreeMap<String, String>,
+        set: &config::Settings,
+    ) -> Result<Task, Unfit> {
+        let wrong = |message: &str| Unfit { message: message.to_owned(), flaws: Vec::new() };
+        if text.len() > MAX_SOURCE {
+            return Err(wrong(&format!("the task has {} bytes, and {MAX_SOURCE} are allowed", text.len())));
+        }
+        let worktree = Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() };
+        let defaults = set.defaults.clone().over(worktree);
+        let task = task::parse_with(text, source, params, &defaults).map_err(|fault| {
+            let flaw = |problem: crate::yaml::Problem| Flaw {
+                line: problem.place.map_or(1, |place| place.line),
+                column: problem.place.map_or(1, |place| place.column),
+                message: problem.message,
+                hint: problem.hint,
+            };
+            let flaws = fault.problems.sorted().into_iter().map(flaw).collect();
+            Unfit { message: "the task cannot be run as it is written".into(), flaws }
+        })?;
+        if !task.needs.is_empty() {
+            let needs = task.needs.join(", ");
+            return Err(wrong(&format!(
+                "the task needs other tasks ({needs}): a server runs each by itself; submit them in order, or run them as a batch"
+            )));
+        }
+        if task.candidates.is_some() {
+            return Err(wrong("`candidates` race in a batch: `fledge run` does that; leave the key out here"));
+        }
+        task.contradiction().map_or(Ok(task), |why| Err(wrong(&why)))
+    }
+
+    /// The task without secrets: what is kept and shown of it is what the model is told.
+    fn veiled(&self, mut task: Task, set: &config::Settings) -> Task {
+        let mask = secrets(&self.environment, set, &Late::default());
+        (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
+        task
+    }
+
+    /// Where cassettes and schemas of a task are.
+    fn folder(&self, source: &str) -> PathBuf {
+        self.workspace.join(task_folder(source))
+    }
+
+    fn wanted<'t>(&self, task: &'t Task, folder: &'t std::path::Path) -> Models<'t> {
+        Models { names: &task.models, tier: task.tier, folder }
+    }
+}
+
+impl Connections {
+    /// The models that are asked for, connected once for as long as the configuration stays.
+    fn shared(&self, asked: &Models<'_>, set: &config::Settings, env: &Environment) -> Result<Arc<Shared>, Failure> {
+        let wanted = (asked.names.to_vec(), asked.tier, asked.folder.to_owned());
+        {
+            let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+            if now.set != *set {
+                *now = Connected { set: set.clone(), all: BTreeMap::new() };
+            }
+            if let Some(shared) = now.all.get(&wanted) {
+                return Ok(Arc::clone(shared));
+            }
+        }
+        // A program may be asked for a key meanwhile: others need not wait for that.
+        let shared = Arc::new(Shared::connect(asked, set, env, &self.pacer)?);
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.set == *set {
+            now.all.insert(wanted, Arc::clone(&shared));
+        }
+        Ok(shared)
+    }
+}
+
+fn unfit(failure: &Failure) -> Unfit {
+    Unfit { message: failure.message(), flaws: Vec::new() }
+}
+
+fn refusal(failure: &Failure) -> Refusal {
+    Refusal { reason: Reason::BadInput, message: failure.message() }
+}
+
+fn one_line(unfit: &Unfit) -> String {
+    let flaws: Vec<String> =
+        unfit.flaws.iter().map(|flaw| format!("{}:{}: {}", flaw.line, flaw.column, flaw.message)).collect();
+    if flaws.is_empty() { unfit.message.clone() } else { flaws.join("; ") }
+}

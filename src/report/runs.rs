@@ -1,0 +1,95 @@
+//! Rows of runs as data: what `fledge runs list --json` and a server give out.
+
+use super::story::{Part, STORY_SCHEMA_VERSION, Story};
+use crate::store::{Outcome, RunRow, RunState};
+use serde_json::{Value, json};
+
+/// The version of what is given out of runs.
+pub const RUNS_SCHEMA_VERSION: u32 = 1;
+
+/// A row as data. What is known only at the end is null until then.
+pub fn row(row: &RunRow, short: &str) -> Value {
+    let head = &row.head;
+    let (state, holder, end) = match &row.state {
+        RunState::Running { holder } => ("running", Some(holder), None),
+        RunState::Interrupted => ("interrupted", None, None),
+        RunState::Ended(end) => ("ended", None, Some(end)),
+    };
+    json!({
+        "id": head.id,
+        "short_id": short,
+        "run_key": head.run_key,
+        "parent": head.parent,
+        "title": head.title,
+        "source": head.source,
+        "task_digest": head.task_digest,
+        "workspace": head.workspace,
+        "models": head.models,
+        "fledge": head.fledge,
+        "journal_version": head.journal_version,
+        "started_at": rfc3339(head.started_at_ms),
+        "state": state,
+        "holder": holder,
+        "outcome": end.map(outcome_data),
+    })
+}
+
+fn outcome_data(end: &Outcome) -> Value {
+    json!({
+        "ended_at": rfc3339(end.ended_at_ms),
+        "reason": end.reason,
+        "exit_code": end.exit_code,
+        "verified": end.verified,
+        "cancelled": end.cancelled,
+        "attempts": end.attempts,
+        "turns": end.turns,
+        "input_tokens": end.tokens_in,
+        "output_tokens": end.tokens_out,
+        "cached_tokens": end.tokens_cached,
+        "cost_micros": end.cost_micros,
+        "summary": end.summary,
+    })
+}
+
+/// A time in milliseconds since 1970 as RFC 3339 in UTC.
+pub fn rfc3339(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map(|time| format!("{time:.3}")).unwrap_or_default()
+}
+
+/// A run with its story, as data.
+pub fn story_as_json(row: &RunRow, short: &str, story: &Story) -> Value {
+    let mut time: serde_json::Map<String, Value> =
+        Part::ALL.iter().map(|part| (format!("{}_ms", part.as_str()), story.spent_ms(*part).into())).collect();
+    time.insert("total_ms".into(), story.total_ms().into());
+    json!({
+        "schema_version": STORY_SCHEMA_VERSION,
+        "run": self::row(row, short),
+        "story": story.scenes,
+        "course": story.course,
+        "time": time,
+        "state": story.run.state(),
+        "doing": story.run.label(),
+        "turns": story.run.next_turn() - 1,
+        "result": story.run.result(),
+    })
+}
+
+/// What the run was busy with last.
+pub fn doing(story: &Story) -> String {
+    let turn = story.run.next_turn();
+    match story.run.label() {
+        "CallingModel" => format!("waiting for the model, turn {turn}"),
+        "BackingOff" => "waiting before another try".into(),
+        "Confirming" => "waiting for a person's answer".into(),
+        "RunningTools" => format!("running tools of turn {}", turn - 1),
+        "Dispatching" => "a sub-agent works".into(),
+        "RunningHooks" => "running hooks".into(),
+        "AnsweringQuery" => "looking something up".into(),
+        "Compacting" => "shortening the conversation".into(),
+        "Planning" => "planning".into(),
+        "Verifying" => "running the gate".into(),
+        "Delivering" => "committing".into(),
+        "Reporting" => "writing the report".into(),
+        _ => "not begun".into(),
+    }
+}

@@ -1,0 +1,214 @@
+//! The thread of runs: claims wishes while there is room, has all that were claimed go on side by side, and keeps their leases.
+
+use super::work::{Came, Part};
+use super::{AGE, EngineFault, Shop};
+use crate::id::RunId;
+use crate::queue::{
+    Completed, JobId, Lease, Manifest, Queue, QueueFault, Released, Renewed, Retry, State, Which, Worker, WorkerId,
+};
+use crate::store::{Filter, Only};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a lease holds that nobody renews. It only counts for who looks from outside: a server that begins takes all of them back.
+const TERM: Duration = Duration::from_secs(60);
+/// How often they are renewed.
+const BEAT: Duration = Duration::from_secs(5);
+/// How long it is waited for a wish at a time.
+const WAIT: Duration = Duration::from_secs(30);
+/// The pause after a queue that said no.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Runs that another server has left, at most, that are looked at for a wish to end them.
+const LEFT: u32 = 10_000;
+
+/// The thread's own.
+#[derive(Debug)]
+pub(super) struct Crew {
+    shop: Arc<Shop>,
+    most: usize,
+    worker: Worker,
+    leases: Leases,
+}
+
+/// The leases of the wishes that are worked on.
+#[derive(Debug, Clone, Default)]
+struct Leases(Arc<Mutex<BTreeMap<JobId, Lease>>>);
+
+impl Leases {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<JobId, Lease>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says that the thread is over, however it ended.
+struct Gone<'s>(&'s Shop);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.live().values().for_each(|live| live.log.close());
+        self.0.gone.cancel();
+    }
+}
+
+impl Crew {
+    pub(super) fn new(shop: Arc<Shop>, most: usize) -> Result<Self, EngineFault> {
+        let id = WorkerId::parse(format!("serve-{}", uuid::Uuid::now_v7()))?;
+        let worker = Worker { id, term: TERM, batch: None };
+        Ok(Self { shop, most, worker, leases: Leases::default() })
+    }
+
+    /// Works until the server stops.
+    pub(super) fn work(self) {
+        let shop = Arc::clone(&self.shop);
+        let _gone = Gone(&shop);
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return tracing::error!(%error, "the thread of runs has no runtime"),
+        };
+        runtime.block_on(self.go_on());
+        runtime.shutdown_background(); // a blocking read of a dead network file system holds nobody up
+    }
+
+    async fn go_on(&self) {
+        let part = Arc::new(Part::default());
+        let mut running: FuturesUnordered<LocalBoxFuture<'_, ()>> = FuturesUnordered::new();
+        for run in self.taken_over().await {
+            let (shop, part) = (Arc::clone(&self.shop), Arc::clone(&part));
+            running.push(async move { drop(part.end(&shop, &run).await) }.boxed_local());
+        }
+        let mut leases = self.renew().boxed_local();
+        let mut claim = self.claim().boxed_local();
+        loop {
+            tokio::select! {
+                biased;
+                () = self.shop.stopping.cancelled() => break,
+                Some(()) = running.next() => {}
+                () = &mut leases => {}
+                claimed = &mut claim, if running.len() < self.most => {
+                    claim = self.claim().boxed_local();
+                    running.extend(claimed.and_then(|lease| self.taken(lease, &part)));
+                }
+            }
+        }
+        drop(claim);
+        self.rest(running).await;
+    }
+
+    /// Has all that run come to rest, and gives their wishes back.
+    async fn rest(&self, mut running: FuturesUnordered<LocalBoxFuture<'_, ()>>) {
+        self.shop.live().values().for_each(|live| live.stop.ask_for_rest());
+        let grace = self.shop.grace.get().copied().unwrap_or_default();
+        let all = async { while running.next().await.is_some() {} };
+        if tokio::time::timeout(grace, all).await.is_err() {
+            tracing::warn!(runs = running.len(), "runs are left in the middle: the next server goes on with them");
+        }
+        drop(running); // what they have started ends with them
+        let left: Vec<Lease> = std::mem::take(&mut *self.leases.all()).into_values().collect();
+        for lease in left {
+            if let Err(fault) = self.shop.queue.release(&lease, &Retry::Unused).await {
+                tracing::warn!(%fault, run = %lease.job, "a wish could not be given back: the next server takes it");
+            }
+        }
+    }
+
+    /// Takes back what an earlier server has left. Gives the runs that somebody wanted to end, of which that one did not hear any more.
+    async fn taken_over(&self) -> Vec<RunId> {
+        let prepared = async {
+            self.shop.queue.take_back(&self.shop.pool).await?;
+            self.shop.queue.gc(AGE).await?;
+            let filter = Filter { limit: LEFT, only: Some(Only::Interrupted), ..Filter::default() };
+            let left = self.shop.stored(move |store| Ok(store.runs(&filter)?)).await?;
+            let cancelled = Which { state: Some(State::Cancelled), ..Which::default() };
+            let cancelled = if left.is_empty() { Vec::new() } else { self.shop.queue.jobs(&cancelled).await? };
+            let is_cancelled = |run: &RunId| cancelled.iter().any(|job| job.id.as_str() == run.as_str());
+            Ok::<_, EngineFault>(left.into_iter().map(|row| row.head.id).filter(is_cancelled).collect())
+        };
+        prepared.await.unwrap_or_else(|fault| {
+            tracing::error!(%fault, "what an earlier server has left cannot be looked through");
+            Vec::new()
+        })
+    }
+
+    async fn claim(&self) -> Option<Lease> {
+        let claimed = self.shop.queue.claim(&self.worker, std::slice::from_ref(&self.shop.pool), WAIT).await;
+        match claimed {
+            Ok(lease) => lease,
+            Err(fault) => {
+                tracing::error!(%fault, "the queue cannot be read");
+                tokio::time::sleep(PAUSE).await;
+                None
+            }
+        }
+    }
+
+    /// Begins with a wish. One that is worked on already was lost while this machine slept, and is had again.
+    fn taken<'c>(&'c self, lease: Lease, part: &Arc<Part>) -> Option<LocalBoxFuture<'c, ()>> {
+        let (job, run) = (lease.job.clone(), RunId::new(lease.job.as_str()));
+        self.leases.all().insert(job, lease.clone());
+        if self.shop.live_run(&run).is_some() {
+            return None;
+        }
+        let (shop, part) = (Arc::clone(&self.shop), Arc::clone(part));
+        let work = async move {
+            let came = AssertUnwindSafe(part.run(&shop, &lease)).catch_unwind().await;
+            let came = came.unwrap_or_else(|_| Came::failed("fledge failed inside"));
+            if let Err(fault) = self.over(&lease, &came).await {
+                tracing::error!(%fault, %run, "what a wish came to cannot be written down");
+            }
+            shop.let_go(&run, &came);
+        };
+        Some(work.boxed_local())
+    }
+
+    /// Writes down what became of a wish.
+    async fn over(&self, lease: &Lease, came: &Came) -> Result<(), QueueFault> {
+        let Some(lease) = self.leases.all().remove(&lease.job) else { return Ok(()) };
+        let queue = &self.shop.queue;
+        match came {
+            Came::Ended { manifest } => match queue.complete(&lease, &Manifest(manifest.clone())).await? {
+                // One that is lost comes again, and is found to be over.
+                Completed::First | Completed::AlreadyDone | Completed::Lost => Ok(()),
+            },
+            Came::Refused(refusal) => released(queue.bury(&lease, &refused(refusal)).await?),
+            Came::Later { why, after } => {
+                let retry = Retry::After { delay: *after, why: why.clone() };
+                released(queue.release(&lease, &retry).await?)
+            }
+            Came::Rests => released(queue.release(&lease, &Retry::Unused).await?),
+        }
+    }
+
+    /// Renews the leases, for as long as the thread works.
+    async fn renew(&self) {
+        loop {
+            tokio::time::sleep(BEAT).await;
+            let leases: Vec<Lease> = self.leases.all().values().cloned().collect();
+            for lease in leases {
+                match self.shop.queue.renew(&lease).await {
+                    Ok(Renewed::Kept | Renewed::Lost) => {} // what is lost is claimed again, by nobody else
+                    Ok(Renewed::Cancelled) => {
+                        let live = self.shop.live_run(&RunId::new(lease.job.as_str()));
+                        live.iter().for_each(|live| live.cancel());
+                    }
+                    Err(fault) => tracing::warn!(%fault, run = %lease.job, "a lease cannot be renewed"),
+                }
+            }
+        }
+    }
+}
+
+fn released(how: Released) -> Result<(), QueueFault> {
+    match how {
+        Released::Queued | Released::Buried | Released::Cancelled | Released::Lost => Ok(()),
+    }
+}
+
+/// A refusal as the queue keeps it: the reason, then why.
+fn refused(refusal: &super::Refusal) -> String {
+    format!("{}: {}", refusal.reason, refusal.message)
+}

@@ -1,0 +1,217 @@
+//! One run, from its wish to its end: begun, gone on with where another server has left it, or found to be over.
+
+use super::live::Live;
+use super::wish::{Refusal, Wish};
+use super::{EngineFault, Shop, beside};
+use crate::driver::{Agent, Asker, RunError, Settings};
+use crate::id::RunId;
+use crate::queue::Lease;
+use crate::run::TaskResult;
+use crate::store::{RunState, StoreError};
+use crate::task::{Isolation, Task};
+use crate::verdict::Reason;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex as Turnstile, MutexGuard};
+
+/// Tries of what may go better later: a full disk, another process at work.
+const TRIES: u32 = 5;
+/// The pause before another one.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What became of a wish.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// The run is over; this is kept of it.
+    Ended { manifest: String },
+    /// It could not be begun, or not be gone on with.
+    Refused(Refusal),
+    /// Not now.
+    Later { why: String, after: Duration },
+    /// It is gone on with by the next server.
+    Rests,
+}
+
+impl Came {
+    pub(super) fn failed(why: &str) -> Self {
+        Self::Refused(Refusal { reason: Reason::Internal, message: why.into() })
+    }
+
+    fn ended(result: &TaskResult) -> Self {
+        let TaskResult { reason, exit_code, verified, .. } = result;
+        let manifest = json!({ "reason": reason.to_string(), "exit_code": exit_code, "verified": verified });
+        Self::Ended { manifest: manifest.to_string() }
+    }
+
+    fn cancelled() -> Self {
+        Self::Refused(Refusal { reason: Reason::Cancelled, message: "cancelled before it began".into() })
+    }
+}
+
+impl From<EngineFault> for Came {
+    fn from(fault: EngineFault) -> Self {
+        Self::Refused(Refusal { reason: Reason::IoError, message: said(&fault) })
+    }
+}
+
+/// What the runs of a server share.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Held by the one run that works in the checkout itself.
+    checkout: Turnstile<()>,
+}
+
+impl Part {
+    /// Works on a wish.
+    pub(super) async fn run(&self, shop: &Arc<Shop>, lease: &Lease) -> Came {
+        let run = RunId::new(lease.job.as_str());
+        let (found, wish) = match (state(shop, &run).await, serde_json::from_str::<Wish>(&lease.payload)) {
+            (Ok(found), Ok(wish)) => (found, wish),
+            (Err(fault), _) => return Came::Later { why: said(&fault), after: PAUSE },
+            (_, Err(source)) => return EngineFault::Unclear { run, source }.into(),
+        };
+        let live = shop.take_on(&run, lease.token, found.is_none());
+        let came = match found {
+            None => self.begin(shop, &live, &wish).await,
+            Some(RunState::Interrupted) => go_on(shop, &live).await,
+            Some(RunState::Ended(end)) => {
+                let manifest =
+                    json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified }).to_string();
+                Came::Ended { manifest }
+            }
+            Some(RunState::Running { holder }) => Came::Later { why: format!("{holder} drives it"), after: PAUSE },
+        };
+        match came {
+            Came::Refused(Refusal { reason: Reason::IoError | Reason::Blocked, message })
+                if lease.attempt < TRIES && !live.is_unwanted() =>
+            {
+                Came::Later { why: message, after: PAUSE * lease.attempt }
+            }
+            came => came,
+        }
+    }
+
+    /// Ends a run that somebody had cancelled before the server that drove it was gone.
+    pub(super) async fn end(&self, shop: &Arc<Shop>, run: &RunId) -> Came {
+        let live = shop.take_on(run, 0, false);
+        live.cancel();
+        let came = go_on(shop, &live).await;
+        shop.let_go(run, &came);
+        came
+    }
+
+    async fn begin(&self, shop: &Arc<Shop>, live: &Arc<Live>, wish: &Wish) -> Came {
+        let (source, asked) = (Arc::clone(&shop.source), wish.clone());
+        let (task, settings) = match beside(move || source.begin(&asked)).await {
+            Ok(Ok(made)) => made,
+            Ok(Err(refusal)) => return Came::Refused(refusal),
+            Err(fault) => return fault.into(),
+        };
+        let Some(_alone) = self.place(shop, live, &task).await else {
+            return if live.is_unwanted() { Came::cancelled() } else { Came::Rests };
+        };
+        if live.is_unwanted() {
+            return Came::cancelled();
+        }
+        let mut agent = agent(live, settings).with_run_id(live.run.clone()).with_run_key(wish.key.clone());
+        came(agent.run_task(task).await, live)
+    }
+
+    /// Where a run works: in a worktree of its own, or alone in the checkout. Nothing where it was cancelled before its turn came, or the
+    /// server stops.
+    async fn place(&self, shop: &Shop, live: &Live, task: &Task) -> Option<Option<MutexGuard<'_, ()>>> {
+        if task.isolation == Isolation::Worktree {
+            return Some(None);
+        }
+        tokio::select! {
+            biased;
+            () = shop.stopping.cancelled() => None,
+            () = live.unwanted() => None,
+            alone = self.checkout.lock() => Some(Some(alone)),
+        }
+    }
+}
+
+/// Goes on with a run that another server has left.
+async fn go_on(shop: &Arc<Shop>, live: &Arc<Live>) -> Came {
+    let (source, run) = (Arc::clone(&shop.source), live.run.clone());
+    let settings = match beside(move || source.resume(&run)).await {
+        Ok(Ok(settings)) => settings,
+        Ok(Err(refusal)) => return Came::Refused(refusal),
+        Err(fault) => return fault.into(),
+    };
+    let mut agent = agent(live, settings);
+    came(agent.resume_or_end(&live.run).await, live)
+}
+
+fn agent(live: &Arc<Live>, settings: Settings) -> Agent {
+    let asker: Asker = live.questions.asker();
+    let mut agent = Agent::new(Settings { asker, ..settings }).with_stop(live.stop.clone());
+    let hearing = Arc::clone(live);
+    agent.on_record_at_once(move |record| hearing.hear(record));
+    agent
+}
+
+fn came(ended: Result<TaskResult, RunError>, live: &Live) -> Came {
+    let error = match ended {
+        Ok(result) => return Came::ended(&result),
+        Err(error) => error,
+    };
+    match (&error, error.result()) {
+        (RunError::Rests, _) => Came::Rests,
+        (_, Some(result)) => Came::ended(result),
+        (_, None) => {
+            let message = said(&error);
+            tracing::warn!(run = %live.run, "{message}");
+            Came::Refused(Refusal { reason: error.reason(), message })
+        }
+    }
+}
+
+impl Shop {
+    /// Shows a run as one that is driven here.
+    fn take_on(&self, run: &RunId, life: u64, is_new: bool) -> Arc<Live> {
+        let live = Live::new(run.clone(), life, is_new, self.ring.clone());
+        self.live().insert(run.clone(), Arc::clone(&live));
+        if self.stopping.is_cancelled() {
+            live.stop.ask_for_rest();
+        }
+        self.begun.send_replace(());
+        live
+    }
+
+    /// Shows that it is not any more.
+    pub(super) fn let_go(&self, run: &RunId, came: &Came) {
+        let live = self.live().remove(run);
+        if let Some(live) = live {
+            live.log.close();
+        }
+        let state = match came {
+            Came::Ended { .. } | Came::Refused(_) => "ended",
+            Came::Later { .. } | Came::Rests => "interrupted",
+        };
+        self.ring.run(json!({ "id": run, "state": state }));
+    }
+}
+
+/// How far a run is; nothing where it was never begun.
+async fn state(shop: &Arc<Shop>, run: &RunId) -> Result<Option<RunState>, EngineFault> {
+    let run = run.clone();
+    shop.stored(move |store| match store.run(&run) {
+        Ok(row) => Ok(Some(row.state)),
+        Err(StoreError::Unknown { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    })
+    .await
+}
+
+/// An error and its causes, in one line.
+pub(super) fn said(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
