@@ -9,7 +9,7 @@ use super::record::{Again, RESUMED, Resumed, Terms};
 use super::{Agent, EventRecord, JOURNAL_SCHEMA_VERSION, RunError, SETTLE};
 use crate::id::RunId;
 use crate::run::{StateName, TaskResult};
-use crate::store::{Events, Journal, Record, RunHead, RunRow, RunState, Store, StoreError};
+use crate::store::{Events, Journal, Outcome, Record, RunHead, RunRow, RunState, Store, StoreError};
 use crate::task::Task;
 use crate::verdict::{Reason, StopCause};
 use crate::workspace::Outlet;
@@ -174,17 +174,7 @@ impl Agent {
             && !is_for_now(&row.state)
         {
             let hands = Hands::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
-            let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
-            hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
-            if !outcome.verified {
-                return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason.clone() }.into());
-            }
-            // Where only the state was kept, on a fresh machine, the patch of then is gone.
-            if let Some(path) = &hands.settings.patch {
-                let written = hands.write_patch(path, &folded.run, self.stop.token()).await;
-                written.map_err(|why| ResumeFault::Patch { run: run.clone(), why })?;
-            }
-            return self.tell_again(run, folded).await;
+            return self.give_again(&store, run, outcome, hands).await;
         }
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
@@ -231,6 +221,27 @@ impl Agent {
             (Err(RunError::Gate(result)), Some(why)) => Err(RunError::GateLost { result, why }),
             (ended, _) => ended,
         }
+    }
+
+    /// Sets right what is left of a run that is over, and gives its result where it was verified.
+    async fn give_again(
+        &self,
+        store: &Store,
+        run: &RunId,
+        outcome: &Outcome,
+        hands: Hands,
+    ) -> Result<TaskResult, RunError> {
+        let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
+        hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
+        if !outcome.verified {
+            return Err(ResumeFault::Over { run: run.clone(), reason: outcome.reason.clone() }.into());
+        }
+        // Where only the state was kept, on a fresh machine, the patch of then is gone.
+        if let Some(path) = &hands.settings.patch {
+            let written = hands.write_patch(path, &folded.run, self.stop.token()).await;
+            written.map_err(|why| ResumeFault::Patch { run: run.clone(), why })?;
+        }
+        self.tell_again(run, folded).await
     }
 
     /// Tells how a run began and ended that is over, and gives its result.

@@ -125,3 +125,14 @@ fn what_was_ended_by_its_runner_goes_on_and_what_a_person_has_stopped_begins_ane
         assert_eq!(ended.git(&["diff", "--name-only", "main", &branch]), expected);
     }
 }
+
+#[test]
+fn by_another_model_what_was_interrupted_begins_anew() {
+    let model = Model::new([write("half", "1\n"), hang(), write("done", "1\n"), say("Done.")]);
+    let running = batch(&[]).file("tasks/a.md", "Do it.").anthropic(&model).committed().start();
+    model.wait_for(2);
+    running.signal(Signal::KILL);
+    let ended = resumed(running.end(), &model, &["--model", "anthropic/other"]);
+    ended.must_exit(0);
+    assert_eq!((ended.rows().len(), model.count()), (2, 4), "{}", ended.story());
+}

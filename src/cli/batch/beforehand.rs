@@ -139,24 +139,31 @@ impl Sites<'_> {
 }
 
 impl Ground {
-    /// Plans all that begins here, and gives what is wrong. What may rest on another job's work is left to its own run, and so is what only that
-    /// can find out.
+    /// Plans all that begins here, and gives what is wrong, with the task's source: tasks that say the same of all but their texts once. What may
+    /// rest on another job's work is left to its own run, and so is what only that can find out.
     fn planned(&self, all: &[(&Job, &Task)]) -> Vec<(String, PlanFault)> {
-        let (mut known, mut faults) = (BTreeSet::new(), Vec::new());
+        let mut alike: BTreeMap<String, (Task, Vec<&str>)> = BTreeMap::new();
         for (nth, (job, task)) in all.iter().enumerate() {
-            let rests_on_others = !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace);
-            let bare = Task { title: String::new(), prompt: String::new(), ..(*task).clone() };
-            if rests_on_others || !known.insert(serde_json::to_string(&bare).unwrap_or_default()) {
+            if !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace) {
                 continue;
             }
-            let planned = prepare(&bare, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
-            if let Err(PlanFault { reason: reason @ (Reason::BadInput | Reason::PlanFailed), message, lane }) = planned
-            {
-                let own = format!("{}: ", task.source);
-                let message = message.strip_prefix(&own).unwrap_or(&message).to_owned();
-                faults.push((task.source.clone(), PlanFault { reason, message, lane }));
+            let [title, prompt, source] = [(); 3].map(|()| String::new());
+            let bare = Task { title, prompt, source, models: Vec::new(), ..(*task).clone() };
+            let key = serde_json::to_string(&bare).unwrap_or_default();
+            alike.entry(key).or_insert_with(|| (bare, Vec::new())).1.push(&task.source);
+        }
+        let mut faults = Vec::new();
+        for (task, sources) in alike.into_values() {
+            let planned = prepare(&task, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
+            let Err(fault) = planned else { continue };
+            if matches!(fault.reason, Reason::BadInput | Reason::PlanFailed) {
+                // It begins with the source, where it names that.
+                let message = fault.message.strip_prefix(": ").unwrap_or(&fault.message).to_owned();
+                let fault = PlanFault { message, ..fault };
+                faults.extend(sources.into_iter().map(|source| (source.to_owned(), fault.clone())));
             }
         }
+        faults.sort_by(|(one, _), (other, _)| one.cmp(other));
         faults
     }
 }

@@ -4,7 +4,7 @@ use super::super::runs::keyed;
 use super::site::Works;
 use crate::batch::{As, Ran, Refusal};
 use crate::causes::chain;
-use crate::driver::{is_for_now, spent, terms};
+use crate::driver::{Model, is_for_now, spent, terms};
 use crate::id::RunId;
 use crate::run::TaskResult;
 use crate::store::{self, Filter, RunRow, RunState, Store, StoreError};
@@ -25,12 +25,12 @@ pub(super) struct Taken {
 }
 
 impl Works<'_> {
-    /// As which run a job is done: one of its key that ended only for now, or not at all, goes on; a result of which only nobody has heard
-    /// is given again, and anything else is done by a new run.
+    /// As which run a job is done: one of its key that ended only for now, or not at all, goes on with the models that it had; a result of which
+    /// only nobody has heard is given again, and anything else is done by a new run.
     ///
     /// # Errors
     /// When another process drives it, or nothing can be read.
-    pub(super) fn taken(&self, job: usize, tries: u32, task: &Task) -> Result<Taken, Refusal> {
+    pub(super) fn taken(&self, job: usize, tries: u32, task: &Task, models: &[Model]) -> Result<Taken, Refusal> {
         let own = |error: &dyn Error| Refusal { reason: Reason::IoError, message: chain(error) };
         let store = self.sites.store(self.jobs[job].repository).map_err(|error| own(&error))?;
         let found = keyed(&store, &self.key(job)).map_err(|error| own(&error))?;
@@ -40,6 +40,7 @@ impl Works<'_> {
             return Ok(anew);
         };
         let run = &row.head.id;
+        let has_its_models = models.iter().map(|model| model.provider.name()).eq(row.head.models.iter().cloned());
         let goes_on = match &row.state {
             RunState::Interrupted => true,
             RunState::Running { .. } => {
@@ -52,11 +53,11 @@ impl Works<'_> {
             }
         };
         let paid = || spent(&store, &row).map_err(|error| own(&error));
-        if goes_on {
+        if goes_on && has_its_models {
             return Ok(Taken { run: As::Resumed(run.clone()), paid: paid()? });
         }
         // It ended, and its process before it could say so.
-        match ended(&store, run).filter(|result| Ran::of(result).standing().stays()) {
+        match ended(&store, &row).filter(|result| Ran::of(result).standing().stays()) {
             Some(result) => Ok(Taken { run: As::Over(Box::new(result)), paid: paid()? }),
             None => Ok(anew),
         }
@@ -102,7 +103,8 @@ fn has_its_place(store: &Store, run: &RunId) -> bool {
 }
 
 /// The result of a run that is over, from its report.
-fn ended(store: &Store, run: &RunId) -> Option<TaskResult> {
-    let text = store::read_text(&store.folder(run).report(), LARGEST_REPORT).ok()??;
+fn ended(store: &Store, row: &RunRow) -> Option<TaskResult> {
+    let RunState::Ended(_) = row.state else { return None };
+    let text = store::read_text(&store.folder(&row.head.id).report(), LARGEST_REPORT).ok()??;
     serde_json::from_str(&text).ok()
 }

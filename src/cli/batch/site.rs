@@ -178,7 +178,7 @@ impl Works<'_> {
             jobs: (cores() / self.at_once.max(1)).max(1),
             ..usual
         };
-        let Taken { run, paid } = self.taken(job, tries, &task)?;
+        let Taken { run, paid } = self.taken(job, tries, &task, &settings.models)?;
         if let As::Resumed(_) = run {
             // What it had cost counts as well, and so the bound is one for all of it.
             let own = planned.usd_micros.filter(|_| planned.race.is_none()).unwrap_or(u64::MAX);

@@ -52,6 +52,10 @@ impl Worktree {
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all"];
         let is_clean =
             is_head && git.run(&status, b"", usize::MAX, stop).await.is_ok_and(|said| said.output.is_empty());
+        let has_some = git.run(&["cat-file", "-e", &format!("{commit}:.gitmodules")], b"", 0, stop).await?.code == 0;
+        if !has_some {
+            return Ok(Base { commit, is_checked_out: is_clean, notes: Vec::new() });
+        }
         let list = git.ask(&["ls-tree", "-r", "-z", "--full-tree", &commit], stop).await?;
         let path = |entry: &[u8]| {
             let at = entry.iter().position(|byte| *byte == b'\t')?;
