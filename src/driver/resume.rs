@@ -159,6 +159,7 @@ impl Agent {
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
         settings.outlets().iter().for_each(Outlet::tidy);
+        worktree.iter().for_each(Worktree::tidy);
         let again = folded.go_back(Again { gate: true, delivery: true, request: true });
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {

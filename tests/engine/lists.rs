@@ -16,7 +16,7 @@ fn titles(list: &Value) -> Vec<&str> {
 async fn runs_are_listed_in_parts_those_that_wait_first_and_found_by_what_they_are() {
     let model = Model::new([write("done", "1\n"), say("Done."), say("I give up."), hang()]);
     let site = Site::with(&model);
-    let server = site.serve(&["--max-runs", "1", "--grace", "0s"]);
+    let server = site.serve(&["--max-runs", "1", "--grace", "1s"]);
     let verified = server.submit("# Alpha 100%\n\nMake the file `done`.").await;
     server.ended(&verified).await;
     let failed = server.submit("---\nmax_retries: 0\n---\n# Beta_1\n\nMake the file `done`.").await;
