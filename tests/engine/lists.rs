@@ -26,7 +26,7 @@ async fn runs_are_listed_in_parts_those_that_wait_first_and_found_by_what_they_a
     for number in 1..=3 {
         server.submit(&format!("# Waits {number}\n\nWait.")).await;
     }
-    let refused = server.submit("---\nisolation: worktree\nbase: no-such-commit\n---\n# Waits 4\n\nWait.").await;
+    let waits = server.submit("# Waits 4\n\nWait.").await;
     let (mut all, mut next) = (Vec::new(), String::new());
     loop {
         let (status, page) = server.get(&format!("/v1/runs?limit=2{next}")).await;
@@ -60,7 +60,7 @@ async fn runs_are_listed_in_parts_those_that_wait_first_and_found_by_what_they_a
     assert_eq!(titles(&page), ["Alpha 100%"]);
     let (_, row) = server.get(&format!("/v1/runs/{}", &running[..20])).await;
     assert_eq!((&row["id"], &row["doing"]), (&json!(running), &json!("waiting for the model, turn 1")));
-    let (_, row) = server.get(&format!("/v1/runs/{refused}")).await;
+    let (_, row) = server.get(&format!("/v1/runs/{waits}")).await;
     assert_eq!((&row["state"], &row["outcome"], &row["story"]), (&json!("queued"), &Value::Null, &json!([])));
 }
 

@@ -1,0 +1,173 @@
+// A run's events folded into the blocks of its story: turns of the model, gates, notes. First come the scenes of what is over, then the
+// events that are told live; both lead to the same blocks. Nothing here knows the page.
+
+import { EVENTS, SCENES } from "./scenes.js";
+import { reasonWords } from "./words.js";
+
+const MOST_LINES = 200;
+
+export class Story {
+  constructor(startedAt) {
+    this.began = Date.parse(startedAt);
+    this.blocks = [];
+    this.changed = new Set();
+    this.spending = []; // {at, cost, tokens}: what had been used by then
+    this.used = { cost: null, tokens: 0 };
+    this.doing = null;
+    this.said = null; // the newest thing worth saying aloud
+    this.open = new Map(); // the newest turn of the run ("") and of each sub-agent
+    this.turns = new Map(); // how many turns of each are over
+    this.gate = null;
+    this.tampered = false;
+    this.attempts = 0; // that the gate has ruled on
+    this.misses = false; // whether something was told before anybody listened: `refill` has it
+  }
+
+  /** The blocks that have changed since this was asked last. */
+  takeChanged() {
+    const changed = this.changed;
+    this.changed = new Set();
+    return changed;
+  }
+
+  add(block) {
+    this.blocks.push(block);
+    this.changed.add(block);
+    return block;
+  }
+
+  note(tone, text, more = null, of = null) {
+    return this.add({ kind: "note", tone, text, more, of });
+  }
+
+  turn(of, number, at) {
+    const turn = this.add({
+      kind: "turn",
+      of: of ?? null,
+      number,
+      at,
+      text: "",
+      thinking: "",
+      tools: [],
+      output: "",
+      state: "live",
+      ms: null,
+      model: "",
+      error: "",
+    });
+    this.open.set(of ?? "", turn);
+    return turn;
+  }
+
+  newest(of) {
+    return this.open.get(of ?? "") ?? this.turn(of, 0, null);
+  }
+
+  /** The turn that the model is at: what comes in pieces belongs to it. */
+  live(of) {
+    const turn = this.newest(of);
+    return turn.state === "live" ? turn : this.turn(of, (this.turns.get(of ?? "") ?? 0) + 1, null);
+  }
+
+  /** What was missed of turns and gates that are over: pieces are told once, and only to who is there. */
+  refill(scenes) {
+    this.misses = false;
+    const turn = (of, number) =>
+      this.blocks.find((block) => block.kind === "turn" && block.of === of && block.number === number && block.state === "done");
+    const gate = (attempt) => this.blocks.find((block) => block.kind === "gate" && block.attempt === attempt);
+    for (const { of, type, data } of scenes) {
+      const block = type === "turn" ? turn(of ?? null, data.number) : type === "gate" ? gate(data.attempt) : null;
+      if (!block) continue;
+      if (type === "turn") Object.assign(block, { text: data.text, ms: data.duration_ms, model: data.model });
+      else for (const step of data.verdict.steps) block.steps.set(`${step.lane}/${step.step}`, { lines: [], ...step });
+      this.changed.add(block);
+    }
+  }
+
+  /** The gate under way, or a new one. */
+  gating() {
+    this.gate ??= this.add({ kind: "gate", attempt: null, state: "running", steps: new Map(), feedback: "", findings: [], ms: null });
+    return this.gate;
+  }
+
+  /** A scene of the story that the journal tells. */
+  scene({ of, at_ms, type, data }) {
+    SCENES[type]?.(this, data ?? {}, of ?? null, at_ms);
+  }
+
+  /** An event as it is told. */
+  event({ of, at, type, data }) {
+    EVENTS[type]?.(this, data, of ?? null, Date.parse(at) - this.began);
+  }
+
+  spent(at, cost, tokens) {
+    this.used = { cost, tokens };
+    this.spending.push({ at, cost, tokens });
+  }
+
+  step(progress) {
+    const [[what, data]] = Object.entries(progress);
+    const gate = this.gating();
+    const key = `${data.lane}/${data.step}`;
+    const step = gate.steps.get(key) ?? { lane: data.lane, step: data.step, status: "running", lines: [] };
+    gate.steps.set(key, step);
+    if (what === "started") Object.assign(step, { status: "running", command: data.command });
+    if (what === "output") {
+      step.lines.push(data.line);
+      if (step.lines.length > MOST_LINES) step.lines.shift();
+    }
+    if (what === "ended") Object.assign(step, data);
+    if (what === "retried")
+      Object.assign(step, data, { status: "running", note: `try ${data.tries} ${data.status.replaceAll("_", " ")}, trying again` });
+    this.changed.add(gate);
+  }
+
+  ruled(ruling, { attempt, feedback, findings, duration_ms, steps, failed_steps, proof }) {
+    const gate = this.gating();
+    Object.assign(gate, { attempt, state: ruling, feedback: feedback ?? "", ms: duration_ms, proof: proof ?? gate.proof });
+    if (findings) gate.findings = findings;
+    for (const step of steps ?? []) gate.steps.set(`${step.lane}/${step.step}`, { lines: [], ...step });
+    for (const name of failed_steps ?? []) {
+      const [lane, ...rest] = name.split("/");
+      if (!gate.steps.has(name)) gate.steps.set(name, { lane, step: rest.join("/"), status: "failed", lines: [] });
+    }
+    this.changed.add(gate);
+    this.said = `The gate: ${ruling}, attempt ${attempt}`;
+    this.attempts = attempt;
+    this.misses ||= gate.steps.size === 0;
+    this.gate = null;
+    this.tampered = false;
+  }
+
+  tool(of, tool) {
+    const turn = this.newest(of);
+    const place = turn.tools.findIndex((call) => call.running && call.name === tool.name && same(call.args, tool.args));
+    if (place < 0) turn.tools.push(tool);
+    else turn.tools[place] = tool;
+    turn.output = "";
+    this.changed.add(turn);
+  }
+
+  /** The steps so far were those of the files before the agent, which nobody judges. */
+  wasBase() {
+    if (this.gate === null) return;
+    this.gate.state = "base";
+    this.changed.add(this.gate);
+    this.gate = null;
+  }
+
+  ended({ reason, verified, cancelled, message, exit_code }) {
+    this.doing = null;
+    for (const turn of this.open.values()) {
+      if (turn.state === "live") turn.state = "done";
+      turn.tools = turn.tools.filter((call) => !call.running);
+      this.changed.add(turn);
+    }
+    this.said = `The run ended: ${reasonWords(reason)}`;
+    return this.add({ kind: "end", reason, verified, cancelled: cancelled ?? reason === "cancelled", message, exit_code });
+  }
+}
+
+function same(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,143 @@
+// What the scheduler does by itself: when each job runs next, how it went, and a button that runs it now.
+
+import { get, path, post } from "./api.js";
+import { listen } from "./bell.js";
+import { announce, el, folded, show, throttled } from "./dom.js";
+import { entitle } from "./waiting.js";
+import { away, clock, took } from "./words.js";
+
+/** The page of the jobs. */
+export function jobs(main) {
+  entitle("Jobs");
+  const list = el("ul.cards");
+  const fault = el("p.bad", { role: "alert", hidden: true });
+  show(
+    main,
+    el("h1", { tabindex: "-1" }, "Jobs"),
+    el("p.faint", {}, "What the server does by itself: tasks of the workspace that have a schedule, and its own housekeeping."),
+    fault,
+    list,
+  );
+  const cards = new Map();
+  const load = throttled(async () => {
+    try {
+      const found = await get("/v1/jobs");
+      fault.hidden = true;
+      put(list, cards, found.jobs, load);
+    } catch (error) {
+      show(fault, error.message);
+      fault.hidden = false;
+    }
+  }, 500);
+  load();
+  const stop = listen((news) => ["job", "reset"].includes(news.type) && load());
+  const clockwork = setInterval(load, 30_000);
+  return () => {
+    stop();
+    clearInterval(clockwork);
+  };
+}
+
+function put(list, cards, found, load) {
+  const names = new Set(found.map(({ name }) => name));
+  for (const [name, card] of cards) {
+    if (names.has(name)) continue;
+    card.element.remove();
+    cards.delete(name);
+  }
+  if (!found.length) return show(list, el("li.faint", {}, "There are none."));
+  if (!cards.size) list.replaceChildren();
+  for (const job of found) {
+    if (!cards.has(job.name)) {
+      const card = new Card(job.name, load);
+      cards.set(job.name, card);
+      list.append(card.element);
+    }
+    cards.get(job.name).put(job);
+  }
+}
+
+const STATES = { running: ["▶", "busy"], idle: ["○", "faint"], disabled: ["–", "faint"] };
+
+class Card {
+  constructor(name, load) {
+    this.name = name;
+    this.load = load;
+    this.facts = el("p.facts");
+    this.last = el("p");
+    this.fault = el("p.bad", { role: "alert", hidden: true });
+    this.button = el("button", { type: "button", "aria-label": `Run ${name} now`, onclick: () => this.run() }, "Run now");
+    const past = folded("History", () => this.history());
+    this.element = el("li.card", {}, el("div.line", {}, el("h2", {}, name), this.button), this.facts, this.last, this.fault, past);
+  }
+
+  put({ kind, schedule, zone, next_at, last, state, monitor }) {
+    const [shape, tone] = STATES[state] ?? STATES.idle;
+    this.button.disabled = state === "running";
+    show(
+      this.facts,
+      el("span", { class: tone }, `${shape} ${state}`),
+      ` · ${kind === "task" ? "a task" : "built in"} · `,
+      el("code", {}, words(schedule)),
+      zone ? ` ${zone}` : "",
+      next_at ? [" · next ", el("time", { datetime: next_at, title: clock(next_at) }, away(next_at))] : "",
+      monitor ? [" · ", el("a", { href: `#/monitors/${encodeURIComponent(monitor)}` }, "monitor")] : "",
+    );
+    show(this.last, last ? outcome(last) : el("span.faint", {}, "has not run yet"));
+  }
+
+  async run() {
+    this.button.disabled = true;
+    try {
+      await post(path("jobs", this.name, "run"));
+      this.fault.hidden = true;
+      announce(`${this.name} runs`);
+    } catch (error) {
+      show(this.fault, error.message);
+      this.fault.hidden = false;
+    }
+    this.load();
+  }
+
+  history() {
+    const box = el("div", {}, el("p.faint", {}, "Loading…"));
+    get(`${path("jobs", this.name, "history")}?limit=20`).then(
+      (found) => {
+        const all = found.history ?? found.runs ?? [];
+        show(
+          box,
+          all.length
+            ? el(
+                "ul.plain",
+                {},
+                all.map((entry) => el("li", {}, outcome(entry))),
+              )
+            : el("p.faint", {}, "Nothing yet."),
+        );
+      },
+      (error) => show(box, el("p.bad", {}, error.message)),
+    );
+    return box;
+  }
+}
+
+function words(schedule) {
+  return typeof schedule === "string" ? schedule : JSON.stringify(schedule);
+}
+
+/** How one time went: a shape, a word, when, how long, what was wrong, which run it was. */
+function outcome(entry) {
+  const word = String(entry.outcome ?? entry.status ?? entry.state ?? "");
+  const isGood = ["ok", "succeeded", "done", "submitted", "skipped"].includes(word);
+  const isOpen = ["running", "started", ""].includes(word);
+  const [shape, tone] = isOpen ? ["▶", "busy"] : isGood ? ["✓", "good"] : ["✕", "bad"];
+  const at = entry.started_at ?? entry.at ?? entry.due_at;
+  const why = entry.error ?? entry.message ?? entry.note;
+  return [
+    el("span", { class: tone }, `${shape} ${word || "running"} `),
+    at ? el("time.faint", { datetime: at, title: clock(at) }, away(at)) : "",
+    entry.duration_ms === undefined || entry.duration_ms === null ? "" : el("span.faint", {}, ` · ${took(entry.duration_ms)}`),
+    entry.run ? [" · ", el("a", { href: `#/runs/${entry.run}` }, "run")] : "",
+    why ? ` – ${why}` : "",
+  ];
+}

@@ -1,0 +1,63 @@
+// The page: which view the address names, and what is common to all of them.
+
+import { post } from "./api.js";
+import { begin } from "./begin.js";
+import * as bell from "./bell.js";
+import { el, show } from "./dom.js";
+import { jobs } from "./jobs.js";
+import { monitors } from "./monitors.js";
+import { run } from "./run.js";
+import { runs } from "./runs.js";
+import { entitle, waiting, watch } from "./waiting.js";
+
+const main = document.getElementById("main");
+let leave = null;
+
+/** Shows what the address names; each view gives what ends it. */
+function route(event) {
+  const [where, given] = location.hash.replace(/^#\/?/, "").split("?");
+  if (where === "main") return; // the link past the navigation
+  const [name, ...rest] = where.split("/");
+  const part = decode(rest.join("/"));
+  leave?.();
+  leave = null;
+  for (const link of document.querySelectorAll(".top nav a")) {
+    if (link.hash === `#/${name || "runs"}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  window.scrollTo(0, 0);
+  leave = open(name, part, new URLSearchParams(given ?? "")) ?? null;
+  if (event) (main.querySelector("h1") ?? main).focus({ preventScroll: true });
+}
+
+function open(name, part, given) {
+  if (name === "" || (name === "runs" && !part)) return runs(main, given);
+  if (name === "runs") return run(main, part);
+  if (name === "waiting") return waiting(main);
+  if (name === "jobs") return jobs(main);
+  if (name === "monitors") return monitors(main, part);
+  if (name === "new") return begin(main);
+  entitle("Nothing here");
+  return show(main, el("h1", { tabindex: "-1" }, "There is nothing here"), el("p", {}, el("a", { href: "#/runs" }, "All runs")));
+}
+
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+document.getElementById("leave").addEventListener("click", async () => {
+  await post("/leave").catch(() => {});
+  location.assign("/"); // which says how to get in again
+});
+window.addEventListener("hashchange", route);
+route();
+watch();
+bell.begin();

@@ -1,0 +1,209 @@
+// The list of runs: searched, filtered, kept up to date in place. Rows stand apart in layout, so that thousands of them cost no more than
+// those in sight.
+
+import { get, query } from "./api.js";
+import { listen } from "./bell.js";
+import { el, say, show, throttled } from "./dom.js";
+import { away, clock, many, money, standing, took } from "./words.js";
+import { entitle } from "./waiting.js";
+
+const FIRST = 50;
+const MORE = 100;
+const STATES = [
+  ["", "All"],
+  ["queued", "Queued"],
+  ["running", "Running"],
+  ["verified", "Verified"],
+  ["failed", "Failed"],
+  ["interrupted", "Interrupted"],
+];
+
+/** The page of the list; `given` is what its address says. */
+export function runs(main, given) {
+  entitle("Runs");
+  const page = new List(given);
+  show(main, page.element);
+  page.load();
+  const stop = listen((news) => {
+    if (["run", "confirmation", "reset"].includes(news.type)) page.refresh();
+  });
+  const clockwork = setInterval(() => page.rows.forEach((row) => row.age()), 30_000);
+  const sight = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && page.more(), { rootMargin: "600px" });
+  sight.observe(page.next);
+  return () => {
+    stop();
+    clearInterval(clockwork);
+    sight.disconnect();
+    page.abort.abort();
+  };
+}
+
+class List {
+  constructor(given) {
+    this.filter = { state: given.get("state") ?? "", q: given.get("q") ?? "" };
+    this.rows = new Map();
+    this.before = null;
+    this.busy = false;
+    this.abort = new AbortController();
+    this.list = el("ol.runs", { "aria-label": "Runs, newest first" });
+    this.empty = el("p.faint", { hidden: true });
+    this.fault = el("p.bad", { role: "alert", hidden: true });
+    this.next = el("button", { type: "button", hidden: true, onclick: () => this.more() }, "Older runs");
+    this.refresh = throttled(() => this.head(), 500);
+    this.element = el(
+      "div",
+      {},
+      el("h1", { tabindex: "-1" }, "Runs"),
+      this.form(),
+      this.fault,
+      this.list,
+      this.empty,
+      el("p.more", {}, this.next),
+    );
+  }
+
+  form() {
+    const state = el(
+      "select",
+      { name: "state" },
+      STATES.map(([value, word]) => el("option", { value, selected: value === this.filter.state }, word)),
+    );
+    const search = el("input", { type: "search", name: "q", placeholder: "Title…", value: this.filter.q, autocomplete: "off" });
+    const change = throttled(() => {
+      this.filter = { state: state.value, q: search.value.trim() };
+      history.replaceState(null, "", query("#/runs", this.filter));
+      this.load();
+    }, 200);
+    state.addEventListener("change", change);
+    search.addEventListener("input", change);
+    return el(
+      "form.filter",
+      { role: "search", onsubmit: (event) => event.preventDefault() },
+      el("label", {}, el("span", {}, "State"), state),
+      el("label.grow", {}, el("span", {}, "Search"), search),
+    );
+  }
+
+  address(limit, before) {
+    const { state, q } = this.filter;
+    const isOutcome = state === "verified" || state === "failed";
+    return query("/v1/runs", { limit, before, q, state: isOutcome ? "ended" : state, outcome: isOutcome ? state : "" });
+  }
+
+  /** Begins anew. */
+  async load() {
+    this.abort.abort();
+    this.abort = new AbortController();
+    const found = await this.ask(FIRST, null);
+    if (!found) return;
+    this.rows.clear();
+    this.list.replaceChildren();
+    this.append(found);
+    const { state, q } = this.filter;
+    this.empty.hidden = found.runs.length > 0;
+    show(this.empty, state || q ? "No run is like that." : ["No run yet. ", el("a", { href: "#/new" }, "Begin one"), "."]);
+  }
+
+  async more() {
+    if (this.before === null || this.busy) return;
+    this.busy = true;
+    const found = await this.ask(MORE, this.before);
+    this.busy = false;
+    if (found) this.append(found);
+  }
+
+  /** The newest runs again: what is known is changed in place, what is new comes first. */
+  async head() {
+    const found = await this.ask(FIRST, null);
+    if (!found) return;
+    if (this.rows.size === 0 && found.runs.length > 0) this.empty.hidden = true;
+    let place = this.list.firstChild;
+    for (const run of found.runs) {
+      const known = this.rows.get(run.id);
+      if (known) {
+        known.put(run);
+        if (known.element === place) place = place.nextSibling;
+        continue;
+      }
+      const row = this.row(run);
+      this.list.insertBefore(row.element, place);
+    }
+    if (this.filter.state) this.leave(new Set(found.runs.map(({ id }) => id)), found.next);
+  }
+
+  /** Takes out of a filtered list what is no more like that, as far as the newest runs say. */
+  leave(ids, next) {
+    for (const [id, row] of this.rows) {
+      if (ids.has(id) || (next !== null && row.isBeyond(next))) continue;
+      row.element.remove();
+      this.rows.delete(id);
+    }
+  }
+
+  async ask(limit, before) {
+    const signal = this.abort.signal;
+    try {
+      const found = await get(this.address(limit, before), signal);
+      this.fault.hidden = true;
+      return signal.aborted ? null : found;
+    } catch (error) {
+      if (error.name === "AbortError") return null;
+      show(this.fault, error.message);
+      this.fault.hidden = false;
+      return null;
+    }
+  }
+
+  append({ runs: found, next }) {
+    const fresh = document.createDocumentFragment();
+    for (const run of found) if (!this.rows.has(run.id)) fresh.append(this.row(run).element);
+    this.list.append(fresh);
+    this.before = next ?? null;
+    this.next.hidden = this.before === null;
+  }
+
+  row(run) {
+    const row = new Row(run);
+    this.rows.set(run.id, row);
+    return row;
+  }
+}
+
+class Row {
+  constructor(run) {
+    this.shape = el("span.shape", { "aria-hidden": "true" });
+    this.title = el("span.title");
+    this.word = el("span.word");
+    this.time = el("time.age");
+    this.cost = el("span.cost.number");
+    this.element = el("li", {}, el("a", { href: `#/runs/${run.id}` }, this.shape, this.title, this.word, this.time, this.cost));
+    this.put(run);
+  }
+
+  put(run) {
+    this.run = run;
+    const { shape, word, tone } = standing(run);
+    this.shape.className = `shape ${tone}`;
+    this.word.className = `word ${tone}`;
+    say(this.shape, shape);
+    say(this.title, run.title || run.id);
+    const doing =
+      run.pending > 0 ? many(run.pending, "question") : run.state === "running" ? run.doing : run.machine ? `on ${run.machine}` : "";
+    say(this.word, doing ? `${word} · ${doing}` : word);
+    say(this.cost, money(run.outcome?.cost_micros));
+    this.time.dateTime = run.started_at ?? "";
+    this.age();
+  }
+
+  age() {
+    const { started_at, outcome } = this.run;
+    const lasted = outcome ? Date.parse(outcome.ended_at) - Date.parse(started_at) : null;
+    say(this.time, [away(started_at), lasted === null ? "" : took(Math.max(lasted, 0))].filter(Boolean).join(" · "));
+    if (!this.time.title) this.time.title = clock(started_at);
+  }
+
+  /** Whether it is older than what was asked for: runs are named by the time they were made. */
+  isBeyond(next) {
+    return this.run.id <= next;
+  }
+}

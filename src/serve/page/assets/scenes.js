@@ -1,0 +1,139 @@
+// What each scene of a journal, and each event that is told live, means for the blocks of a story.
+
+import { reasonWords } from "./words.js";
+
+const MOST_OUTPUT = 20_000;
+
+const tokens = (usage) => (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
+
+/** What the scenes of a journal's story lead to. */
+export const SCENES = {
+  began: (story, data) => void (story.task = data),
+  attempt: (story, { number }) => void (number > 1 && story.add({ kind: "attempt", number })),
+  turn: (story, data, of, at) => {
+    const turn = story.turn(of, data.number, at);
+    Object.assign(turn, { text: data.text, state: "done", ms: data.duration_ms, model: data.model });
+    story.turns.set(of ?? "", data.number);
+    const cost = data.usage?.cost_micros;
+    story.spent(
+      at,
+      cost === null || cost === undefined ? story.used.cost : (story.used.cost ?? 0) + cost,
+      story.used.tokens + tokens(data.usage),
+    );
+  },
+  tool: (story, data, of) => story.tool(of, data),
+  discarded: (story, { error }, of) => story.note("warn", "An answer did not count", error, of),
+  subagent: (story, { finished, note }, of) => story.note("faint", finished ? "The sub-agent ended" : "A sub-agent began", note, of),
+  answered: (story, { tool, approved }, of) =>
+    story.note(approved ? "good" : "bad", `${tool} was ${approved ? "approved" : "denied"}`, null, of),
+  hooks: (story, { notes }, of) => void (notes?.length && story.note("faint", "Hooks told the model", notes.join("\n"), of)),
+  query: (story, { answer }, of) => story.note("faint", "Looked up for the model", answer, of),
+  compaction: (story, { success, note }, of) =>
+    story.note(
+      success ? "faint" : "warn",
+      success ? "The conversation was shortened" : "The conversation could not be shortened",
+      note,
+      of,
+    ),
+  gate: (story, { attempt, verdict }) => story.ruled(verdict.ruling, { attempt, ...verdict }),
+  committed: (story, { commit, branch }) =>
+    story.note("good", `Committed as ${commit.slice(0, 12)}${branch ? ` on ${branch.replace("refs/heads/", "")}` : ""}`),
+  retry: (story, { what, tries, wait_ms, error }, of) =>
+    story.note("warn", `${what} failed, try ${tries}: again after ${(wait_ms / 1000).toFixed(1)} s`, error, of),
+  limit: (story, { reason }) => story.note("bad", `A limit was reached: ${reasonWords(reason)}`),
+  stopped: (story, { said }) => story.note("faint", "Somebody asked for it to stop", said || null),
+  recalled: (story, { ids }) =>
+    story.note("faint", `${ids.length === 1 ? "One memory" : `${ids.length} memories`} of earlier runs went into the first message`),
+  resumed: (story) => story.note("faint", "Taken up again by another process"),
+  warning: (story, { message }, of) => story.note("warn", message, null, of),
+  ended: (story, data) => story.ended(data),
+};
+
+const PHASES = {
+  backing_off: "waiting before another try",
+  confirming: "waiting for your answer",
+  running_tools: "running tools",
+  dispatching: "a sub-agent works",
+  running_hooks: "running hooks",
+  answering_query: "looking something up",
+  compacting: "shortening the conversation",
+};
+
+/** What events that are told live lead to. */
+export const EVENTS = {
+  started: (story, data) => void (story.task ??= { title: data.title, models: data.models }),
+  state_changed: (story, state, of) => {
+    if (of) return;
+    story.doing =
+      { planning: "planning", executing: "working", verifying: "running the gate", reporting: "writing the report" }[state] ?? null;
+    if (state === "verifying") story.gating();
+    if (state === "executing" && story.gate) story.wasBase();
+    if (state === "executing" && story.attempts > 0) story.add({ kind: "attempt", number: story.attempts + 1 });
+  },
+  phase_changed: (story, phase, of, at) => {
+    if (phase === "calling_model") {
+      const number = (story.turns.get(of ?? "") ?? 0) + 1;
+      const old = story.open.get(of ?? "");
+      const isEmpty = old?.state === "live" && !old.text && !old.thinking && !old.tools.length;
+      if (isEmpty) Object.assign(old, { number, at });
+      else story.turn(of, number, at);
+      if (!of) story.doing = `waiting for the model, turn ${number}`;
+    } else if (!of) story.doing = PHASES[phase] ?? story.doing;
+  },
+  text: (story, piece, of) => grow(story, of, "text", piece),
+  thinking: (story, piece, of) => grow(story, of, "thinking", piece),
+  tool_call: (story, { name, args }, of) => {
+    const turn = story.live(of);
+    turn.tools.push({ name, args, running: true });
+    story.changed.add(turn);
+  },
+  tool_output: (story, { text }, of) => {
+    const turn = story.newest(of);
+    turn.output = (turn.output + text).slice(-MOST_OUTPUT);
+    story.changed.add(turn);
+  },
+  tool_detail: (story, { success, ...data }, of) => story.tool(of, { success: success ?? story.succeeded, ...data }),
+  tool_result: (story, { success }) => void (story.succeeded = success),
+  usage: (story, usage, of, at) => {
+    const turn = story.open.get(of ?? "");
+    if (turn?.state === "live") {
+      Object.assign(turn, { state: "done", ms: turn.at === null ? null : at - turn.at });
+      story.turns.set(of ?? "", turn.number);
+      story.misses ||= !turn.text && !turn.tools.length;
+      story.changed.add(turn);
+    }
+    if (!of) story.spent(at, usage.cost_micros, tokens(usage));
+  },
+  turn_discarded: (story, { error }, of) => {
+    const turn = story.newest(of);
+    if (turn.state === "done") story.turns.set(of ?? "", turn.number - 1);
+    Object.assign(turn, { state: "discarded", error, tools: turn.tools.filter((call) => !call.running) });
+    story.changed.add(turn);
+  },
+  verify_result: (story, data) => story.ruled(story.tampered ? "tampered" : data.success ? "passed" : "failed", data),
+  lane_step: (story, progress) => story.step(progress),
+  confirmation: (story, { name, approved }, of) => {
+    if (approved === null || approved === undefined) story.said = `${name} waits for your answer`;
+    else SCENES.answered(story, { tool: name, approved }, of);
+  },
+  tamper: (story, { findings }) => {
+    story.tampered = true;
+    Object.assign(story.gating(), { findings });
+  },
+  proved: (story, { proof }) => void (story.gating().proof = proof),
+  resumed: (story) => SCENES.resumed(story),
+  warning: (story, message, of) => SCENES.warning(story, { message }, of),
+  finished: (story, data) => story.ended(data),
+  recalled: SCENES.recalled,
+  retry: SCENES.retry,
+  compaction: SCENES.compaction,
+  subagent: SCENES.subagent,
+  limit: SCENES.limit,
+  committed: SCENES.committed,
+};
+
+function grow(story, of, what, piece) {
+  const turn = story.live(of);
+  turn[what] += piece;
+  story.changed.add(turn);
+}
