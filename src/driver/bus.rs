@@ -71,11 +71,14 @@ impl Count {
     }
 }
 
+/// Who is told at once, and is waited for.
+type Ear = dyn Fn(&EventRecord) + Send + Sync;
+
 /// All watchers of one agent, for whoever tells them something.
 #[derive(Clone, Default)]
 pub(super) struct Bus {
     watchers: Vec<Arc<Watcher<Arc<EventRecord>>>>,
-    ears: Vec<Arc<dyn Fn(&EventRecord) + Send + Sync>>,
+    ears: Vec<Arc<Ear>>,
 }
 
 impl fmt::Debug for Bus {

@@ -42,10 +42,10 @@ fn is_grave(action: &Action) -> bool {
 pub(super) struct Drive<'a> {
     pub(super) run: Run,
     pub(super) bus: &'a Bus,
-    stop: &'a Stop,
+    pub(super) stop: &'a Stop,
     pub(super) hands: Hands,
     pub(super) inbox: Inbox,
-    veil: Veil,
+    pub(super) veil: Veil,
     pub(super) journal: Pen,
     /// Why the journal can no longer be written.
     broken: Option<StoreError>,
@@ -305,7 +305,7 @@ impl<'a> Drive<'a> {
 
     /// Does what the machine asked for, in its order. What it tells is told at once: nothing comes between the record of an event and what
     /// is told of it, so that the journal alone says which numbers that has.
-    async fn tell(&mut self, actions: Vec<Action>, is_kept: bool) {
+    pub(super) async fn tell(&mut self, actions: Vec<Action>, is_kept: bool) {
         let (told, actions): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }));
         self.emit_all(told, is_kept);
@@ -362,51 +362,6 @@ impl<'a> Drive<'a> {
         });
     }
 
-    /// The driver itself panicked: what runs is killed, and the report is written all the same.
-    pub(super) async fn after_panic(&mut self) {
-        crate::process::kill_everything();
-        self.end_after_panic().await;
-    }
-
-    /// What had come through by then counts.
-    pub(super) async fn end_after_panic(&mut self) {
-        let late = self.inbox.abort().await;
-        if self.run.state() == StateName::Reporting {
-            for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
-                self.decide_and_tell(event).await;
-            }
-            self.answer_lost().await;
-        } else {
-            self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
-        }
-        while self.run.state() == StateName::Reporting {
-            let Happened::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
-            self.decide_and_tell(event).await;
-        }
-    }
-
-    /// Answers for what brings a run to its end, where that was shut down.
-    async fn answer_lost(&mut self) {
-        let (lost, is_delivery) = (self.inbox.is_empty(), self.run.label() == "Delivering");
-        let message = || Reason::Internal.row().meaning.to_owned();
-        for call in self.run.awaited().into_iter().filter(|_| lost) {
-            self.decide_and_tell(match is_delivery {
-                true => Event::Delivered { call, result: Err(message()), ways: None },
-                false => Event::ReportFailed { call, message: message() },
-            })
-            .await;
-        }
-    }
-
-    /// Without the journal.
-    async fn decide_and_tell(&mut self, event: Event) {
-        if let Event::ReportFailed { .. } = event {
-            self.hands.replace_report(&event, &self.run, true);
-        }
-        let actions = self.run.handle(self.moment(), event);
-        self.tell(actions, false).await;
-    }
-
     /// Ends what tools run in: when this returns, nothing of the agent is alive, and what it has left is kept.
     pub(super) async fn leave(&mut self) {
         self.hands.close().await;
@@ -423,7 +378,7 @@ impl<'a> Drive<'a> {
         self.hands.close_git().await;
     }
 
-    fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         self.since.plus(self.started.elapsed())
     }
 }

@@ -89,6 +89,11 @@ pub struct Again {
 }
 
 impl Again {
+    /// Whatever can be, with this bound of money where there is one.
+    pub(super) fn all(usd_micros: Option<u64>) -> Self {
+        Self { gate: true, delivery: true, request: true, stop: true, usd_micros }
+    }
+
     /// What the data of a [`RESUMED`] record says of that.
     pub fn said(data: &str) -> Self {
         let said = |resumed: Resumed| Self {

@@ -179,13 +179,8 @@ impl Agent {
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
         settings.outlets().iter().for_each(Outlet::tidy);
-        let again = folded.go_back(Again {
-            gate: true,
-            delivery: true,
-            request: true,
-            stop: true,
-            usd_micros: self.usd_micros,
-        });
+        worktree.iter().for_each(Worktree::tidy);
+        let again = folded.go_back(Again::all(self.usd_micros));
         self.usd_micros.into_iter().for_each(|limit| folded.run.may_cost(limit));
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {

@@ -7,6 +7,7 @@ use crate::moment::Moment;
 use crate::provider::{Endpoint, Kind, connect};
 use crate::run::{Delivery, Event, Run};
 use crate::store::{Filter, Journal, Outcome, Record, RunRow, RunState, Store};
+use crate::task::{Commit, GateChoice};
 use crate::verdict::{Proof, Reason, Ruling, Verdict, Verification};
 use std::fs;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Whole runs with a cassette in the place of a model: what is told of them live, and what their journals tell.
+
 use super::*;
 use crate::driver::tests::{agent_of, cut_off, store, task};
 use crate::driver::{RunError, Stop};

@@ -4,7 +4,7 @@ use crate::site::{Server, Site};
 use crate::support::{Model, say, shell};
 use serde_json::{Value, json};
 
-const TASK: &str = "---\napprove: [shell-exec]\n---\n# Ask first\n\nMake the file `done`.";
+const TASK: &str = "---\napprove: { ask: [shell-exec] }\n---\n# Ask first\n\nMake the file `done`.";
 
 async fn asked(server: &Server, run: &str) -> Value {
     let row = server.until(run, |row| row["pending"] == 1).await;

@@ -36,7 +36,7 @@ fn once() -> Model {
 
 #[tokio::test]
 async fn servers_killed_under_load_lose_no_run_and_do_none_twice() {
-    let (runs, kills) = (variable("FLEDGE_SERVE_RUNS", 12), variable("FLEDGE_SERVE_KILLS", 3));
+    let (runs, kills) = (variable("FLEDGE_SERVE_RUNS", 8), variable("FLEDGE_SERVE_KILLS", 2));
     let mut seed = variable("FLEDGE_SERVE_SEED", jiff::Timestamp::now().as_nanosecond() as u64 | 1);
     println!("FLEDGE_SERVE_SEED={seed}");
     let model = once();

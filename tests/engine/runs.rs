@@ -17,7 +17,7 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
     assert!(row["story"].as_array().unwrap().iter().any(|scene| scene["type"] == "gate"), "{row:#}");
     assert_eq!(row["result"]["verified"], json!(true));
     let commit = row["result"]["commit"].as_str().unwrap();
-    assert_eq!(git(&site.project(), &["show", &format!("{commit}:done")]), "1\n");
+    assert_eq!(git(&site.project(), &["show", &format!("{commit}:done")]), "1");
     assert!(!site.project().join("done").exists(), "it works in a worktree of its own");
     let names: Vec<&str> =
         row["artifacts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
@@ -40,7 +40,7 @@ async fn a_task_that_is_posted_is_verified_and_committed_and_leaves_what_it_came
 async fn the_same_wish_with_the_same_key_is_one_run_and_another_wish_is_refused() {
     let model = Model::new([hang()]);
     let site = Site::with(&model);
-    let server = site.serve(&["--grace", "0s"]);
+    let server = site.serve(&["--grace", "1s"]);
     let wish = json!({ "task": "Make the file `done`.", "key": "nightly" });
     let (first, one) = server.post("/v1/runs", wish.clone()).await;
     let (second, other) = server.post("/v1/runs", wish.clone()).await;
@@ -49,7 +49,7 @@ async fn the_same_wish_with_the_same_key_is_one_run_and_another_wish_is_refused(
     assert_eq!(status.as_u16(), 409, "{problem}");
     model.wait_for(1);
     server.kill();
-    let server = site.serve(&["--grace", "0s"]);
+    let server = site.serve(&["--grace", "1s"]);
     let (status, again) = server.post("/v1/runs", wish).await;
     assert_eq!((status.as_u16(), &again["id"], &again["run_key"]), (200, &one["id"], &json!("nightly")), "{again}");
     assert_eq!(site.json(&["runs", "list", "--json"])["runs"].as_array().unwrap().len(), 1);
@@ -77,7 +77,7 @@ async fn what_cannot_be_run_is_refused_with_the_place_and_nothing_is_begun() {
         (json!({ "task": "a", "key": "" }), 422),
         (json!({ "task": "a", "key": "a#2" }), 422),
         (json!({ "task": "a", "params": { "b": [] } }), 422),
-        (json!({ "task": "a", "params": { "b": 1 } }), 422),
+        (json!({ "task": "---\nparams: { c: { required: true } }\n---\na {{c}}", "params": { "b": 1 } }), 422),
         (json!({ "task": "---\nmodel: nobody\n---\na" }), 422),
         (json!({ "task": "---\nneeds: [b.md]\n---\na" }), 422),
         (json!({ "path": "tasks/none.md" }), 422),

@@ -98,6 +98,7 @@ impl Site {
             panic!("no server: {first}{}", log.lock().unwrap());
         };
         let url = format!("http://{address}");
+        let _once_is_enough = rustls::crypto::ring::default_provider().install_default();
         let headers = [("authorization".parse().unwrap(), format!("Bearer {TOKEN}").parse().unwrap())];
         let client = Client::builder().no_proxy().default_headers(headers.into_iter().collect()).build().unwrap();
         Server { child, url, client, log, _stdout: stdout }

@@ -185,7 +185,7 @@ impl Tasks {
         if task.candidates.is_some() {
             return Err(wrong("`candidates` race in a batch: `fledge run` does that; leave the key out here"));
         }
-        task.contradiction().map_or(Ok(task), |why| Err(wrong(&why)))
+        task.contradiction().map_or(Ok(task), |why| Err(wrong(why)))
     }
 
     /// The task without secrets: what is kept and shown of it is what the model is told.

@@ -148,7 +148,11 @@ async fn list(State(house): State<Arc<House>>, Query(query): Query<ListQuery>) -
 
 async fn submit(State(house): State<Arc<House>>, Json(new): Json<NewRun>) -> Result<Response, Problem> {
     let Accepted { run, is_new } = house.engine.accept(new.asked()?).await?;
-    let row = house.engine.row(&run).await?;
+    let mut row = house.engine.row(&run).await?;
+    if is_new {
+        // As it was when it was taken in, however fast it has gone on since.
+        (row["state"], row["outcome"], row["doing"]) = (json!("queued"), Value::Null, Value::Null);
+    }
     let place: [(HeaderName, String); 1] = [(header::LOCATION, format!("/v1/runs/{run}"))];
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, place, Json(row)).into_response())

@@ -79,8 +79,8 @@ impl Follower {
     pub async fn next(&mut self) -> Result<Option<Vec<Message>>, EngineFault> {
         while !self.is_over {
             let found = match self.live.clone() {
-                Some(live) => self.from_log(&live).await?,
-                None => self.from_journal().await?,
+                Some(live) => self.read_log(&live).await?,
+                None => self.read_journal().await?,
             };
             if !found.is_empty() {
                 return Ok(Some(found));
@@ -89,7 +89,7 @@ impl Follower {
         Ok(None)
     }
 
-    async fn from_log(&mut self, live: &Live) -> Result<Vec<Message>, EngineFault> {
+    async fn read_log(&mut self, live: &Live) -> Result<Vec<Message>, EngineFault> {
         let mut changed = live.log.listen();
         match live.log.read(&self.cursor) {
             Found::Some(told) => return Ok(self.give(told)),
@@ -114,7 +114,7 @@ impl Follower {
     }
 
     /// What the journal has of a run that is not driven here, or was.
-    async fn from_journal(&mut self) -> Result<Vec<Message>, EngineFault> {
+    async fn read_journal(&mut self) -> Result<Vec<Message>, EngineFault> {
         self.begun.mark_unchanged();
         self.live = self.shop.live_run(&self.run);
         if self.live.is_some() {

@@ -38,7 +38,7 @@ impl Engine {
                 match export(store, &row, put) {
                     Ok(()) => Ok(Some(text)),
                     Err(Stopped::TooLarge) => Ok(None),
-                    Err(Stopped::Fault(fault)) => Err(fault.into()),
+                    Err(Stopped::Fault(fault)) => Err(fault),
                 }
             })
             .await

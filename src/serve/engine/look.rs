@@ -90,6 +90,23 @@ impl Listed {
     }
 }
 
+/// Both in one list, the newest first; each keeps its own order, by which the next part begins.
+fn merged(wishes: Vec<Listed>, runs: Vec<Listed>) -> Vec<Listed> {
+    let (mut wishes, mut runs) = (wishes.into_iter().peekable(), runs.into_iter().peekable());
+    let mut all = Vec::new();
+    loop {
+        let next = match (wishes.peek(), runs.peek()) {
+            (Some(wish), Some(run)) if wish.at_ms() < run.at_ms() => runs.next(),
+            (Some(_), _) => wishes.next(),
+            (None, _) => runs.next(),
+        };
+        match next {
+            Some(next) => all.push(next),
+            None => return all,
+        }
+    }
+}
+
 impl Engine {
     /// A part of the list of all runs.
     ///
@@ -99,8 +116,7 @@ impl Engine {
         let mut place = Place::read(listing.before.as_deref());
         let wishes = self.wishes(listing, &place).await?;
         let rows = self.rows(listing, &place).await?;
-        let mut all: Vec<Listed> = wishes.into_iter().chain(rows).collect();
-        all.sort_by_key(|listed| std::cmp::Reverse(listed.at_ms())); // stable: wishes and runs keep their orders
+        let mut all = merged(wishes, rows);
         let has_more = all.len() > listing.limit as usize;
         all.truncate(listing.limit as usize);
         for listed in &all {

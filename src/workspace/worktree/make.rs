@@ -65,6 +65,9 @@ impl Worktree {
             }
             None => self.resolve(&git, stop).await?,
         };
+        if record.is_some() {
+            self.unlock(&common);
+        }
         let mut record = Record { run: run.clone(), worktree: self.clone(), base, stage: Stage::Making, git_dir: None };
         record.write()?;
         self.at("written")?;
@@ -92,6 +95,22 @@ impl Worktree {
         let record = Record::read(&self.folder)?.filter(|record| record.stage == Stage::Ready);
         let is_there = self.folder.join(".git").symlink_metadata().is_ok() && self.workspace().is_dir();
         record.filter(|_| is_there).ok_or_else(|| WorktreeFault::Gone { folder: self.folder.clone() })
+    }
+
+    /// Removes the locks that git has left which was killed with an earlier process: on its branch and on what only this worktree has. Nobody
+    /// else has business there, and whoever takes a run up is the only one who does.
+    pub fn tidy(&self) {
+        let Ok(Some(Record { git_dir: Some(own), .. })) = Record::read(&self.folder) else { return };
+        if let Some(common) = own.ancestors().nth(2) {
+            self.unlock(common);
+        }
+        for name in ["HEAD.lock", "index.lock"] {
+            let _mostly_there_is_none = fs::remove_file(own.join(name));
+        }
+    }
+
+    fn unlock(&self, common: &Path) {
+        let _mostly_there_is_none = fs::remove_file(common.join(format!("{}.lock", self.full_branch())));
     }
 
     /// Where git keeps what the worktrees of the repository have in common.

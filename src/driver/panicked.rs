@@ -1,0 +1,53 @@
+//! How a run ends whose driver has panicked: what runs is killed, and the report is written all the same.
+
+use super::drive::Drive;
+use super::inbox::{Happened, Heed};
+use crate::run::{Event, StateName};
+use crate::verdict::Reason;
+
+impl Drive<'_> {
+    /// The driver itself panicked: what runs is killed, and the report is written all the same.
+    pub(super) async fn after_panic(&mut self) {
+        crate::process::kill_everything();
+        self.end_after_panic().await;
+    }
+
+    /// What had come through by then counts.
+    pub(super) async fn end_after_panic(&mut self) {
+        let late = self.inbox.abort().await;
+        if self.run.state() == StateName::Reporting {
+            for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
+                self.decide_and_tell(event).await;
+            }
+            self.answer_lost().await;
+        } else {
+            self.decide_and_tell(Event::LimitReached { reason: Reason::Internal }).await;
+        }
+        while self.run.state() == StateName::Reporting {
+            let Happened::Event(event) = self.inbox.next(None, self.stop, Heed::default()).await else { return };
+            self.decide_and_tell(event).await;
+        }
+    }
+
+    /// Answers for what brings a run to its end, where that was shut down.
+    async fn answer_lost(&mut self) {
+        let (lost, is_delivery) = (self.inbox.is_empty(), self.run.label() == "Delivering");
+        let message = || Reason::Internal.row().meaning.to_owned();
+        for call in self.run.awaited().into_iter().filter(|_| lost) {
+            self.decide_and_tell(match is_delivery {
+                true => Event::Delivered { call, result: Err(message()), ways: None },
+                false => Event::ReportFailed { call, message: message() },
+            })
+            .await;
+        }
+    }
+
+    /// Without the journal.
+    async fn decide_and_tell(&mut self, event: Event) {
+        if let Event::ReportFailed { .. } = event {
+            self.hands.replace_report(&event, &self.run, true);
+        }
+        let actions = self.run.handle(self.moment(), event);
+        self.tell(actions, false).await;
+    }
+}
