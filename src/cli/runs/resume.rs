@@ -136,6 +136,7 @@ pub(in crate::cli) fn settings(
         holdout,
         lanes_from,
         worktree: _,
+        places: _,
     } = terms;
     Settings {
         workspace: place.workspace.to_owned(),

@@ -2,6 +2,7 @@
 //!
 //! ```yaml
 //! name: fix-bug                       # optional, for people
+//! window: 200000                      # optional: the tokens of the model's window; also max_output, and compact_at in percents
 //! turns:
 //!   - thinking: "Let me see."         # optional
 //!     text: "I'll look at the code."  # streamed word by word
@@ -16,11 +17,15 @@
 //!   - content: [{ text: a }, { tool: { name: files-list } }, { text: b }]   # for another order than thinking, text, tools
 //!   - fault: { kind: busy, message: "overloaded", retry_after: 2s, times: 2 }   # acted out so often; then the next turn
 //!     text: "half of an"              # optional: what comes before the fault; also thinking, tools, content, usage and model
+//!   - summary: true                   # for who asks for a summary of the conversation, and passed over by everybody else
+//!     text: "Current state: …"
 //!   - hang: true                      # never answers; asked again, the next turn
 //! ```
 //!
 //! A turn with `of: "1"` is for the run's first sub-agent, one with `of: "1.2"` for the second one of that; one without it for the run
 //! itself. Each agent has the turns that are for it and no others, so that any number of them may ask at the same time.
+//!
+//! A cassette without turns for summaries gives the next turn to who asks for one.
 //!
 //! Turns are played in order, one for each question. A cassette whose first question is for a later turn of a run (one that is
 //! resumed) begins there: faults and hangs count as no turn.
@@ -30,7 +35,7 @@ mod script;
 
 pub use recording::Recording;
 
-use super::{Completion, DeltaSink, Provider, ProviderError, Request};
+use super::{Completion, DeltaSink, Provider, ProviderError, Request, SUMMARISER};
 use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role, Spent};
 use script::{Act, Expect, Fault, ResultKind, Turn};
 use std::collections::BTreeMap;
@@ -50,13 +55,32 @@ struct Reel {
     name: String,
     /// By the agent whose they are.
     turns: BTreeMap<String, Vec<Turn>>,
+    bounds: Bounds,
     /// How far each has come that has asked.
     cursors: Mutex<BTreeMap<String, Cursor>>,
 }
 
+/// What bounded the model of a recording: a conversation that was shortened is shortened at the same places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// The tokens of its window.
+    pub window: Option<u64>,
+    /// The most tokens of an answer, where that was set.
+    pub max_output: Option<u64>,
+    /// Percents of the window at which the conversation was shortened.
+    pub compact_at: Option<u64>,
+}
+
 /// Where a cassette stands.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Cursor {
+    said: Place,
+    summed_up: Place,
+}
+
+/// A place in a cassette.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
     /// The index of the turn to play.
     turn: usize,
     /// How often that turn's fault was acted out.
@@ -69,9 +93,9 @@ impl Cassette {
     /// # Errors
     /// When the text is not a cassette, with line and column where the YAML parser knows them.
     pub fn parse(text: &str, name: &str) -> Result<Self, ProviderError> {
-        let turns = script::parse(text, name)
+        let (bounds, turns) = script::parse(text, name)
             .map_err(|problem| ProviderError::BadCassette { name: name.to_owned(), problem })?;
-        let mut reel = Reel { name: name.to_owned(), turns: BTreeMap::new(), cursors: Mutex::default() };
+        let mut reel = Reel { name: name.to_owned(), turns: BTreeMap::new(), bounds, cursors: Mutex::default() };
         for (of, turn) in turns {
             reel.turns.entry(of).or_default().push(turn);
         }
@@ -98,9 +122,20 @@ impl Cassette {
     /// The turn to play now; the cursor goes past it, so that two questions never get one turn.
     fn next(&self, request: &Request) -> Result<&Turn, ModelError> {
         let mut cursors = self.lock();
-        let at = cursors
-            .entry(self.of.clone())
-            .or_insert_with(|| Cursor { turn: self.after_replies(request.turn.saturating_sub(1)), faults: 0 });
+        let cursor = cursors.entry(self.of.clone()).or_insert_with(|| {
+            let said = Place { turn: self.after_replies(request.turn.saturating_sub(1)), faults: 0 };
+            Cursor { said, ..Cursor::default() }
+        });
+        let has_summaries = self.turns().iter().any(|turn| turn.is_summary);
+        let is_summary = has_summaries && request.system.starts_with(SUMMARISER);
+        // Summaries that nobody has asked for are passed over.
+        let from = if is_summary { cursor.said.turn.max(cursor.summed_up.turn) } else { cursor.said.turn };
+        let at = if is_summary { &mut cursor.summed_up } else { &mut cursor.said };
+        let next = self.turns().iter().skip(from).position(|turn| turn.is_summary == is_summary);
+        let next = next.map_or(self.turns().len(), |ahead| from + ahead);
+        if next != at.turn {
+            *at = Place { turn: next, faults: 0 };
+        }
         let number = at.turn + 1;
         let asked = since_last_answer(&request.messages);
         let whose = if self.of.is_empty() { String::new() } else { format!(" of sub-agent {}", self.of) };
@@ -117,7 +152,7 @@ impl Cassette {
             Act::Hang | Act::Reply(_) => true,
         };
         if played_out {
-            *at = Cursor { turn: number, faults: 0 };
+            *at = Place { turn: number, faults: 0 };
         }
         Ok(turn)
     }
@@ -130,7 +165,7 @@ impl Cassette {
             .iter()
             .position(|turn| {
                 let found = replies == count;
-                replies += u64::from(matches!(turn.act, Act::Reply(_)));
+                replies += u64::from(!turn.is_summary && matches!(turn.act, Act::Reply(_)));
                 found
             })
             .unwrap_or(turns.len())
@@ -156,6 +191,10 @@ impl Provider for Cassette {
 
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
         Box::pin(self.play(request, deltas))
+    }
+
+    fn bounds(&self) -> Option<Bounds> {
+        Some(self.reel.bounds)
     }
 
     fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {
@@ -258,6 +297,23 @@ turns:
         let mut streamed = streamed.into_inner().unwrap();
         streamed.retain(|delta| !matches!(delta, Delta::Spent(_)));
         (streamed, end)
+    }
+
+    #[tokio::test]
+    async fn summaries_are_for_who_asks_for_one_and_those_that_nobody_asks_for_are_passed_over() {
+        let yaml = "window: 9\nturns: [{ text: a }, { text: S1, summary: true }, { text: b }, { text: S2, summary: true }, { text: c }]";
+        let tape = Cassette::parse(yaml, "t").unwrap();
+        assert_eq!(tape.bounds(), Some(Bounds { window: Some(9), ..Bounds::default() }));
+        let summing = Request { system: format!("{SUMMARISER} …"), ..request(1, vec![]) };
+        let said = async |request: &Request| match ask(&tape, request).await.1 {
+            Ok(reply) => reply.text(),
+            Err(error) => error.message,
+        };
+        assert_eq!(said(&request(1, vec![])).await, "a");
+        assert_eq!(said(&request(2, vec![])).await, "b");
+        assert_eq!(said(&summing).await, "S2");
+        assert!(said(&summing).await.contains("and turn 6 was asked for"));
+        assert_eq!(said(&request(3, vec![])).await, "c");
     }
 
     #[tokio::test]

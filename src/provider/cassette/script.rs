@@ -5,6 +5,7 @@ use crate::{
     limits::MAX_CASSETTE,
     yaml::meant,
 };
+use super::Bounds;
 use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
@@ -12,6 +13,8 @@ use serde_json::Value;
 /// One turn: what must have been asked, and what happens then.
 #[derive(Debug)]
 pub(super) struct Turn {
+    /// Whether it is for who asks for a summary of the conversation, and nobody else.
+    pub(super) is_summary: bool,
     pub(super) expect: Option<Expect>,
     pub(super) act: Act,
 }
@@ -52,9 +55,9 @@ pub(super) enum ResultKind {
     Error,
 }
 
-/// Reads a cassette's text: each turn with the path of the sub-agent that it is for, which is empty for the run itself. An error is one
-/// line.
-pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, String> {
+/// Reads a cassette's text: what bounded its model, and each turn with the path of the sub-agent that it is for, which is empty for the run
+/// itself. An error is one line.
+pub(super) fn parse(text: &str, name: &str) -> Result<(Bounds, Vec<(String, Turn)>), String> {
     if text.len() > MAX_CASSETTE {
         return Err(format!("{} bytes, and {MAX_CASSETTE} are allowed", text.len()));
     }
@@ -62,7 +65,17 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, Strin
     // The untyped parse refuses duplicate keys that the typed one would not see.
     serde_yaml::from_str::<serde_yaml::Value>(text).map_err(told)?;
     let script: RawScript = serde_yaml::from_str(text).map_err(told)?;
-    (1..).zip(script.turns).map(|(number, turn)| turn.check(number, name)).collect()
+    let RawScript { window, max_output, compact_at, turns, .. } = script;
+    for (key, zero) in [("window", window == Some(0)), ("max_output", max_output == Some(0))] {
+        if zero {
+            return Err(format!("`{key}: 0` leaves room for nothing"));
+        }
+    }
+    if let Some(percent) = compact_at.filter(|percent| !(1..=100).contains(percent)) {
+        return Err(format!("`compact_at: {percent}` is no percentage from 1 to 100"));
+    }
+    let turns: Result<_, String> = (1..).zip(turns).map(|(number, turn)| turn.check(number, name)).collect();
+    Ok((Bounds { window, max_output, compact_at }, turns?))
 }
 
 /// What the parser says, with the word that was most likely meant: of an unknown one it names those that there are, each in backquotes.
@@ -80,6 +93,9 @@ struct RawScript {
     /// For people only.
     #[serde(default, rename = "name")]
     _name: Option<IgnoredAny>,
+    window: Option<u64>,
+    max_output: Option<u64>,
+    compact_at: Option<u64>,
     turns: Vec<RawTurn>,
 }
 
@@ -99,6 +115,8 @@ struct RawTurn {
     fault: Option<RawFault>,
     #[serde(default)]
     hang: bool,
+    #[serde(default)]
+    summary: bool,
     of: Option<Value>,
 }
 
@@ -179,7 +197,7 @@ impl RawTurn {
                 Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model })
             }
         };
-        Ok((of, Turn { expect: self.expect, act }))
+        Ok((of, Turn { is_summary: self.summary, expect: self.expect, act }))
     }
 }
 
@@ -277,6 +295,8 @@ mod tests {
             ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` stands in the place of"),
             ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
             ("turns:\n  - {}", "turn 1: says nothing"),
+            ("window: 0\nturns: []", "`window: 0` leaves room for nothing"),
+            ("compact_at: 101\nturns: []", "`compact_at: 101` is no percentage"),
             ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
             ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands without `stop`"),
             ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
@@ -297,6 +317,6 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_a_cassette() {
-        assert_eq!(parse("\u{feff}name: x\nturns: []\n", "c").unwrap().len(), 0);
+        assert_eq!(parse("\u{feff}name: x\nturns: []\n", "c").unwrap().1.len(), 0);
     }
 }
