@@ -79,16 +79,18 @@ fn judged(reply: &Reply) -> Result<String, String> {
 pub(super) fn judged_so(result: Result<String, String>, usage: Usage, model: String) -> Result<Reply, ModelError> {
     let (text, stop) = match &result {
         Ok(text) => (text.clone(), StopReason::EndTurn),
-        Err(why) => match (why.as_str(), why.strip_prefix(TOO_LONG).and_then(|rest| rest.split(' ').next()?.parse().ok())) {
-            (REFUSED, _) => (String::new(), StopReason::Refusal),
-            (CUT_OFF, _) => (String::new(), StopReason::OutputLimit),
-            (EMPTY, _) => (String::new(), StopReason::EndTurn),
-            (_, Some(bytes)) => ("x".repeat(usize::min(bytes, MOST_FILLED)), StopReason::EndTurn),
-            (why, None) => {
-                let why = why.strip_prefix(NO_SUMMARY).unwrap_or(why);
-                return Err(ModelError::new(ModelFault::BadRequest, why));
+        Err(why) => {
+            match (why.as_str(), why.strip_prefix(TOO_LONG).and_then(|rest| rest.split(' ').next()?.parse().ok())) {
+                (REFUSED, _) => (String::new(), StopReason::Refusal),
+                (CUT_OFF, _) => (String::new(), StopReason::OutputLimit),
+                (EMPTY, _) => (String::new(), StopReason::EndTurn),
+                (_, Some(bytes)) => ("x".repeat(usize::min(bytes, MOST_FILLED)), StopReason::EndTurn),
+                (why, None) => {
+                    let why = why.strip_prefix(NO_SUMMARY).unwrap_or(why);
+                    return Err(ModelError::new(ModelFault::BadRequest, why));
+                }
             }
-        },
+        }
     };
     let content = if text.is_empty() { Vec::new() } else { vec![Block::Text { text }] };
     Ok(Reply { content, stop, usage: Some(usage), model })

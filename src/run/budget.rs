@@ -7,7 +7,9 @@ use super::transcript::{bytes_of, tool_bytes};
 use super::watch::AgentEvent;
 use crate::chat::{ModelError, Reply, Spent, Usage, money};
 use crate::id::CallId;
-use crate::limits::{ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_MOST, SUMMARY_ROOM, SUMMARY_TOKENS};
+use crate::limits::{
+    ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_MOST, SUMMARY_ROOM, SUMMARY_TOKENS,
+};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 

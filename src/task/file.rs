@@ -1,7 +1,7 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
-use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
 use super::tools::{check_ask, check_tool};
+use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
 use super::{SpecChoice, Task, Tier, ToolChoice};
 use super::{candidates, params};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};

@@ -130,7 +130,11 @@ fn a_conversation_with_a_server_of_ones_own_goes_to_nobody_else_when_its_entry_i
     };
     let ended = again(ended, "");
     ended.must_exit(2);
-    assert!(ended.stderr.contains("the model `anthropic/m` of this run is not configured any more"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("the model `anthropic/m` of this run is not configured any more"),
+        "{}",
+        ended.stderr
+    );
     let ended = again(ended, "models:\n  own: { provider: anthropic, model: m }\n");
     ended.must_exit(2);
     assert_eq!(stranger.count(), 0);

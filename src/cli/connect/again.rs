@@ -81,7 +81,8 @@ fn as_it_was(
     let names = today.into_iter().chain(set.models.keys().map(String::as_str));
     let is_it = |entry: &ModelSettings| format!("{}/{}", entry.provider.name(), entry.model) == model;
     let known: Vec<&str> = names.filter(|name| set.models.get(*name).is_some_and(is_it)).collect();
-    let place = |name: &str| resolve_model(name, set, environment).ok().map(|choice| place_of(name, &choice.entry, set));
+    let place =
+        |name: &str| resolve_model(name, set, environment).ok().map(|choice| place_of(name, &choice.entry, set));
     let same = then.and_then(|then| known.iter().find(|name| place(name).as_deref() == Some(then)));
     match same.or(known.first()) {
         Some(name) => Ok((*name).to_owned()),

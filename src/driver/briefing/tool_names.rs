@@ -30,7 +30,11 @@ pub(in crate::driver) fn must_fit(task: &Task, servers: &[Server]) -> Result<(),
             let known: Vec<String> = prefixes.iter().map(|prefix| format!("`{prefix}*`")).collect();
             let known = if known.is_empty() { "no MCP server is configured".into() } else { known.join(", ") };
             let near = nearest_server(pattern, servers).unwrap_or(known);
-            return Err(wrong(key, pattern, ("it fits no tool, and those of no MCP server that is configured".into(), near)));
+            return Err(wrong(
+                key,
+                pattern,
+                ("it fits no tool, and those of no MCP server that is configured".into(), near),
+            ));
         }
     }
     Ok(())
@@ -55,7 +59,9 @@ pub(in crate::driver) fn note_strays(task: &Task, servers: &[Server], plan: &mut
         let note = match fit(pattern) {
             Fit::Later => Some("fits only tools that there are not yet"),
             Fit::Server if plan.rules.iter().any(|rule| globs.is_match(&rule.name)) => None,
-            Fit::Server if reached.any(|prefix| is_there(&prefix)) => Some("fits no tool that the MCP servers have now"),
+            Fit::Server if reached.any(|prefix| is_there(&prefix)) => {
+                Some("fits no tool that the MCP servers have now")
+            }
             Fit::Tool | Fit::Server | Fit::Nothing => None,
         };
         plan.notes.extend(note.map(|note| format!("`{pattern}` in `{key}` {note}: it holds for nothing")));

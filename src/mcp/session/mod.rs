@@ -293,7 +293,8 @@ mod tests {
 
     #[test]
     fn the_types_of_a_connection_are_nobody_s_business() {
-        let said = "Send message error Transport [a::Sieve<b::Worker<[u8]>>] error: HTTP 401, when send initialize request";
+        let said =
+            "Send message error Transport [a::Sieve<b::Worker<[u8]>>] error: HTTP 401, when send initialize request";
         assert_eq!(plain(said), "HTTP 401, when send initialize request");
         assert_eq!(plain("Transport [a] error: Transport [b] error: gone"), "gone");
         assert_eq!(plain("it is [here] error: x"), "it is [here] error: x");

@@ -10,8 +10,8 @@ use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// How long a program is waited for that says nothing to the question for the newest form: many older ones pass over what they do not know.

@@ -1,11 +1,11 @@
 //! A cassette's text to checked turns.
 
+use super::Bounds;
 use crate::{
     chat::{Block, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
     limits::MAX_CASSETTE,
     yaml::meant,
 };
-use super::Bounds;
 use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;

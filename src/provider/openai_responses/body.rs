@@ -113,7 +113,9 @@ fn assistant(message: &Message, items: &mut Vec<Value>) {
 fn phase(block: &Block) -> Option<&Value> {
     match block {
         Block::Opaque { value } => value.get(PHASE).filter(|phase| phase.is_string()),
-        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::ToolResult(_) => None,
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::ToolResult(_) => {
+            None
+        }
     }
 }
 

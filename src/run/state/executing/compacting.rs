@@ -54,7 +54,9 @@ impl Compacting {
                 cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
                 let note = result.unwrap_or_else(|error| error);
                 if !success && !cx.may_summarise() && !cx.is_before(3) {
-                    cx.warn(format!("the conversation is not shortened any more: summaries failed again and again, {note}"));
+                    cx.warn(format!(
+                        "the conversation is not shortened any more: summaries failed again and again, {note}"
+                    ));
                 }
                 cx.tell(AgentEvent::Compaction { success, note });
                 Some(match cx.exhausted() {
