@@ -33,6 +33,7 @@ mod serve;
 mod signals;
 mod specs;
 mod steps;
+mod sync;
 mod verify_report;
 mod worktrees;
 
@@ -98,6 +99,8 @@ enum Verb {
     /// Serve a project: an API and a page for its runs, jobs and monitors
     #[cfg(feature = "serve")]
     Serve(serve::ServeArguments),
+    /// Tell a server of runs that it was not told of yet
+    Sync(sync::SyncArguments),
     /// Print the JSON Schema of what can be written, or of what is given out
     Schema(schema::SchemaArguments),
     /// Print what a shell completes
@@ -154,6 +157,7 @@ pub fn main() -> ExitCode {
         Verb::Config(arguments) => config::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Serve(arguments) => serve::run(&arguments, &environment),
+        Verb::Sync(arguments) => sync::run(&arguments, &environment),
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),

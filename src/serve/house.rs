@@ -71,6 +71,11 @@ impl House {
         })
     }
 
+    /// Forgets links and sessions that have expired; says how many. May block.
+    pub fn sweep(&self) -> usize {
+        self.entrance.sweep(super::clock::now())
+    }
+
     /// Looks into what is kept, or changes it, beside the requests of others.
     ///
     /// # Errors

@@ -7,12 +7,15 @@ mod events;
 mod fault;
 mod files;
 mod folder;
+mod jobs;
 mod journal;
 mod lane_dir;
 mod lock;
 mod memory;
+mod monitors;
 mod prune;
 mod queue;
+mod received;
 mod runs;
 mod schema;
 mod unsent;
@@ -23,14 +26,17 @@ pub use events::{Events, Record};
 pub use fault::StoreError;
 pub use files::{NotUtf8, is_inside, make_private, read_text, sha256, write_new, write_shared, write_whole};
 pub use folder::{RunDir, project_dir};
+pub use jobs::{JobEnd, JobRow, JobRun};
 pub use journal::Journal;
 pub use lane_dir::{LaneDir, forget_lane_logs};
 pub use lock::Hold;
 pub use memory::{Forget, Memory};
+pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, NewsRow};
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
+pub use received::{Delivery, Untaken};
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
-pub use unsent::Unsent;
+pub use unsent::{Unsent, WhichUnsent};
 
 use crate::id::RunId;
 use rusqlite::Connection;
@@ -109,5 +115,7 @@ mod damage_tests;
 mod memory_tests;
 #[cfg(test)]
 mod prune_tests;
+#[cfg(test)]
+mod received_tests;
 #[cfg(test)]
 mod tests;

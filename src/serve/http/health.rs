@@ -21,6 +21,8 @@ pub(in crate::serve) struct Health {
     store: String,
     /// Runs are driven: `ok`, or why not.
     engine: &'static str,
+    /// The folder that is served.
+    workspace: String,
     /// The version of fledge.
     version: &'static str,
 }
@@ -35,7 +37,8 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
         Err(_) => format!("it has not answered within {} seconds", WITHIN.as_secs()),
     };
     let engine = if house.engine.is_alive() { "ok" } else { "the thread of runs is over" };
+    let workspace = house.workspace.display().to_string();
     let is_well = store == "ok" && engine == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
-    (code, Json(Health { status, store, engine, version: env!("CARGO_PKG_VERSION") }))
+    (code, Json(Health { status, store, engine, workspace, version: env!("CARGO_PKG_VERSION") }))
 }
