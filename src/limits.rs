@@ -71,6 +71,10 @@ pub const ANSWER: u64 = 16_384;
 pub const LEAST_ANSWER: u64 = 1024;
 /// Tokens that the summary of a conversation may have, what is thought before it included.
 pub const SUMMARY_ANSWER: u64 = 4096;
+/// The same where what is thought may take most of it: of a model of which nobody knows how much it can write, and at most.
+pub const SUMMARY_ROOM: u64 = 16_384;
+/// The most tokens of a summary that is asked for again after one that was cut off.
+pub const SUMMARY_MOST: u64 = 65_536;
 /// The same in runs of older programs, which only reckoned with it.
 pub const SUMMARY_TOKENS: u64 = 2048;
 /// Bytes of one tool result that go to the model.

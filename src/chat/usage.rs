@@ -62,4 +62,11 @@ impl ModelUsage {
         self.total.add(usage);
         self.by_model.entry(model.to_owned()).or_default().add(usage);
     }
+
+    /// The models whose price is not known, where the total has that of others: it is at least so much, then.
+    pub fn unpriced(&self) -> Vec<&str> {
+        let is_unpriced =
+            |usage: &Usage| usage.cost_micros.is_none() && usage.total() > 0 && self.total.cost_micros.is_some();
+        self.by_model.iter().filter(|(_, usage)| is_unpriced(usage)).map(|(model, _)| model.as_str()).collect()
+    }
 }

@@ -1,18 +1,18 @@
 //! From names to models that can be asked: what is configured of each is read, its key is fetched, and all share one pace.
 
+mod again;
+
 use super::block_on;
 use super::failure::Failure;
-use super::run::task_folder;
-use super::runs::Place;
 use crate::config::{
     self, Environment, KeyPlace, ModelChoice, ModelSettings, ProviderKind, Sent, ToolsMode, auto_name, resolve_model,
 };
-use crate::driver::{Model, Terms};
+use crate::driver::Model;
 use crate::limits::{Limits, MAX_CASSETTE};
 use crate::process::Variables;
 use crate::provider::{self, Endpoint, KeyCommand, KeyCommands, Kind, Pacer, Provider, Rate, Secret, TextTools, Told};
 use crate::run::ModelTerms;
-use crate::store::{self, RunRow};
+use crate::store;
 use crate::task::Tier;
 use crate::tool::Late;
 use anyhow::{Context, anyhow};
@@ -22,6 +22,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(super) use again::again;
+use again::place_of;
 
 /// Bytes of the longest key in a file.
 const LONGEST_KEY: u64 = 16 * 1024;
@@ -133,36 +136,6 @@ pub(super) fn resolve(asked: &Asked<'_>, set: &config::Settings, environment: &E
     choices(asked, set, environment).map(drop)
 }
 
-/// The same for a run that is taken up or continued: by the names that were asked for where they were, else those that answer to what it
-/// worked with then.
-///
-/// # Errors
-/// As those of [`connect_models`].
-pub(super) fn again(
-    row: &RunRow,
-    terms: &Terms,
-    place: &Place<'_>,
-    environment: &Environment,
-    pacer: &Pacer,
-) -> Result<Connected, Failure> {
-    let task = &terms.task;
-    let names = match task.models.as_slice() {
-        [] => row.head.models.iter().map(|model| as_it_was(model, place.set, task.tier, environment)).collect(),
-        names => names.to_vec(),
-    };
-    let folder = place.workspace.join(task_folder(&task.source));
-    connect_models(&Asked { names: &names, tier: task.tier, folder: &folder }, place.set, environment, pacer)
-}
-
-/// The name by which a model is configured that was `provider/model` then; what would be chosen today comes first.
-fn as_it_was(model: &str, set: &config::Settings, tier: Tier, environment: &Environment) -> String {
-    let today = auto_name(set, tier, environment).ok();
-    let names = today.into_iter().chain(set.models.keys().map(String::as_str));
-    let is_it = |entry: &ModelSettings| format!("{}/{}", entry.provider.name(), entry.model) == model;
-    let mut known = names.filter(|name| set.models.get(*name).is_some_and(is_it));
-    known.next().unwrap_or(model).to_owned()
-}
-
 /// Connects one model. Its secrets, as far as they are in no variable, come to be known `late`.
 ///
 /// # Errors
@@ -181,6 +154,7 @@ pub(super) fn connect(
         context_window: entry.window(),
         max_output_tokens: entry.max_output_tokens,
         largest_output: entry.largest_output(),
+        compact_at_percent: None,
     };
     let told: Told = {
         let late = late.clone();
@@ -192,15 +166,22 @@ pub(super) fn connect(
         max_wait: Duration::from_millis(set.defaults.max_wait_ms.unwrap_or(Limits::default().max_wait_ms)),
     };
     let (place, is_recorded) = (shared(&entry, key.as_ref(), environment), entry.provider == ProviderKind::Cassette);
-    let tools_mode = entry.tools_mode;
+    let (tools_mode, asked_at) = (entry.tools_mode, place_of(&name, &entry, set));
     let making = Making { name: &name, environment, told };
     let provider = making.provider(entry, key, asked.folder)?;
+    let bounds = provider.bounds().unwrap_or_default();
+    let terms = ModelTerms {
+        context_window: terms.context_window.or(bounds.window),
+        max_output_tokens: terms.max_output_tokens.or(bounds.max_output),
+        compact_at_percent: bounds.compact_at,
+        ..terms
+    };
     let provider = if is_recorded { provider } else { pacer.pace(provider, &place, rate) };
     let provider: Arc<dyn Provider> = match tools_mode {
         ToolsMode::Native => provider,
         ToolsMode::Text => Arc::new(TextTools::new(provider)),
     };
-    Ok(Model { provider, terms })
+    Ok(Model { provider, terms, place: asked_at })
 }
 
 impl Making<'_> {
@@ -362,21 +343,6 @@ mod tests {
         assert!(said(key_in(folder.path())).ends_with("it is no regular file"));
     }
 
-    #[test]
-    fn a_run_that_is_taken_up_works_with_the_model_that_is_configured_for_what_it_worked_with() {
-        let mut set = config::Settings::default();
-        let entry = |model: &str| ModelSettings::new(ProviderKind::OpenAi, model, "config.yaml");
-        set.models = [("a", "m"), ("b", "m"), ("c", "n")].map(|(name, model)| (name.to_owned(), entry(model))).into();
-        let was = |model: &str, default: &str| {
-            let environment = Environment::from_vars([("OPENAI_API_KEY", "k")]);
-            let set = config::Settings {
-                default_model: Some(config::Sourced { value: default.into(), origin: "config.yaml".into() }),
-                ..set.clone()
-            };
-            as_it_was(model, &set, Tier::Code, &environment)
-        };
-        assert_eq!([was("openai/m", "b"), was("openai/m", "c"), was("openai/other", "b")], ["b", "a", "openai/other"]);
-    }
     #[test]
     fn each_key_has_limits_of_its_own_wherever_it_comes_from() {
         let environment = Environment::from_vars([("ONE", "k-1"), ("SAME", "k-1"), ("OTHER", "k-2")]);

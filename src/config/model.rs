@@ -164,7 +164,7 @@ impl ModelSettings {
     }
 
     /// Whether it is asked at its provider's own address.
-    fn is_at_home(&self) -> bool {
+    pub fn is_at_home(&self) -> bool {
         let own = match self.provider {
             ProviderKind::Anthropic => "https://api.anthropic.com",
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses => "https://api.openai.com",

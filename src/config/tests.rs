@@ -135,7 +135,7 @@ const WRONG: &[&str] = &[
     "trust: [a]",
     "budget: { usd: '2', turns: 0, time: 5, cents: 1 }",
     "approve: [a]",
-    "approve: { ask: ['files-read:x', '['] }",
+    "approve: { ask: ['files-read:x', '[', 'git push*'] }",
     "tier: write",
     "lane: false",
     "max_retries: 101\nstuck_after: 1\nloop_threshold: 2\nparallel_reads: yes",

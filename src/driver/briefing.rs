@@ -1,5 +1,7 @@
 //! Planning: freezes the gate and assembles what every model call of the run begins with. Reads the workspace, starts nothing.
 
+pub(super) mod tool_names;
+
 use super::earlier::and_then;
 use super::{Settings, memory, spawn};
 use crate::causes::chain;
@@ -73,6 +75,7 @@ pub fn prepare(
     lanes_at: Option<&Path>,
 ) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
+    tool_names::must_fit(task, &settings.mcp)?;
     let gate = frozen(task, settings, (base, paths), lanes_at)?;
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some())?;

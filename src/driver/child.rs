@@ -196,8 +196,8 @@ const UNKNOWN: &str = "fledge was interrupted while this sub-agent was at work. 
     not begun again: look at what is there before you go on.";
 
 fn finished(call: CallId, outcome: ToolOutcome, bill: Bill) -> Event {
-    let Bill { usage, turns, by_model, changes } = bill;
-    Event::ChildFinished { call, outcome, usage, turns, by_model, changes }
+    let Bill { usage, turns, requests, by_model, changes } = bill;
+    Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes }
 }
 
 /// Why it ended, where that is not because it was done.

@@ -158,18 +158,20 @@ pub struct Model {
     pub provider: Arc<dyn Provider>,
     /// Its price and its bounds.
     pub terms: ModelTerms,
+    /// A digest of where it is asked; empty: at its provider's own address, or at none.
+    pub place: String,
 }
 
 impl Model {
     /// A model of which nothing more is known.
     pub fn new(provider: impl Provider + 'static) -> Self {
-        Self { provider: Arc::new(provider), terms: ModelTerms::default() }
+        Self { provider: Arc::new(provider), terms: ModelTerms::default(), place: String::new() }
     }
 }
 
 impl From<Arc<dyn Provider>> for Model {
     fn from(provider: Arc<dyn Provider>) -> Self {
-        Self { provider, terms: ModelTerms::default() }
+        Self { provider, terms: ModelTerms::default(), place: String::new() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The effect of Planning: the ground is made, the base taken, the gate frozen and, where that is wanted, asked what it says of the base;
 //! then the tools are made ready. And the same again, as far as it must be, for a run that is taken up.
 
-use super::briefing::{Briefing, PlanFault, prepare};
+use super::briefing::{Briefing, PlanFault, prepare, tool_names};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
@@ -158,6 +158,7 @@ impl Planner {
         let ready = Arc::new(Ready { ground, gate, seal, host: Arc::new(host), servers: Arc::new(servers) });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
+        tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;
         super::asking::ask_for(&self.task.approve, &self.settings.asker, &mut plan)?;
         Ok(plan)
     }

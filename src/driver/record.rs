@@ -142,6 +142,9 @@ pub struct Terms {
     /// Whether the agent reaches the network.
     #[serde(default)]
     pub network: bool,
+    /// Where each of its models was asked, in order, as [`super::Model::place`] has it; none in runs of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
 }
 
 /// What the machine asked for after an event, as the record after it keeps it: enough to see that it is the same again.
@@ -274,6 +277,7 @@ pub(super) fn begin(
         holdout,
         lanes_from,
         worktree: worktree.cloned(),
+        places: settings.models.iter().map(|model| model.place.clone()).collect(),
     };
     let settings = serde_json::to_string(&terms)
         .map_err(|error| StoreError::new("write down", Path::new("the task"), io::Error::from(error)))?;

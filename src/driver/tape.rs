@@ -4,14 +4,11 @@ use super::fold::Folded;
 use super::lineage::whose;
 use super::record::{self, RESUMED};
 use super::resume::{ResumeFault, readable, take};
-use crate::chat::{Block, ModelError, ModelFault, Reply, StopReason, Usage};
+use super::summary::judged_so;
 use crate::id::RunId;
-use crate::provider::Recording;
-use crate::run::{Event, StateName};
+use crate::provider::{Bounds, Recording};
+use crate::run::{Charter, Event, StateName};
 use crate::store::Store;
-
-/// What the failure of a summary begins with.
-const NO_SUMMARY: &str = "no summary: ";
 
 /// Gathers what was said to a run, as far as it went. Where another model took over, the failure that led to it is left out: a cassette is
 /// one model.
@@ -27,11 +24,11 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
         let (was_at_work, model) = (folded.run.state() == StateName::Executing, folded.run.model());
         take(&mut folded, run, &record)?;
         let (of, _) = whose(&record.kind);
+        let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
         if record.kind == RESUMED || of.is_none() && !was_at_work {
             continue; // what came too late is not asked for again
         }
         recording.hear(of);
-        let wrong = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
         let (event, _) = record::from_json(&record.data).map_err(wrong)?;
         if let Event::ModelCompleted { reply, .. } = &event {
             recording.reply(reply);
@@ -39,23 +36,22 @@ pub fn cassette(store: &Store, run: &RunId) -> Result<Recording, ResumeFault> {
             && (of.is_some() || folded.run.model() == model)
         {
             recording.fault(error);
-        } else if let Event::CompactionFinished { result, usage, model, .. } = event {
-            summary(result, usage, model, &mut recording);
+        } else if let Event::CompactionFinished { result, usage, model, error, .. } = event {
+            match error.map_or_else(|| judged_so(result, usage, model), Err) {
+                Ok(reply) => recording.reply(&reply),
+                Err(error) => recording.fault(&error),
+            }
+            recording.was_summary();
         }
     }
+    recording.within(bounds(folded.run.charter()));
     Ok(recording)
 }
 
-/// A summary, as the answer or the failure that it was.
-fn summary(result: Result<String, String>, usage: Usage, model: String, recording: &mut Recording) {
-    match result {
-        Ok(text) => {
-            let content = vec![Block::Text { text }];
-            recording.reply(&Reply { content, stop: StopReason::EndTurn, usage: Some(usage), model });
-        }
-        Err(why) => {
-            let why = why.strip_prefix(NO_SUMMARY).unwrap_or(&why);
-            recording.fault(&ModelError::new(ModelFault::BadRequest, why));
-        }
-    }
+/// What bounded the first of its models: a cassette is one model.
+fn bounds(charter: &Charter) -> Bounds {
+    let terms = charter.terms.first().cloned().unwrap_or_default();
+    let window = terms.context_window.or(charter.context_window);
+    let compact_at = window.map(|_| terms.compact_at_percent.unwrap_or(charter.limits.compact_at_percent));
+    Bounds { window, max_output: terms.max_output_tokens, compact_at }
 }

@@ -1,5 +1,6 @@
 //! Which servers there are, and where they work: plain data, as the configuration says it.
 
+use super::catalog::prefix;
 use crate::limits::MCP_TIMEOUT;
 use crate::process::wall::{Holes, Wall};
 use crate::process::{Invocation, outside};
@@ -78,6 +79,11 @@ impl Server {
     fn new(name: String, reach: Reach) -> Self {
         let (lacks, tier, is_walled) = (None, Tier::Tool, true);
         Self { name, reach, lacks, timeout: MCP_TIMEOUT, tier, is_walled, network: false, required: false }
+    }
+
+    /// What the names of all its tools begin with.
+    pub fn prefix(&self) -> String {
+        prefix(&self.name)
     }
 }
 

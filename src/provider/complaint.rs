@@ -18,7 +18,7 @@ pub(super) struct Complaint {
 }
 
 /// Names and wordings of an account without money or quota.
-const MONEY: [&str; 8] = [
+const MONEY: [&str; 12] = [
     "insufficient_quota",
     "billing_error",
     "billing_hard_limit",
@@ -27,6 +27,10 @@ const MONEY: [&str; 8] = [
     "spend_limit",
     "credit balance is too low",
     "specified api usage limits",
+    "session usage limit",
+    "hourly usage limit",
+    "weekly usage limit",
+    "monthly usage limit",
 ];
 
 /// Names and wordings of a conversation that is too long.
@@ -119,6 +123,12 @@ impl Complaint {
 
     fn fault_by_label(&self) -> ModelFault {
         let has = |word| self.label.contains(word);
+        // Ollama's errors are a text and have no type.
+        let said = self.message.to_lowercase();
+        let says = |words: &[&str]| self.label.is_empty() && words.iter().any(|words| said.contains(words));
+        if says(&["unauthorized", "invalid api key", "forbidden"]) {
+            return ModelFault::Auth;
+        }
         if has("authentication") || has("permission") || has("invalid_api_key") {
             ModelFault::Auth
         } else if has("not_found") {
@@ -246,8 +256,11 @@ mod tests {
                 fault(r#"{"code":402,"message":"add credits"}"#),
                 fault(r#"{"code":502,"message":"upstream"}"#),
                 fault(r#"{"type":"server_error"}"#),
+                fault(r#"{"error":"unauthorized"}"#),
+                fault(r#"{"error":"you have reached your weekly usage limit, upgrade for more"}"#),
+                fault(r#"{"error":"model runner has unexpectedly stopped"}"#),
             ],
-            [Busy, Auth, ContextTooLong, Quota, Busy, Busy]
+            [Busy, Auth, ContextTooLong, Quota, Busy, Busy, Auth, Quota, Busy]
         );
     }
 }

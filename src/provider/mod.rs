@@ -23,7 +23,7 @@ mod sight;
 mod text_tools;
 mod transport;
 
-pub use cassette::{Cassette, Recording};
+pub use cassette::{Bounds, Cassette, Recording};
 pub use framing::{Form, Framing, FramingError, MAX_EVENT};
 pub use keyed::{KeyCommand, KeyCommands, KeyFault, Told, connect_keyed};
 pub use pace::{Pacer, Rate};
@@ -35,6 +35,9 @@ use crate::yaml::Problems;
 use answer::Answer;
 use codec::{Dialect, Pulse};
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+/// How the system prompt of a request for a summary begins: by this a recording knows one.
+pub const SUMMARISER: &str = "You sum up the work of a coding agent";
 
 /// A model that can be asked.
 pub trait Provider: Send + Sync + fmt::Debug {
@@ -48,6 +51,11 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the turn did not end properly; the error says what may help.
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a>;
+
+    /// What bounded it when it was recorded, where it is a recording.
+    fn bounds(&self) -> Option<Bounds> {
+        None
+    }
 
     /// The same model as the sub-agent of this path (`1.2`) asks it, where that makes a difference: written answers say whose they are.
     fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {

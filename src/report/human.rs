@@ -98,7 +98,8 @@ fn tokens(result: &TaskResult) -> String {
         text.push_str(&format!(" of {}", count(tokens)));
     }
     if let Some(micros) = usage.cost_micros {
-        text.push_str(&format!(", {}", money(micros)));
+        let least = if result.usage.unpriced().is_empty() { "" } else { "at least " };
+        text.push_str(&format!(", {least}{}", money(micros)));
     }
     if let Some(micros) = result.limits.usd_micros {
         text.push_str(&format!(" of {}", money(micros)));

@@ -12,6 +12,8 @@ pub struct Bill {
     pub usage: Usage,
     /// Model calls that completed.
     pub turns: u64,
+    /// All that was asked of models: also what came to nothing, and summaries.
+    pub requests: u64,
     /// By model.
     pub by_model: BTreeMap<String, Usage>,
     /// What its file tools changed, sorted by path.
@@ -23,6 +25,7 @@ impl Bill {
     fn add(&mut self, other: &Self) {
         self.usage.add(&other.usage);
         self.turns = self.turns.saturating_add(other.turns);
+        self.requests = self.requests.saturating_add(other.requests);
         for (model, usage) in &other.by_model {
             self.by_model.entry(model.clone()).or_default().add(usage);
         }
@@ -41,6 +44,7 @@ impl Run {
         Bill {
             usage: ledger.usage.total.clone(),
             turns: ledger.turns.saturating_add(ledger.child_turns),
+            requests: ledger.usage.requests,
             by_model: ledger.usage.by_model.clone(),
             changes: ledger.files.values().cloned().collect(),
         }
@@ -59,7 +63,8 @@ impl Run {
             let (input_tokens, output_tokens) = (aside.input_tokens, aside.output_tokens);
             let usage = Usage { input_tokens, output_tokens, cost_micros: cost, ..Usage::default() };
             let model = self.context.charter.models.get(self.context.model).cloned().unwrap_or_default();
-            bill.add(&Bill { by_model: BTreeMap::from([(model, usage.clone())]), usage, ..Bill::default() });
+            let by_model = BTreeMap::from([(model, usage.clone())]);
+            bill.add(&Bill { by_model, usage, requests: 1, ..Bill::default() });
         }
         bill
     }

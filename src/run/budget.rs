@@ -7,7 +7,9 @@ use super::transcript::{bytes_of, tool_bytes};
 use super::watch::AgentEvent;
 use crate::chat::{ModelError, Reply, Spent, Usage, money};
 use crate::id::CallId;
-use crate::limits::{ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_TOKENS};
+use crate::limits::{
+    ANSWER, LEAST_ANSWER, Limits, OUTPUT_ESTIMATE, SUMMARY_ANSWER, SUMMARY_MOST, SUMMARY_ROOM, SUMMARY_TOKENS,
+};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -67,12 +69,22 @@ impl Context {
         }
         let terms = self.charter.terms_of(self.model);
         let longer = terms.largest_output.filter(|_| self.raised && terms.max_output_tokens.is_none());
-        let Limits { tokens, usd_micros, .. } = self.charter.limits;
-        if tokens.is_none() && usd_micros.is_none() {
+        if !self.has_budget() {
             return longer;
         }
         let wanted = terms.max_output_tokens.or(longer).unwrap_or(ANSWER);
-        let (used, input) = (self.spent().plus(self.reserved()), self.context_tokens());
+        Some(self.affordable(wanted, self.context_tokens(), LEAST_ANSWER))
+    }
+
+    fn has_budget(&self) -> bool {
+        self.charter.limits.tokens.is_some() || self.charter.limits.usd_micros.is_some()
+    }
+
+    /// So many tokens of an answer to so many tokens, or what the budget leaves of them; below the least, the budget is at its end.
+    fn affordable(&self, wanted: u64, input: u64, least: u64) -> u64 {
+        let terms = self.charter.terms_of(self.model);
+        let Limits { tokens, usd_micros, .. } = self.charter.limits;
+        let (used, input) = (self.spent().plus(self.reserved()), input);
         let by_tokens = tokens.map(|limit| limit.saturating_sub(used.tokens()).saturating_sub(input));
         let asked = self.estimate(0, input, 0).usd_micros;
         let by_money = usd_micros.zip(terms.price).and_then(|(limit, price)| {
@@ -80,20 +92,30 @@ impl Context {
             let fits = (left * 1_000_000).checked_div(price.output.into())?;
             Some(u64::try_from(fits).unwrap_or(u64::MAX))
         });
-        // Less than this is of no use: the budget is at its end then.
-        let least = wanted.min(LEAST_ANSWER);
-        Some([by_tokens, by_money].into_iter().flatten().fold(wanted, u64::min).max(least))
+        [by_tokens, by_money].into_iter().flatten().fold(wanted, u64::min).max(wanted.min(least))
     }
 
     /// What a summary of the first messages may cost.
     pub(super) fn next_summary(&self, upto: usize) -> Reserve {
         let input = (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64;
-        self.estimate(0, input, self.most_of_summary().unwrap_or(SUMMARY_TOKENS))
+        self.estimate(0, input, self.most_of_summary(upto).unwrap_or(SUMMARY_TOKENS))
     }
 
-    /// The most tokens that a summary may have.
-    pub(super) fn most_of_summary(&self) -> Option<u64> {
-        (!self.is_before(2)).then(|| self.window().map_or(SUMMARY_ANSWER, |window| SUMMARY_ANSWER.min(window / 4)))
+    /// The most tokens that a summary of the first messages may have. Many models think before they write, and that counts too, so it may be
+    /// much longer than a summary is; after one that was cut off it may be longer still.
+    pub(super) fn most_of_summary(&self, upto: usize) -> Option<u64> {
+        let within = |most: u64, part: u64| self.window().map_or(most, |window| most.min(window / part));
+        if self.is_before(3) {
+            return (!self.is_before(2)).then(|| within(SUMMARY_ANSWER, 4));
+        }
+        let terms = self.charter.terms_of(self.model);
+        let usual = terms.max_output_tokens.unwrap_or(SUMMARY_ROOM).min(SUMMARY_ROOM);
+        let wanted = match self.streaks.compactions {
+            0 => within(usual, 4),
+            _ => within(terms.max_output_tokens.or(terms.largest_output).unwrap_or(usual).min(SUMMARY_MOST), 2),
+        };
+        let input = (self.transcript.bytes_upto(upto) / BYTES_PER_TOKEN) as u64;
+        Some(if self.has_budget() { self.affordable(wanted, input, SUMMARY_ANSWER) } else { wanted })
     }
 
     fn estimate(&self, turns: u64, input_tokens: u64, output_tokens: u64) -> Reserve {
@@ -210,8 +232,9 @@ impl Context {
     /// Books what a sub-agent used and changed.
     pub(super) fn book_child(&mut self, call: CallId, bill: &Bill) {
         self.settle(call);
+        let requests = if self.is_before(3) { bill.turns } else { bill.requests };
         let books = &mut self.ledger.usage;
-        books.requests = books.requests.saturating_add(bill.turns);
+        books.requests = books.requests.saturating_add(requests);
         books.total.add(&bill.usage);
         for (model, usage) in &bill.by_model {
             books.by_model.entry(model.clone()).or_default().add(usage);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The newest edition of the machine's rules. A journal is folded by the rules that it was written under.
-pub const EDITION: u32 = 2;
+pub const EDITION: u32 = 3;
 
 /// The terms of one run, fixed when the task is handed over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,6 +117,9 @@ pub struct ModelTerms {
     /// The most tokens of one answer that its provider has published, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_output: Option<u64>,
+    /// Percents of its window at which a conversation is shortened, where that is not left to the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact_at_percent: Option<u64>,
 }
 
 /// What Planning made: everything that the model calls of this run share.

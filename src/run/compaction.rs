@@ -44,7 +44,8 @@ impl Context {
     /// The tokens that a conversation may have before it is shortened, where that is known. What is set for the answer must find room beside.
     fn room(&self) -> Option<u64> {
         let (terms, window) = (self.charter.terms_of(self.model), self.window()?);
-        let percent = u128::from(window) * u128::from(self.charter.limits.compact_at_percent) / 100;
+        let percent = terms.compact_at_percent.unwrap_or(self.charter.limits.compact_at_percent);
+        let percent = u128::from(window) * u128::from(percent) / 100;
         let answer = terms.max_output_tokens.unwrap_or(0).min(window / 2);
         Some(u64::try_from(percent).unwrap_or(u64::MAX).min(window - answer))
     }

@@ -42,6 +42,9 @@ pub enum Event {
         usage: Usage,
         #[serde(default, skip_serializing_if = "is_zero")]
         turns: u64,
+        /// All that it asked of models; 0 in journals of older programs.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        requests: u64,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         by_model: BTreeMap<String, Usage>,
         /// What its file tools changed.

@@ -37,6 +37,9 @@ pub(super) enum Opinion {
 pub(super) struct LoopWatch {
     recent: VecDeque<Seen>,
     told: bool,
+    /// How many of the recent calls are of the turn under way.
+    #[serde(default)]
+    fresh: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,15 +51,30 @@ struct Seen {
 }
 
 impl LoopWatch {
+    /// A turn begins. What its calls repeat of each other alone, the model could not be told of yet.
+    pub(super) fn begin_turn(&mut self) {
+        self.fresh = 0;
+    }
+
+    /// Whether the newest call was made so often before this turn that the model has been told of it.
+    pub(super) fn went_on(&self, threshold: usize) -> bool {
+        let Some(newest) = self.recent.back() else { return false };
+        let earlier = self.recent.len().saturating_sub(self.fresh);
+        let alike = self.recent.iter().take(earlier).filter(|other| other.is_like(newest)).count();
+        alike >= threshold.div_ceil(2)
+    }
+
     /// Takes note of a call that ended, and of what it gave.
     pub(super) fn note(&mut self, tool: &str, input: &Value, result: &str, changed: bool, threshold: usize) -> Opinion {
         if changed {
             self.recent.clear();
+            self.fresh = 0;
             return Opinion::Fine;
         }
         let seen = Seen::new(tool, input, result);
         let alike = 1 + self.recent.iter().filter(|other| other.is_like(&seen)).count();
         self.recent.push_back(seen);
+        self.fresh += 1;
         if self.recent.len() > threshold.saturating_mul(2) {
             self.recent.pop_front();
         }

@@ -116,7 +116,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         limits: cx.charter.limits.clone(),
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),
-        warnings: cx.ledger.warnings.clone(),
+        warnings: warnings(cx),
         gate_digest: cx.plan.gate_digest.clone(),
         base: cx.plan.base.clone().or_else(|| cx.proof().map(|proof| proof.base.clone())),
         tree: cx.proof().map(|proof| proof.tree.clone()),
@@ -128,6 +128,16 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         network: cx.plan.network,
         duration_ms: cx.now.0.saturating_sub(cx.started.0),
     }
+}
+
+/// The warnings of the run; and that its cost is not all of it, where that is so.
+fn warnings(cx: &Context) -> Vec<String> {
+    let mut warnings = cx.ledger.warnings.clone();
+    let unpriced = cx.ledger.usage.unpriced();
+    if !unpriced.is_empty() && !cx.is_before(3) {
+        warnings.push(format!("the cost leaves out what has no known price: {}", unpriced.join(", ")));
+    }
+    warnings
 }
 
 /// What became of the gate: by the reason where that says it, else by the last verdict.

@@ -1,5 +1,6 @@
 //! A task file, read: Markdown whose optional front matter is checked key by key; everything wrong with it is said at once.
 
+use super::tools::{check_ask, check_tool};
 use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
 use super::{SpecChoice, Task, Tier, ToolChoice};
 use super::{candidates, params, timetable};
@@ -152,8 +153,8 @@ fn read_means(table: &mut Table<'_>, task: &mut Task, problems: &mut Problems) {
     if let Some(mut tools) = table.take("tools").and_then(|node| Table::open(node, "`tools`", problems)) {
         let ToolChoice { allow, deny } = ToolChoice::default();
         task.tools = ToolChoice {
-            allow: tools.texts_where("allow", check_pattern, problems).unwrap_or(allow),
-            deny: tools.texts_where("deny", check_pattern, problems).unwrap_or(deny),
+            allow: tools.texts_where("allow", check_tool, problems).unwrap_or(allow),
+            deny: tools.texts_where("deny", check_tool, problems).unwrap_or(deny),
         };
         tools.finish(problems);
     }
@@ -192,21 +193,9 @@ pub(crate) fn check_glob(glob: &str) -> Result<(), (String, String)> {
     check_pattern(glob)
 }
 
-fn check_pattern(glob: &str) -> Result<(), (String, String)> {
+pub(super) fn check_pattern(glob: &str) -> Result<(), (String, String)> {
     let fault = |error: globset::Error| (format!("not a glob, {}", error.kind()), "fix the pattern".into());
     globset::Glob::new(glob).map(drop).map_err(fault)
-}
-
-/// What is wrong with a pattern of calls that a person must agree to.
-pub(crate) fn check_ask(pattern: &str) -> Result<(), (String, String)> {
-    let commands_of = pattern.split_once(':').map(|(tool, _)| tool);
-    if commands_of.is_some_and(|tool| tool != "shell-exec") {
-        return Err((
-            "only `shell-exec` has commands".into(),
-            "write `shell-exec:git push*`, or a tool's name alone".into(),
-        ));
-    }
-    check_pattern(pattern)
 }
 
 fn check_path(path: &str) -> Result<(), (String, String)> {

@@ -9,6 +9,7 @@ mod params;
 #[cfg(feature = "cli")]
 mod schema;
 mod timetable;
+mod tools;
 
 pub use approval::asks;
 #[cfg(feature = "cli")]
@@ -16,10 +17,13 @@ pub(crate) use candidates::CANDIDATES;
 pub use candidates::Candidates;
 pub use defaults::Defaults;
 pub use file::{TaskFault, needs, parse, parse_with, races};
-pub(crate) use file::{check_ask, check_glob, read_budget};
+pub(crate) use file::{check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]
 pub(crate) use schema::{approve as approve_schema, budget as budget_schema, schema};
+#[cfg(test)]
+pub(crate) use tools::TOOLS;
+pub(crate) use tools::{Fit, check_ask, check_tool, fit, reaches};
 
 pub use timetable::{MonitorTerms, Timetable, timetable};
 

@@ -25,7 +25,7 @@ on_tamper: fail
 stuck_after: 2
 specs: [dates]
 context: ["docs/dates.md"]
-tools: { allow: ["read*"], deny: ["shell-exec"] }
+tools: { allow: ["files-*"], deny: ["shell-exec"] }
 budget: { turns: 60, tokens: 500000, usd: 2.50, time: 30m }
 approve: { ask: ["shell-exec:git push*"] }
 mcp: [docs]
@@ -63,7 +63,7 @@ fn every_key_of_the_front_matter_has_its_field() {
         stuck_after: Some(2),
         specs: SpecChoice::Modules(texts(&["dates"])),
         context: texts(&["docs/dates.md"]),
-        tools: ToolChoice { allow: texts(&["read*"]), deny: texts(&["shell-exec"]) },
+        tools: ToolChoice { allow: texts(&["files-*"]), deny: texts(&["shell-exec"]) },
         budget: Budget {
             turns: Some(60),
             tokens: Some(500_000),
@@ -200,6 +200,7 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "tools: { alow: ['*'] }",
         "tools: { allow: '*' }",
         "tools: { deny: ['[z-a]'] }",
+        "tools: { allow: [files-raed], deny: [shell-exce, 'web-*'] }",
         "budget: 5",
         "budget: { turns: ten }",
         "budget: { tokens: -5 }",
@@ -215,6 +216,7 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "commit: sometimes",
         "approve: { ask: git-push }",
         "approve: { ask: ['files-write:*'] }",
+        "approve: { ask: ['git push*', 'git-push*', 'shell-exec:', files-wirte, 'mcp-'] }",
         "approve: { deny: [x] }",
         "mcp: docs",
         "needs: x",

@@ -1,6 +1,6 @@
 //! `fledge runs continue`: a new run that begins with the conversation of one that is over.
 
-use crate::support::{Ended, Fledge, Model, say, shell, status, write};
+use crate::support::{Ended, Fledge, Model, needs, say, shell, status, write};
 use fledge::store::RunState;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -114,4 +114,28 @@ fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
     };
     let ended = cases.into_iter().fold(ended, refused);
     assert_eq!((ended.runs().len(), model.count()), (1, 1));
+}
+
+#[test]
+fn a_conversation_with_a_server_of_ones_own_goes_to_nobody_else_when_its_entry_is_gone() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let stranger = Model::new([say("Thank you for all of it.")]);
+    let entry = format!("models:\n  own: {{ provider: anthropic, model: m, base_url: '{}' }}\n", model.url());
+    let fledge = Fledge::new().lane("verify", &needs("done")).task("Make the file `done`.");
+    let ended = fledge.file("../home/.config/fledge/config.yaml", &format!("{entry}model: own\n")).run();
+    ended.must_be(0, "verified");
+    let again = |ended: Ended, config: &str| {
+        let again = ended.again(&["runs", "continue", "last", "more"]).anthropic(&stranger);
+        again.file("../home/.config/fledge/config.yaml", config).run()
+    };
+    let ended = again(ended, "");
+    ended.must_exit(2);
+    assert!(
+        ended.stderr.contains("the model `anthropic/m` of this run is not configured any more"),
+        "{}",
+        ended.stderr
+    );
+    let ended = again(ended, "models:\n  own: { provider: anthropic, model: m }\n");
+    ended.must_exit(2);
+    assert_eq!(stranger.count(), 0);
 }

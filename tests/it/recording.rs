@@ -85,6 +85,35 @@ fn a_recorded_run_plays_again_with_the_same_events_and_is_exported_alike() {
 }
 
 #[test]
+fn a_run_whose_conversation_was_shortened_plays_again_with_the_same_events() {
+    let talk = |n: u32, tokens| {
+        write(&format!("f{n}"), "1").saying(&"All right, and on I go. ".repeat(120)).using(tokens, 700)
+    };
+    let model = Model::new([
+        talk(1, 1_000),
+        talk(2, 2_000),
+        talk(3, 3_000),
+        talk(4, 4_500),
+        say("Current state: four files are there."),
+        write("done", "1\n"),
+        say("Done."),
+    ]);
+    let entry = format!("{{ provider: anthropic, model: m, base_url: '{}', max_context_tokens: 6000 }}", model.url());
+    let config = format!("models: {{ m: {entry} }}\nmodel: m\ncompact_at: 0.7\n");
+    let run = place().file("../home/.config/fledge/config.yaml", config);
+    let run = run.args(&["run", "task.md", "--json", "--record", "../tape.yaml"]).run();
+    run.must_be(0, "verified");
+    let shortened = |ended: &Ended| ended.events_of("compaction").len();
+    assert_eq!((shortened(&run), model.count()), (1, 7), "{}", run.stderr);
+    let tape = fs::read_to_string(run.path("../tape.yaml")).unwrap();
+    assert!(tape.contains("window: 6000\ncompact_at: 70\n") && tape.contains("summary: true"), "{tape}");
+    let again = place().file("../tape.yaml", &tape);
+    let again = again.args(&["run", "task.md", "--json", "--model", "cassette/../tape.yaml"]).run();
+    again.must_be(0, "verified");
+    assert_eq!(told(&run), told(&again));
+}
+
+#[test]
 fn twelve_secrets_in_five_dresses_leave_no_trace_in_a_cassette() {
     let all: Vec<String> = (0..12).map(|number| dressed(&canary(number))).collect();
     let model = Model::new([

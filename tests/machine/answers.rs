@@ -125,6 +125,30 @@ fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
 }
 
 #[test]
+fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
+    let at = |edition| {
+        let mut walk = Walk::calling(Charter { edition, ..charter() });
+        let mut told = Vec::new();
+        for turn in 1..=9 {
+            let calls = (0..8).map(|n| fledge::chat::Block::ToolUse(crate::walk::tool(&format!("c{n}"), "files-read")));
+            walk = walk.answer(replies(StopReason::ToolUse, calls.collect()));
+            for _ in 0..8 {
+                walk = walk.answer(ran(ToolOutcome::ok("no matches")));
+            }
+            if heard(&walk.run).iter().any(|heard| heard.contains("nearly the same call")) {
+                told.push(turn);
+            }
+            if walk.run.label() != "CallingModel" {
+                return (turn, told, walk.run.result().map(|result| result.reason));
+            }
+        }
+        (0, told, None)
+    };
+    assert_eq!(at(3), (2, vec![1], Some(Reason::LoopDetected)));
+    assert_eq!(at(2), (1, Vec::new(), Some(Reason::LoopDetected)));
+}
+
+#[test]
 fn the_model_is_told_of_repetition_once_at_half_of_the_threshold() {
     let mut walk = Walk::calling(charter());
     let mut told = Vec::new();

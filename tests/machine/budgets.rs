@@ -156,7 +156,15 @@ fn the_turns_of_a_sub_agent_are_the_parent_s() {
         move |call| {
             let usage = Usage { input_tokens: 5, output_tokens: 2, cost_micros: Some(9), ..Usage::default() };
             let by_model = BTreeMap::from([("child-v1".to_owned(), usage.clone())]);
-            Event::ChildFinished { call, outcome: ToolOutcome::ok("done"), usage, turns, by_model, changes: Vec::new() }
+            Event::ChildFinished {
+                call,
+                outcome: ToolOutcome::ok("done"),
+                usage,
+                turns,
+                requests: turns + 1,
+                by_model,
+                changes: Vec::new(),
+            }
         }
     };
     let hooks = |call| Event::HooksFinished { call, notes: Vec::new(), reported: Vec::new(), checkpoint: None };

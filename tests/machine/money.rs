@@ -4,7 +4,7 @@
 use crate::walk::{
     Walk, breaks, calls, cancel, charter, fails, interrupted, ran, replies, says, summarised, text, unsummarised,
 };
-use fledge::chat::{Block, ModelError, ModelFault, Price, Spent, StopReason, ToolOutcome, Usage};
+use fledge::chat::{Block, ModelError, ModelFault, Price, Reply, Spent, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;
 use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms, Plan, TaskResult};
@@ -48,6 +48,21 @@ fn an_answer_that_breaks_off_costs_what_its_provider_had_counted_and_what_was_he
     assert_eq!((usage.requests, usage.total.input_tokens, usage.total.output_tokens), (1, 1_000_000, 1_000));
     assert_eq!(usage.total.cost_micros, Some(3_015_000));
     assert_eq!(usage.by_model["model-v1"], usage.total);
+}
+
+#[test]
+fn a_cost_that_leaves_out_a_model_without_a_price_says_so() {
+    let said = |model: &str, cost_micros| {
+        let usage = Some(Usage { cost_micros, ..used(10, 5) });
+        let content = vec![Block::ToolUse(crate::walk::tool("c", "files-read"))];
+        let reply = Reply { content, stop: StopReason::ToolUse, usage, model: model.into() };
+        move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
+    };
+    let walk = Walk::calling(charter()).answer(said("a", Some(1_100))).answer(ran(ToolOutcome::ok("1")));
+    assert_eq!(result(&walk.clone().then(cancel())).warnings, Vec::<String>::new());
+    let result = result(&walk.answer(said("b", None)).then(cancel()));
+    assert_eq!((result.usage.total.cost_micros, result.usage.unpriced()), (Some(1_100), vec!["b"]));
+    assert_eq!(result.warnings, ["the cost leaves out what has no known price: b"]);
 }
 
 #[test]

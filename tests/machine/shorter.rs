@@ -148,6 +148,35 @@ fn after_three_failures_a_conversation_that_is_too_long_is_final() {
 }
 
 #[test]
+fn a_summary_has_room_for_thoughts_and_the_end_of_summaries_is_told() {
+    let most = |walk: &Walk| {
+        let most = |action| if let Action::Compact { most, .. } = action { most } else { None };
+        walk.asked().into_iter().find_map(most)
+    };
+    let of = |edition, window, largest_output| {
+        let terms = ModelTerms { context_window: window, largest_output, ..ModelTerms::default() };
+        let charter = Charter { edition, terms: vec![terms], ..charter() };
+        Walk::calling_after_much(charter).answer(fails(ModelFault::ContextTooLong))
+    };
+    assert_eq!(most(&of(2, Some(400_000), Some(128_000))), Some(4_096));
+    assert_eq!(most(&of(3, Some(400_000), Some(128_000))), Some(16_384));
+    assert_eq!(most(&of(3, Some(20_000), None)), Some(5_000));
+    assert_eq!(most(&of(3, None, None)), Some(16_384));
+
+    let mut walk = Walk::calling_after_much(Charter { context_window: Some(12), ..charter() });
+    for n in 0..3 {
+        walk = read(walk, &format!("c{n}"), 4);
+        assert_eq!(most(&walk), Some(if n == 0 { 3 } else { 6 }), "a failed one has more room after it");
+        walk = walk.answer(summarised(Err("no summary: it was cut off"), Usage::default()));
+        let warned = walk
+            .told()
+            .iter()
+            .any(|told| matches!(told, AgentEvent::Warning(why) if why.contains("not shortened any more")));
+        assert_eq!(warned, n == 2, "{n}");
+    }
+}
+
+#[test]
 fn a_summary_is_paid_for_and_not_asked_for_without_the_means() {
     let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
     let aside = walk.run.reserved();

@@ -181,6 +181,7 @@ pub(crate) fn reported(content: &str) -> impl FnOnce(CallId) -> Event + use<> {
         outcome,
         usage,
         turns: 1,
+        requests: 1,
         by_model: Default::default(),
         changes: Vec::new(),
     }

@@ -17,6 +17,18 @@ async fn one_that_does_not_start_is_a_warning_with_its_last_words() {
 }
 
 #[tokio::test]
+async fn one_that_knows_only_the_older_beginning_is_begun_with_in_that_form_and_soon() {
+    for mode in ["ignores", "ends"] {
+        let (scene, begun) = (Scene::new(mode), Instant::now());
+        assert_eq!(scene.offer().await.warnings, Vec::<String>::new(), "{mode}");
+        assert!(begun.elapsed() < Duration::from_secs(8), "{mode}: {:?}", begun.elapsed());
+        assert_eq!(scene.call("echo", "a").await, said("a", false));
+        scene.servers.close().await;
+        scene.must_be_gone();
+    }
+}
+
+#[tokio::test]
 async fn one_that_is_required_and_does_not_start_is_an_error() {
     let scene = Scene::with("no start", |server| Server { required: true, ..server });
     let why = scene.servers.offer(&CancellationToken::new()).await.unwrap_err();

@@ -120,6 +120,10 @@ def serve():
             continue
         number = message["id"]
         found = result(message)
+        if found is None and mode == "ignores":
+            continue
+        if found is None and mode == "ends":
+            sys.exit(1)
         if found is None:
             say({"id": number, "error": {"code": -32601, "message": "no such method"}})
             continue

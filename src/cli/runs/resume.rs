@@ -137,6 +137,7 @@ pub(in crate::cli) fn settings(
         holdout,
         lanes_from,
         worktree: _,
+        places: _,
     } = terms;
     Settings {
         workspace: place.workspace.to_owned(),

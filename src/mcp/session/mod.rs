@@ -9,9 +9,8 @@ mod stdio;
 use super::catalog::{Catalog, Said};
 use super::connection::Behind;
 use super::server::{Reach, Server};
-use crate::causes::chain;
 use crate::process::wall::Wall;
-use crate::process::{Aside, Dialogue, visible};
+use crate::process::{Aside, Dialogue, Invocation, visible};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation, PaginatedRequestParams,
     PingRequest, ProtocolVersion,
@@ -23,10 +22,12 @@ use sieve::Sieve;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use stdio::Stdio;
+use stdio::{Probe, Probed, Stdio};
 
 /// The longest that a server may take to begin and to name its tools.
 const BEGINNING: Duration = crate::limits::MCP_START;
+/// How it is said that it was not.
+const LATE: &str = "it was not ready within";
 /// What a server has to end by itself once nothing more is said.
 const PARTING: Duration = Duration::from_millis(300);
 /// What a server has to say that it still listens.
@@ -74,7 +75,7 @@ impl Session {
         }
         let (command, env) = match &server.reach {
             Reach::Http { url, headers } => {
-                let begun = within(begin(http::transport(url, headers)?, &server.name)).await;
+                let begun = within(begin(http::transport(url, headers)?, newest(), &server.name)).await;
                 return begun.map(|begun| Self::of(begun, None));
             }
             Reach::Program { command, env } => (command, env),
@@ -83,20 +84,46 @@ impl Session {
         let (wall, holes) = (if server.is_walled { place.wall.clone() } else { Wall::off() }, place.holes(server));
         let mut failed = String::new();
         for outer in wall.builds(&holes, &inner, placeholders) {
-            let dialogue = Dialogue::start_apart(&outer)?;
-            let stdio = Sieve::new(Stdio::new(dialogue.lines.clone(), dialogue.aside.clone()));
-            let why = match within(begin(stdio, &server.name)).await {
-                Ok(begun) => return Ok(Self::of(begun, Some(dialogue))),
-                Err(why) => why,
+            let (first, probed) = Self::talk(&outer, newest(), &server.name).await?;
+            let preferred_versions = vec![ProtocolVersion::LATEST];
+            let second = match (&first, probed) {
+                (Err((why, _)), _) if why.starts_with(LATE) => None,
+                (Err(_), Probed::Open) => Some(ClientLifecycleMode::Initialize), // it ends on what it does not know
+                (Err(_), Probed::Late) => Some(ClientLifecycleMode::Discover { preferred_versions }), // it is slow
+                (Ok(_), _) | (Err(_), Probed::Unasked | Probed::Answered) => None,
             };
-            let aside = dialogue.aside.clone();
-            dialogue.end().await;
+            let tried = match second {
+                Some(second) => Self::talk(&outer, second, &server.name).await?.0,
+                None => first,
+            };
+            let (why, aside) = match tried {
+                Ok(session) => return Ok(session),
+                Err(failed) => failed,
+            };
             failed = format!("{why}{}", last_words(aside.as_deref()));
             if !aside.is_some_and(|aside| wall.found_something_gone(&aside.last())) {
                 break;
             }
         }
         Err(failed)
+    }
+
+    /// Starts a program and begins with it in one way; and what became of the question for the newest form.
+    async fn talk(
+        outer: &Invocation,
+        mode: ClientLifecycleMode,
+        server: &str,
+    ) -> Result<(Result<Self, (String, Option<Arc<Aside>>)>, Probed), String> {
+        let dialogue = Dialogue::start_apart(outer)?;
+        let (probe, is_patient) = (Arc::<Probe>::default(), matches!(mode, ClientLifecycleMode::Discover { .. }));
+        let stdio = Stdio::new(dialogue.lines.clone(), dialogue.aside.clone(), probe.clone(), is_patient);
+        let why = match within(begin(Sieve::new(stdio), mode, server)).await {
+            Ok(begun) => return Ok((Ok(Self::of(begun, Some(dialogue))), probe.get())),
+            Err(why) => why,
+        };
+        let aside = dialogue.aside.clone();
+        dialogue.end().await;
+        Ok((Err((why, aside)), probe.get()))
     }
 
     fn of((service, catalog): (Service, Catalog), dialogue: Option<Dialogue>) -> Self {
@@ -125,7 +152,7 @@ impl Session {
                 Err(Fault::Refused("it answered with something that is no result".into()))
             }
             Err(ServiceError::TransportSend(error)) if self.is_elsewhere() => {
-                Err(Fault::Refused(short(&chain(&error))))
+                Err(Fault::Refused(short(&whole(&error))))
             }
             Err(ServiceError::TransportSend(_) | ServiceError::TransportClosed) => {
                 self.is_lost.store(true, Ordering::Relaxed);
@@ -184,19 +211,23 @@ impl Session {
 }
 
 async fn within<T>(begun: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let late = |_| format!("it was not ready within {BEGINNING:?}");
+    let late = |_| format!("{LATE} {BEGINNING:?}");
     tokio::time::timeout(BEGINNING, begun).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
 }
 
-/// Shakes hands, in the newest form that both know, and lists the tools.
-async fn begin<T>(transport: T, server: &str) -> Result<(Service, Catalog), String>
+/// The newest form that both know.
+fn newest() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None }
+}
+
+/// Shakes hands, and lists the tools.
+async fn begin<T>(transport: T, mode: ClientLifecycleMode, server: &str) -> Result<(Service, Catalog), String>
 where
     T: rmcp::transport::Transport<RoleClient> + 'static,
 {
     let ours =
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("fledge", env!("CARGO_PKG_VERSION")));
-    let newest = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
-    let service = ours.serve_with_lifecycle(transport, newest).await.map_err(|error| short(&chain(&error)))?;
+    let service = ours.serve_with_lifecycle(transport, mode).await.map_err(|error| short(&whole(&error)))?;
     let said = list(service.peer()).await?;
     Ok((service, Catalog::new(server, said)))
 }
@@ -208,7 +239,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
         let page = peer
             .list_tools(Some(params))
             .await
-            .map_err(|error| format!("no list of tools: {}", short(&chain(&error))))?;
+            .map_err(|error| format!("no list of tools: {}", short(&whole(&error))))?;
         said.extend(page.tools.into_iter().map(|tool| Said {
             name: tool.name.into_owned(),
             description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
@@ -230,9 +261,42 @@ fn last_words(aside: Option<&Aside>) -> String {
     if line.is_empty() { String::new() } else { format!("; the last that it said aside: {line:?}") }
 }
 
+/// An error with its causes, without what is nobody's business: the SDK names the types of the connection.
+fn whole(error: &dyn std::error::Error) -> String {
+    let said = plain(&error.to_string());
+    match error.source().map(whole) {
+        Some(cause) if !said.ends_with(&cause) => format!("{said}: {cause}"),
+        Some(_) | None => said,
+    }
+}
+
+/// The same words without `Transport […] error: `, whatever stands in the brackets, and what leads to it.
+fn plain(text: &str) -> String {
+    let (before, after) = match (text.find("Transport ["), text.find("] error: ")) {
+        (Some(from), Some(to)) if from < to => (&text[..from], &text[to + "] error: ".len()..]),
+        _ => return text.to_owned(),
+    };
+    let before = before.trim_end_matches("Send message error ").trim_end_matches("Transport send error: ");
+    format!("{before}{}", plain(after))
+}
+
 /// Bounded and without what cannot be seen: there may be words of the server in it.
 fn short(text: &str) -> String {
     let line = visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let kept = &line[..line.floor_char_boundary(MAX_WHY)];
     if kept.len() < line.len() { format!("{kept} […]") } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_types_of_a_connection_are_nobody_s_business() {
+        let said =
+            "Send message error Transport [a::Sieve<b::Worker<[u8]>>] error: HTTP 401, when send initialize request";
+        assert_eq!(plain(said), "HTTP 401, when send initialize request");
+        assert_eq!(plain("Transport [a] error: Transport [b] error: gone"), "gone");
+        assert_eq!(plain("it is [here] error: x"), "it is [here] error: x");
+    }
 }

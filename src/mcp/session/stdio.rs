@@ -5,12 +5,45 @@ use super::MAX_MESSAGE;
 use crate::process::{Aside, Lines};
 use memchr::memmem;
 use rmcp::RoleClient;
-use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// How long a program is waited for that says nothing to the question for the newest form: many older ones pass over what they do not know.
+const PROBE: Duration = Duration::from_millis(1500);
+
+/// What became of the question for the newest form.
+#[derive(Debug, Default)]
+pub(super) struct Probe(AtomicU8);
+
+/// What that can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Probed {
+    /// It was not asked.
+    Unasked,
+    /// It has no answer.
+    Open,
+    /// It was waited for long enough.
+    Late,
+    /// It has one.
+    Answered,
+}
+
+impl Probe {
+    pub(super) fn get(&self) -> Probed {
+        let all = [Probed::Unasked, Probed::Open, Probed::Late, Probed::Answered];
+        all.get(usize::from(self.0.load(Ordering::Relaxed))).copied().unwrap_or(Probed::Unasked)
+    }
+
+    fn set(&self, probed: Probed) {
+        self.0.store(probed as u8, Ordering::Relaxed);
+    }
+}
 
 /// The two ways of messages to and from a program.
 #[derive(Debug)]
@@ -21,11 +54,28 @@ pub(super) struct Stdio {
     open: Vec<RequestId>,
     /// What is answered in the place of the server.
     given: VecDeque<ServerJsonRpcMessage>,
+    probe: Arc<Probe>,
+    /// The question for the newest form, and how long it is waited for.
+    asked: Option<(RequestId, Option<Duration>)>,
+    /// Whether that may take as long as it takes.
+    is_patient: bool,
 }
 
 impl Stdio {
-    pub(super) fn new(lines: Arc<Lines>, aside: Option<Arc<Aside>>) -> Self {
-        Self { lines, aside, open: Vec::new(), given: VecDeque::new() }
+    /// `is_patient`: the question for the newest form may take as long as it takes.
+    pub(super) fn new(lines: Arc<Lines>, aside: Option<Arc<Aside>>, probe: Arc<Probe>, is_patient: bool) -> Self {
+        Self { lines, aside, open: Vec::new(), given: VecDeque::new(), probe, asked: None, is_patient }
+    }
+
+    /// Answers the question for the newest form in the place of a server that does not.
+    fn give_up_asking(&mut self) {
+        self.probe.set(Probed::Late);
+        if let Some((id, wait)) = &mut self.asked {
+            *wait = None;
+            self.open.retain(|open| open != id);
+            let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "it does not answer that", None);
+            self.given.push_back(ServerJsonRpcMessage::error(error, Some(id.clone())));
+        }
     }
 
     /// The message of a line, if it is one.
@@ -39,6 +89,13 @@ impl Stdio {
                 };
                 if let Some(id) = answered {
                     self.open.retain(|open| open != id);
+                    if self.asked.as_ref().is_some_and(|(asked, _)| asked == id) {
+                        let is_late = self.asked.take().is_some_and(|(_, wait)| wait.is_none()) && !self.is_patient;
+                        if is_late {
+                            return None; // it has been answered already
+                        }
+                        self.probe.set(Probed::Answered);
+                    }
                 }
                 Some(message)
             }
@@ -74,6 +131,10 @@ impl Transport<RoleClient> for Stdio {
     fn send(&mut self, item: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = io::Result<()>> + Send + 'static {
         if let TxJsonRpcMessage::<RoleClient>::Request(request) = &item {
             self.open.push(request.id.clone());
+            if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
+                self.probe.set(Probed::Open);
+                self.asked = Some((request.id.clone(), (!self.is_patient).then_some(PROBE)));
+            }
         }
         let (lines, line) = (self.lines.clone(), serde_json::to_string(&item));
         async move { lines.say(&line?).await }
@@ -91,9 +152,20 @@ impl Transport<RoleClient> for Stdio {
                     None => std::future::pending().await,
                 }
             };
+            let wait = self.asked.as_ref().and_then(|(_, wait)| *wait);
+            let late = async {
+                match wait {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
             let heard = tokio::select! {
                 heard = self.lines.hear(MAX_MESSAGE) => heard,
                 never = never => match never {},
+                () = late => {
+                    self.give_up_asking();
+                    continue;
+                }
             };
             match heard {
                 Ok(Some(line)) => {

@@ -1,5 +1,6 @@
 //! A cassette that is written: what models have said, in the form in which it is read and played again.
 
+use super::Bounds;
 use crate::chat::{Block, ModelError, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage};
 use serde::Serialize;
 use serde_json::Value;
@@ -7,6 +8,7 @@ use serde_json::Value;
 /// Turns as they were taken.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
+    bounds: Bounds,
     turns: Vec<Taken>,
     /// The path of the sub-agent that is heard; `None`: the run itself.
     of: Option<String>,
@@ -27,6 +29,18 @@ impl Recording {
             ..self.taken(&reply.content)
         };
         self.turns.push(taken);
+    }
+
+    /// What bounded its model.
+    pub fn within(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+    }
+
+    /// What came last is for who asks for a summary.
+    pub fn was_summary(&mut self) {
+        if let Some(last) = self.turns.last_mut() {
+            last.summary = true;
+        }
     }
 
     /// A turn that says this.
@@ -72,13 +86,20 @@ impl Recording {
     /// # Errors
     /// When it cannot be written as YAML.
     pub fn to_yaml(&self, name: &str) -> Result<String, serde_yaml::Error> {
-        serde_yaml::to_string(&Script { name, turns: &self.turns })
+        let Bounds { window, max_output, compact_at } = self.bounds;
+        serde_yaml::to_string(&Script { name, window, max_output, compact_at, turns: &self.turns })
     }
 }
 
 #[derive(Serialize)]
 struct Script<'s> {
     name: &'s str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compact_at: Option<u64>,
     turns: &'s [Taken],
 }
 
@@ -87,6 +108,8 @@ struct Script<'s> {
 struct Taken {
     #[serde(skip_serializing_if = "Option::is_none")]
     of: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    summary: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! A cassette's text to checked turns.
 
+use super::Bounds;
 use crate::{
     chat::{Block, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
     limits::MAX_CASSETTE,
@@ -12,6 +13,8 @@ use serde_json::Value as Json;
 /// One turn: what must have been asked, and what happens then.
 #[derive(Debug)]
 pub(super) struct Turn {
+    /// Whether it is for who asks for a summary of the conversation, and nobody else.
+    pub(super) is_summary: bool,
     pub(super) expect: Option<Expect>,
     pub(super) act: Act,
 }
@@ -52,8 +55,9 @@ pub(super) enum ResultKind {
     Error,
 }
 
-/// Reads a cassette's text: each turn with the path of the sub-agent that it is for, which is empty for the run itself.
-pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, Problem> {
+/// Reads a cassette's text: what bounded its model, and each turn with the path of the sub-agent that it is for, which is empty for the run
+/// itself.
+pub(super) fn parse(text: &str, name: &str) -> Result<(Bounds, Vec<(String, Turn)>), Problem> {
     if text.len() > MAX_CASSETTE {
         return Err(Problem::of_file(format!("{} bytes, and {MAX_CASSETTE} are allowed", text.len())));
     }
@@ -61,11 +65,22 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, Probl
     // The untyped parse refuses duplicate keys that the typed one would not see.
     serde_yaml::from_str::<serde_yaml::Value>(text).map_err(|error| not_yaml(text).unwrap_or_else(|| told(error)))?;
     let script: RawScript = serde_yaml::from_str(text).map_err(told)?;
+    let RawScript { window, max_output, compact_at, turns, .. } = script;
+    for (key, zero) in [("window", window == Some(0)), ("max_output", max_output == Some(0))] {
+        if zero {
+            return Err(Problem::of_file(format!("`{key}: 0` leaves room for nothing")));
+        }
+    }
+    if let Some(percent) = compact_at.filter(|percent| !(1..=100).contains(percent)) {
+        return Err(Problem::of_file(format!("`compact_at: {percent}` is no percentage from 1 to 100")));
+    }
     let wrong = |number: usize, what: String| {
         let problem = Problem::of_file(format!("turn {number}: {what}"));
         Problem { place: place_of(text, number), ..problem }
     };
-    (1..).zip(script.turns).map(|(number, turn)| turn.check(number, name).map_err(|what| wrong(number, what))).collect()
+    let turn = |(number, turn): (usize, RawTurn)| turn.check(number, name).map_err(|what| wrong(number, what));
+    let turns = (1..).zip(turns).map(turn).collect::<Result<_, Problem>>()?;
+    Ok((Bounds { window, max_output, compact_at }, turns))
 }
 
 /// What is wrong with a text that is no YAML at all: another parser knows better where that begins.
@@ -100,6 +115,9 @@ struct RawScript {
     /// For people only.
     #[serde(default, rename = "name")]
     _name: Option<IgnoredAny>,
+    window: Option<u64>,
+    max_output: Option<u64>,
+    compact_at: Option<u64>,
     turns: Vec<RawTurn>,
 }
 
@@ -119,6 +137,8 @@ struct RawTurn {
     fault: Option<RawFault>,
     #[serde(default)]
     hang: bool,
+    #[serde(default)]
+    summary: bool,
     of: Option<Json>,
 }
 
@@ -199,7 +219,7 @@ impl RawTurn {
                 Act::Reply(Reply { content, stop: self.stop.unwrap_or(stop), usage, model })
             }
         };
-        Ok((of, Turn { expect: self.expect, act }))
+        Ok((of, Turn { is_summary: self.summary, expect: self.expect, act }))
     }
 }
 
@@ -297,6 +317,8 @@ mod tests {
             ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` stands in the place of"),
             ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
             ("turns:\n  - {}", "turn 1: says nothing"),
+            ("window: 0\nturns: []", "`window: 0` leaves room for nothing"),
+            ("compact_at: 101\nturns: []", "`compact_at: 101` is no percentage"),
             ("turns:\n  - { hang: true, text: a }", "turn 1: `hang` stands with nothing"),
             ("turns:\n  - { fault: { kind: busy }, stop: pause }", "turn 1: `fault` stands without `stop`"),
             ("turns:\n  - { fault: { kind: busy, times: 0 } }", "turn 1: `times: 0`"),
@@ -329,6 +351,6 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_a_cassette() {
-        assert_eq!(parse("\u{feff}name: x\nturns: []\n", "c").unwrap().len(), 0);
+        assert_eq!(parse("\u{feff}name: x\nturns: []\n", "c").unwrap().1.len(), 0);
     }
 }

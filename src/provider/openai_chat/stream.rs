@@ -100,22 +100,30 @@ impl Stream {
         let wanted = text(delta, REASONING);
         self.wanted |= !wanted.is_empty();
         let reasoning = if wanted.is_empty() { text(delta, "reasoning") } else { wanted };
-        let (said, refusal) = (text(delta, "content"), text(delta, "refusal"));
+        let (parts, refusal) = (parts(&delta["content"])?, text(delta, "refusal"));
         let calls = delta["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if [reasoning, said, refusal].iter().all(|text| text.is_empty()) && calls.is_empty() {
+        let is_empty = parts.iter().all(|part| part.text.is_empty());
+        if is_empty && [reasoning, refusal].iter().all(|text| text.is_empty()) && calls.is_empty() {
             return Ok(false);
         }
         if self.stop.is_some() {
             return Err(protocol("the answer goes on after its finish reason"));
         }
-        if !reasoning.is_empty() {
-            self.thinking.push_str(reasoning);
-            deltas(Delta::Thinking(reasoning.to_owned()));
-        }
         self.refused |= !refusal.is_empty();
-        for said in [said, refusal].into_iter().filter(|text| !text.is_empty()) {
-            self.text.push_str(said);
-            deltas(Delta::Text(said.to_owned()));
+        let around = [Part { text: reasoning, is_thought: true }, Part { text: refusal, is_thought: false }];
+        let [first, last] = around;
+        for Part { text, is_thought } in [first].into_iter().chain(parts).chain([last]) {
+            match (text.is_empty(), is_thought) {
+                (true, _) => {}
+                (false, true) => {
+                    self.thinking.push_str(text);
+                    deltas(Delta::Thinking(text.to_owned()));
+                }
+                (false, false) => {
+                    self.text.push_str(text);
+                    deltas(Delta::Text(text.to_owned()));
+                }
+            }
         }
         for call in calls {
             self.gather(call)?;
@@ -211,6 +219,32 @@ impl Stream {
         }
         let (usage, model) = (self.usage.take(), std::mem::take(&mut self.model));
         Ok(Pulse::Done(Box::new(Reply { content, stop, usage, model })))
+    }
+}
+
+/// A piece of what is said or thought.
+struct Part<'v> {
+    text: &'v str,
+    is_thought: bool,
+}
+
+/// What is said: a text, or parts of it among which there may be thoughts (Mistral's models that reason).
+fn parts(content: &Value) -> Result<Vec<Part<'_>>, ModelError> {
+    let part = |part| match text(part, "type") {
+        "text" => Ok(vec![Part { text: text(part, "text"), is_thought: false }]),
+        "thinking" => Ok(match &part["thinking"] {
+            Value::Array(thoughts) => {
+                thoughts.iter().map(|thought| Part { text: text(thought, "text"), is_thought: true }).collect()
+            }
+            _ => vec![Part { text: text(part, "thinking"), is_thought: true }],
+        }),
+        other => Err(protocol(format!("a part of the content of the unknown type `{other}`"))),
+    };
+    match content {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![Part { text, is_thought: false }]),
+        Value::Array(all) => Ok(all.iter().map(part).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(protocol("the content is neither text nor parts")),
     }
 }
 

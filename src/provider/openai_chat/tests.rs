@@ -38,6 +38,20 @@ fn call(id: &str, name: &str, input: Value) -> (String, String, Value) {
 }
 
 #[test]
+fn text_in_parts_is_text_thoughts_among_them_are_thoughts_and_nothing_is_lost_unsaid() {
+    let parts = |content: Value| run(&[delta(&json!({ "content": content })), finish("stop"), DONE.into()]);
+    let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
+    let (deltas, end) = parts(json!([thought, {"type": "text", "text": "Do"}, {"type": "text", "text": "ne."}]));
+    let text = |text: &str| Delta::Text(text.into());
+    assert_eq!(deltas, [Delta::Thinking("hm".into()), text("Do"), text("ne.")]);
+    let said = [Block::Thinking { text: "hm".into(), opaque: None }, Block::Text { text: "Done.".into() }];
+    assert_eq!(end.unwrap().unwrap().content, said);
+    for content in [json!([{"type": "hologram"}]), json!({"text": "Done."})] {
+        assert_eq!(parts(content.clone()).1.unwrap_err().fault, ModelFault::Protocol, "{content}");
+    }
+}
+
+#[test]
 fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
     let usage = json!({"model": "gpt-x", "choices": [], "usage": {
         "prompt_tokens": 100, "completion_tokens": 20,

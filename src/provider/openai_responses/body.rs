@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// How the names of models begin that do not reason, and refuse whoever asks for their reasoning.
 const UNREASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 
+/// The member of a message that says which part of the work it is, and goes back as it came, in the block behind its text.
+pub(super) const PHASE: &str = "phase";
+
 /// The whole body.
 pub(super) fn body(endpoint: &Endpoint, request: &Request) -> Value {
     let mut items = Vec::new();
@@ -82,12 +85,17 @@ fn image(image: &Image) -> Value {
 /// What the model said, item by item. Reasoning that nothing follows is left out: the API takes it only before what it led to.
 fn assistant(message: &Message, items: &mut Vec<Value>) {
     let before = items.len();
-    for block in &message.content {
+    for (place, block) in message.content.iter().enumerate() {
         match block {
             Block::Text { text } if text.is_empty() => {}
-            Block::Text { text } => items.push(json!({
-                "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}],
-            })),
+            Block::Text { text } => {
+                let content = json!([{"type": "output_text", "text": text}]);
+                let mut said = json!({"type": "message", "role": "assistant", "content": content});
+                if let Some(phase) = message.content.get(place + 1).and_then(phase) {
+                    said[PHASE] = phase.clone();
+                }
+                items.push(said);
+            }
             Block::ToolUse(call) => items.push(json!({
                 "type": "function_call", "call_id": call.id, "name": wire_name(&call.name),
                 "arguments": wire_input(&call.input).to_string(),
@@ -98,6 +106,16 @@ fn assistant(message: &Message, items: &mut Vec<Value>) {
     }
     while items.len() > before && items.last().is_some_and(|item| item["type"] == "reasoning") {
         items.pop();
+    }
+}
+
+/// Which part of the work the message before this block is. OpenAI's guides say that newer models do worse where it is not sent back.
+fn phase(block: &Block) -> Option<&Value> {
+    match block {
+        Block::Opaque { value } => value.get(PHASE).filter(|phase| phase.is_string()),
+        Block::Text { .. } | Block::Thinking { .. } | Block::Image(_) | Block::ToolUse(_) | Block::ToolResult(_) => {
+            None
+        }
     }
 }
 
@@ -197,6 +215,16 @@ mod tests {
                 ],
             })
         );
+    }
+
+    #[test]
+    fn the_phase_of_a_message_goes_back_with_it() {
+        let said = |text: &str| Block::Text { text: text.into() };
+        let phase = Block::Opaque { value: json!({"phase": "commentary"}) };
+        let messages = vec![Message::user("a"), Message::assistant(vec![said("I look."), phase, said("Done.")])];
+        let items = sent(&Endpoint::new(Kind::OpenAiResponses, "gpt-5"), messages)["input"].clone();
+        let phases: Vec<Option<&Value>> = items.as_array().unwrap().iter().map(|item| item.get(PHASE)).collect();
+        assert_eq!(phases, [None, Some(&json!("commentary")), None]);
     }
 
     #[test]

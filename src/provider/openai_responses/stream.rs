@@ -1,6 +1,7 @@
 //! A streamed answer of the Responses API, event by event. It is over at `response.completed` or `response.incomplete`, and every item
 //! of it must be what its pieces were: a piece that was lost on the way is an error.
 
+use super::body::PHASE;
 use crate::{
     chat::{Block, Delta, ModelError, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, is_shallow, text_of},
     provider::{
@@ -9,10 +10,12 @@ use crate::{
         complaint::Complaint,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The items that say something.
 const KNOWN: [&str; 3] = ["message", "reasoning", "function_call"];
+/// Bytes of the name of a phase.
+const MAX_PHASE: usize = 64;
 /// What stands between two parts of a summary.
 const PART: &str = "\n\n";
 
@@ -39,8 +42,8 @@ enum Item {
     Call { id: String, name: String, arguments: String },
     /// An item that only the provider understands.
     Other,
-    /// An item that is whole.
-    Done(Option<Block>),
+    /// An item that is whole: nothing, a block, or one and what goes back with it.
+    Done(Vec<Block>),
 }
 
 impl Decoder for Stream {
@@ -85,8 +88,8 @@ impl Decoder for Stream {
         let length = |item: &Item| match item {
             Item::Message(said) | Item::Reasoning(said) => said.len(),
             Item::Call { arguments, .. } => arguments.len(),
-            Item::Done(Some(block)) => text_of(std::slice::from_ref(block)).len(),
-            Item::Done(None) | Item::Other => 0,
+            Item::Done(blocks) => text_of(blocks).len(),
+            Item::Other => 0,
         };
         let bytes = self.items.iter().map(length).sum::<usize>() as u64;
         Spent { model: self.model.clone().unwrap_or_default(), usage: self.usage.clone(), bytes, ..Spent::default() }
@@ -144,7 +147,7 @@ impl Stream {
     fn close(&mut self, event: &Value, deltas: DeltaSink<'_>) -> Result<Pulse, ModelError> {
         let (place, whole) = (self.place(event)?, &event["item"]);
         let lost = || protocol(format!("item {place} is not what its pieces were"));
-        let block = match (std::mem::replace(&mut self.items[place], Item::Done(None)), text(whole, "type")) {
+        let blocks = match (std::mem::replace(&mut self.items[place], Item::Done(Vec::new())), text(whole, "type")) {
             (Item::Message(mut said), "message") => {
                 let all = self.said_in(whole);
                 let rest = all.strip_prefix(said.as_str()).ok_or_else(lost)?;
@@ -152,7 +155,9 @@ impl Stream {
                     self.check_order(place)?;
                     append(&mut said, rest, Delta::Text, deltas);
                 }
-                (!said.is_empty()).then_some(Block::Text { text: said })
+                let phase = phase(whole).filter(|_| !said.is_empty());
+                let said = (!said.is_empty()).then_some(Block::Text { text: said });
+                said.into_iter().chain(phase).collect()
             }
             (Item::Reasoning(mut thought), "reasoning") => {
                 if !is_shallow(whole) {
@@ -163,21 +168,21 @@ impl Stream {
                         whole["summary"].as_array().into_iter().flatten().map(|part| text(part, "text")).collect();
                     append(&mut thought, &parts.join(PART), Delta::Thinking, deltas);
                 }
-                Some(Block::Thinking { text: thought, opaque: Some(whole.clone()) })
+                vec![Block::Thinking { text: thought, opaque: Some(whole.clone()) }]
             }
             (Item::Call { id, name, arguments }, "function_call") => {
                 let all = whole["arguments"].as_str().unwrap_or(&arguments);
                 if !all.starts_with(&arguments) || text(whole, "call_id") != id || text(whole, "name") != name {
                     return Err(lost());
                 }
-                Some(call(id, name, all, deltas))
+                vec![call(id, name, all, deltas)]
             }
-            (Item::Other, kind) if !KNOWN.contains(&kind) => None,
+            (Item::Other, kind) if !KNOWN.contains(&kind) => Vec::new(),
             (Item::Message(_) | Item::Reasoning(_) | Item::Call { .. } | Item::Other | Item::Done(_), _) => {
                 return Err(lost());
             }
         };
-        self.items[place] = Item::Done(block);
+        self.items[place] = Item::Done(blocks);
         Ok(Pulse::Progress)
     }
 
@@ -188,7 +193,7 @@ impl Stream {
         let mut content = Vec::new();
         for item in std::mem::take(&mut self.items) {
             match item {
-                Item::Done(block) => content.extend(block),
+                Item::Done(blocks) => content.extend(blocks),
                 Item::Message(said) if said.is_empty() => {}
                 Item::Message(said) => content.push(Block::Text { text: said }),
                 Item::Reasoning(thought) => content.push(Block::Thinking { text: thought, opaque: None }),
@@ -218,7 +223,12 @@ impl Stream {
 
     /// Whether text may go on in this item: pieces of messages that cross would make another text than the reply's.
     fn check_order(&self, place: usize) -> Result<(), ModelError> {
-        let is_message = |item: &Item| matches!(item, Item::Message(_) | Item::Done(Some(Block::Text { .. })));
+        let is_text = |block: &Block| matches!(block, Block::Text { .. });
+        let is_message = |item: &Item| match item {
+            Item::Message(_) => true,
+            Item::Done(blocks) => blocks.iter().any(is_text),
+            Item::Reasoning(_) | Item::Call { .. } | Item::Other => false,
+        };
         match self.items[place + 1..].iter().any(is_message) {
             true => Err(protocol(format!("item {place} goes on after the next message began"))),
             false => Ok(()),
@@ -235,6 +245,12 @@ impl Stream {
         }
         said
     }
+}
+
+/// Which part of its work a message is, where it says so: that goes back with it.
+fn phase(message: &Value) -> Option<Block> {
+    let phase = Some(text(message, PHASE)).filter(|phase| !phase.is_empty() && phase.len() <= MAX_PHASE)?;
+    Some(Block::Opaque { value: json!({ (PHASE): phase }) })
 }
 
 /// A call whose arguments are complete.

@@ -113,6 +113,18 @@ fn a_whole_answer_becomes_a_reply_and_its_pieces_are_streamed() {
 }
 
 #[test]
+fn the_phase_of_a_message_stands_behind_its_text() {
+    let with = |phase: Value| json!({"type": "message", "phase": phase, "content": [{"type": "output_text", "text": "I look."}]});
+    let said = |phase: Value| {
+        let first = json!({"type": "message", "content": []});
+        reply(&[begin(0, first), piece("output_text", 0, "I look."), close(0, with(phase))], end()).content
+    };
+    let text = Block::Text { text: "I look.".into() };
+    assert_eq!(said(json!("commentary")), [text.clone(), Block::Opaque { value: json!({"phase": "commentary"}) }]);
+    assert_eq!(said(Value::Null), [text]);
+}
+
+#[test]
 fn items_that_come_whole_are_streamed_whole() {
     let events =
         [begin(0, json!({"type": "message"})), close(0, message("all")), begin(1, called("")), close(1, called("{}"))];

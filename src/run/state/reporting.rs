@@ -79,8 +79,8 @@ impl Reporting {
                 self.book(call, outcome, cx);
                 None
             }
-            Event::ChildFinished { call, outcome, usage, turns, by_model, changes } => {
-                cx.book_child(call, &Bill { usage, turns, by_model, changes });
+            Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes } => {
+                cx.book_child(call, &Bill { usage, turns, requests, by_model, changes });
                 self.book(call, outcome, cx);
                 None
             }

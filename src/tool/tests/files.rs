@@ -92,6 +92,15 @@ async fn a_write_says_what_it_did_and_counts_against_the_first_state() {
 }
 
 #[tokio::test]
+async fn to_write_what_is_there_already_is_no_change() {
+    let bed = Bed::new();
+    bed.call("files-write", json!({"path": "a", "content": "1\n"})).await;
+    let again = bed.call("files-write", json!({"path": "a", "content": "1\n"})).await;
+    assert_eq!(again, ToolOutcome::ok("`a` has this content already: nothing was changed"));
+    assert!(bed.call("files-write", json!({"path": "a", "content": "2\n"})).await.change.is_some());
+}
+
+#[tokio::test]
 async fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
     let bed = Bed::new();
     bed.file("a", "one\n");

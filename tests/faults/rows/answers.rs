@@ -132,6 +132,13 @@ fn l31(wire: Wire) -> Vec<Case> {
         let frames = wire.frames(&say("No.")).concat().replace("\"content\":\"No.\"", "\"refusal\":\"No.\"");
         cases.push(Case::stays("in its own field", vec![vec![wire.streams(frames)]], Reason::Refused, 1));
     }
+    if wire == Wire::Responses {
+        let swaps =
+            [("output_text.delta", "refusal.delta"), ("\"text\":", "\"refusal\":"), ("\"output_text\"", "\"refusal\"")];
+        let frames = wire.frames(&say("No.")).concat();
+        let frames = swaps.iter().fold(frames, |frames, (from, to)| frames.replace(from, to));
+        cases.push(Case::stays("in its own field", vec![vec![wire.streams(frames)]], Reason::Refused, 1));
+    }
     cases
 }
 

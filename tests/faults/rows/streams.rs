@@ -94,10 +94,12 @@ fn l19(wire: Wire) -> Vec<Case> {
     let said = |kind: &str, message: &str| stream(wire, half(wire) + &wire.complains(kind, message), []);
     let mut cases = vec![Case::mends(wire, "overloaded", vec![said("overloaded_error", "Overloaded")])];
     // Ollama's errors are a text and have no type.
-    if wire != Wire::Ollama {
-        cases.push(Case::stays("a key", vec![said("authentication_error", "no")], Reason::ProviderFailed, 1));
-        cases.push(Case::stays("quota", vec![said("insufficient_quota", "no")], Reason::ProviderFailed, 1));
-    }
+    let is_typed = wire != Wire::Ollama;
+    let key = if is_typed { said("authentication_error", "no") } else { said("", "unauthorized") };
+    let spent = "you have reached your weekly usage limit, upgrade for higher limits";
+    let quota = if is_typed { said("insufficient_quota", "no") } else { said("", spent) };
+    cases.push(Case::stays("a key", vec![key], Reason::ProviderFailed, 1));
+    cases.push(Case::stays("quota", vec![quota], Reason::ProviderFailed, 1));
     cases
 }
 

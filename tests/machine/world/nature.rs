@@ -207,7 +207,8 @@ pub(crate) fn reported(call: CallId, outcome: ToolOutcome, temper: Temper, dice:
     let by_model =
         if dice.chance(500) { BTreeMap::from([("first-v1".to_owned(), usage.clone())]) } else { BTreeMap::new() };
     let changes = outcome.change.clone().into_iter().collect();
-    Event::ChildFinished { call, outcome, usage, turns: dice.below(4), by_model, changes }
+    let turns = dice.below(4);
+    Event::ChildFinished { call, outcome, usage, turns, requests: turns, by_model, changes }
 }
 
 /// A summary, or none.

@@ -32,8 +32,9 @@ impl Compacting {
 
     pub(in crate::run::state) fn start(upto: usize, tries: u32, cx: &mut Context) -> Self {
         let call = cx.call();
+        let most = cx.most_of_summary(upto); // before that is set aside
         cx.reserve(call, cx.next_summary(upto));
-        cx.ask(Action::Compact { call, upto, most: cx.most_of_summary() });
+        cx.ask(Action::Compact { call, upto, most });
         Self { call, upto, tries }
     }
 
@@ -52,6 +53,11 @@ impl Compacting {
                 let success = result.is_ok();
                 cx.streaks.compactions = if success { 0 } else { cx.streaks.compactions + 1 };
                 let note = result.unwrap_or_else(|error| error);
+                if !success && !cx.may_summarise() && !cx.is_before(3) {
+                    cx.warn(format!(
+                        "the conversation is not shortened any more: summaries failed again and again, {note}"
+                    ));
+                }
                 cx.tell(AgentEvent::Compaction { success, note });
                 Some(match cx.exhausted() {
                     Some((reason, message)) => Next::end(reason, message),

@@ -17,8 +17,8 @@ pub(in crate::run) struct Dispatching {
 impl Dispatching {
     pub(in crate::run::state) fn on(&mut self, event: Event, cx: &mut Context) -> Option<Next> {
         match event {
-            Event::ChildFinished { call, outcome, usage, turns, by_model, changes } => {
-                cx.book_child(call, &Bill { usage, turns, by_model, changes });
+            Event::ChildFinished { call, outcome, usage, turns, requests, by_model, changes } => {
+                cx.book_child(call, &Bill { usage, turns, requests, by_model, changes });
                 cx.tell(AgentEvent::Subagent { finished: true, note: outcome.content.clone() });
                 let mut turn = std::mem::take(&mut self.turn);
                 turn.end(call, outcome, cx);

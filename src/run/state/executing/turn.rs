@@ -80,6 +80,9 @@ pub(in crate::run::state) enum Wanted {
 impl ToolTurn {
     /// Queues a call, or refuses it at once with a result that says why.
     pub(super) fn queue(&mut self, tool: ToolCall, repeated: bool, cx: &mut Context) {
+        if self.slots.is_empty() {
+            cx.loops.begin_turn();
+        }
         cx.ledger.tally(&tool.name).called += 1;
         let asks = |rule: &ToolRule| rule.access == ToolAccess::Ask || cx.plan.asks_about(&tool);
         let rule = cx.rule(&tool.name).map(|rule| (rule.role, asks(rule)));
@@ -336,7 +339,12 @@ impl ToolTurn {
 /// What the watch over loops thinks of a call with this result.
 fn note(tool: &ToolCall, result: &str, changed: bool, cx: &mut Context) -> Opinion {
     let ToolInput::Object(input) = &tool.input else { return Opinion::Fine };
-    cx.loops.note(&tool.name, input, result, changed, cx.charter.limits.loop_threshold)
+    let threshold = cx.charter.limits.loop_threshold;
+    match cx.loops.note(&tool.name, input, result, changed, threshold) {
+        // Nobody has told the model yet what it does in this turn.
+        Opinion::Loop if !cx.is_before(3) && !cx.loops.went_on(threshold) => Opinion::Repetitive,
+        opinion => opinion,
+    }
 }
 
 impl Slot {

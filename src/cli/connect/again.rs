@@ -1,0 +1,123 @@
+//! The models of a run that is taken up or continued: those that it had, where they were asked then.
+
+use super::{Asked, Connected, choices, connect_models};
+use crate::cli::failure::Failure;
+use crate::cli::run::task_folder;
+use crate::cli::runs::Place;
+use crate::config::{self, Environment, ModelChoice, ModelSettings, auto_name, resolve_model};
+use crate::driver::Terms;
+use crate::provider::Pacer;
+use crate::store::{self, RunRow};
+use crate::task::Tier;
+use anyhow::anyhow;
+
+/// How a place begins that the entry of a model names.
+const BY_ENTRY: &str = "entry ";
+/// The same of one that a variable names for all models of a provider.
+const BY_VARIABLE: &str = "variable ";
+
+/// The same for a run that is taken up or continued: by the names that were asked for where they were, else those that answer to what it
+/// worked with then.
+///
+/// # Errors
+/// As those of [`connect_models`].
+pub(in crate::cli) fn again(
+    row: &RunRow,
+    terms: &Terms,
+    place: &Place<'_>,
+    environment: &Environment,
+    pacer: &Pacer,
+) -> Result<Connected, Failure> {
+    let (task, set) = (&terms.task, place.set);
+    let then = |at: usize| terms.places.get(at).map(String::as_str);
+    let as_then = |(at, model): (usize, &String)| as_it_was((model, then(at)), set, task.tier, environment);
+    let names: Vec<String> = match task.models.as_slice() {
+        [] => row.head.models.iter().enumerate().map(as_then).collect::<Result<_, _>>()?,
+        names => names.to_vec(),
+    };
+    let folder = place.workspace.join(task_folder(&task.source));
+    let asked = Asked { names: &names, tier: task.tier, folder: &folder };
+    for (at, choice) in choices(&asked, set, environment)?.iter().enumerate() {
+        stays_there(choice, then(at).unwrap_or_default(), set)?;
+    }
+    connect_models(&asked, set, environment, pacer)
+}
+
+/// A conversation that was had with somebody's own server goes to its provider only where the user says so now.
+fn stays_there(choice: &ModelChoice, then: &str, set: &config::Settings) -> Result<(), Failure> {
+    let now = place_of(&choice.name, &choice.entry, set);
+    let is_said = now.starts_with(BY_ENTRY) || now.starts_with(BY_VARIABLE) && then.starts_with(BY_VARIABLE);
+    if then.is_empty() || now == then || is_said { Ok(()) } else { Err(gone(&choice.name)) }
+}
+
+fn gone(model: &str) -> Failure {
+    let error = anyhow!(
+        "the model `{model}` of this run is not configured any more as it was: it was asked at another address than it would be now, \
+         and that would be told the whole conversation"
+    );
+    Failure::input(error).hint("put its entry with its `base_url` under `models:` again, or begin a new run")
+}
+
+/// Who says where a model is asked, and a digest of that; empty for the address that is its provider's own.
+pub(super) fn place_of(name: &str, entry: &ModelSettings, set: &config::Settings) -> String {
+    let is_entry = set.models.get(name).is_some_and(|entry| entry.base_url.is_some());
+    let who = if is_entry { BY_ENTRY } else { BY_VARIABLE };
+    let other = entry.base_url.as_deref().filter(|_| !entry.is_at_home());
+    other.map(|url| format!("{who}{}", store::sha256(url.trim_end_matches('/').as_bytes()))).unwrap_or_default()
+}
+
+/// The name by which a model is configured that was `provider/model` then, at this place, where that is known: one at that place, else what
+/// would be chosen today, else any.
+///
+/// # Errors
+/// When there is none, and nobody knows any more whether there was one.
+fn as_it_was(
+    (model, then): (&str, Option<&str>),
+    set: &config::Settings,
+    tier: Tier,
+    environment: &Environment,
+) -> Result<String, Failure> {
+    let today = auto_name(set, tier, environment).ok();
+    let names = today.into_iter().chain(set.models.keys().map(String::as_str));
+    let is_it = |entry: &ModelSettings| format!("{}/{}", entry.provider.name(), entry.model) == model;
+    let known: Vec<&str> = names.filter(|name| set.models.get(*name).is_some_and(is_it)).collect();
+    let place =
+        |name: &str| resolve_model(name, set, environment).ok().map(|choice| place_of(name, &choice.entry, set));
+    let same = then.and_then(|then| known.iter().find(|name| place(name).as_deref() == Some(then)));
+    match same.or(known.first()) {
+        Some(name) => Ok((*name).to_owned()),
+        None if then.is_none() && today != Some(model) => Err(gone(model)),
+        None => Ok(model.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ProviderKind;
+
+    #[test]
+    fn a_run_that_is_taken_up_works_with_the_model_that_is_configured_for_what_it_worked_with() {
+        let mut set = config::Settings::default();
+        let entry = |model: &str| ModelSettings::new(ProviderKind::OpenAi, model, "config.yaml");
+        set.models = [("a", "m"), ("b", "m"), ("c", "n")].map(|(name, model)| (name.to_owned(), entry(model))).into();
+        let was = |model: &str, then: Option<&str>, default: &str| {
+            let environment = Environment::from_vars([("OPENAI_API_KEY", "k")]);
+            let set = config::Settings {
+                default_model: Some(config::Sourced { value: default.into(), origin: "config.yaml".into() }),
+                ..set.clone()
+            };
+            as_it_was((model, then), &set, Tier::Code, &environment).unwrap_or_else(|failure| failure.message())
+        };
+        let of_old = |default: &str| was("openai/m", None, default);
+        assert_eq!([of_old("b"), of_old("c"), was("openai/other", Some(""), "b")], ["b", "a", "openai/other"]);
+        assert_eq!(was("openai/other", None, "openai/other"), "openai/other");
+        assert!(was("openai/other", None, "b").contains("`openai/other` of this run is not configured any more"));
+        let elsewhere = ModelSettings { base_url: Some("http://127.0.0.1:1/v1".into()), ..entry("m") };
+        set.models.insert("d".into(), elsewhere.clone());
+        let place = place_of("d", &elsewhere, &set);
+        let environment = Environment::from_vars([("OPENAI_API_KEY", "k")]);
+        let then = |place: &str| as_it_was(("openai/m", Some(place)), &set, Tier::Code, &environment).ok();
+        assert_eq!((then(&place), then("")), (Some("d".into()), Some("a".into())));
+    }
+}

@@ -1,0 +1,136 @@
+//! Patterns over the names of tools. One that fits none was meant otherwise: what it was to hold back would run.
+
+use crate::yaml::{excerpt, meant};
+use globset::Glob;
+
+/// The tools that there are, by name.
+pub(crate) const TOOLS: [&str; 11] = [
+    "files-delete",
+    "files-edit",
+    "files-glob",
+    "files-list",
+    "files-read",
+    "files-write",
+    "memory-recall",
+    "memory-store",
+    "search-grep",
+    "shell-exec",
+    "subagent-spawn",
+];
+/// Tools that are planned: a pattern may name them already, and whoever has it is told that it holds for nothing yet.
+const LATER: [&str; 11] = [
+    "ask-human",
+    "git-commit",
+    "git-diff",
+    "git-log",
+    "git-show",
+    "git-status",
+    "lane-log",
+    "lane-run",
+    "search-symbols",
+    "specs-list",
+    "specs-read",
+];
+/// What the names of all tools of MCP servers begin with.
+const MCP: &str = "mcp-";
+/// The tool whose commands can be asked about.
+const SHELL: &str = "shell-exec";
+
+/// What a pattern fits, as far as no server is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// A tool that there is.
+    Tool,
+    /// At most tools of MCP servers.
+    Server,
+    /// Only tools that there are not yet.
+    Later,
+    /// Nothing at all.
+    Nothing,
+}
+
+/// What a pattern over the names of tools fits.
+pub(crate) fn fit(pattern: &str) -> Fit {
+    let Ok(glob) = Glob::new(pattern) else { return Fit::Nothing };
+    let glob = glob.compile_matcher();
+    if TOOLS.iter().any(|tool| glob.is_match(tool)) {
+        Fit::Tool
+    } else if LATER.iter().any(|tool| glob.is_match(tool)) {
+        Fit::Later
+    } else if reaches(pattern, MCP) {
+        Fit::Server
+    } else {
+        Fit::Nothing
+    }
+}
+
+/// Whether a pattern may fit a name that begins so.
+pub(crate) fn reaches(pattern: &str, prefix: &str) -> bool {
+    let plain = pattern.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
+    let is_open = plain.len() < pattern.len();
+    plain.len() > prefix.len() && plain.starts_with(prefix) || is_open && (plain == prefix || prefix.starts_with(plain))
+}
+
+/// What is wrong with a pattern over the names of tools, and what to do.
+pub(crate) fn check_tool(pattern: &str) -> Result<(), (String, String)> {
+    super::file::check_pattern(pattern)?;
+    match fit(pattern) {
+        Fit::Tool | Fit::Server | Fit::Later => Ok(()),
+        Fit::Nothing => {
+            let near = meant(pattern.trim_end_matches('*'), TOOLS);
+            let known = || format!("known: {}, and `{MCP}…` of MCP servers", TOOLS.join(", "));
+            Err(("it fits no tool".into(), near.unwrap_or_else(known)))
+        }
+    }
+}
+
+/// What is wrong with a pattern of calls that a person must agree to, and what to do.
+pub(crate) fn check_ask(pattern: &str) -> Result<(), (String, String)> {
+    let refuse = |why: &str, hint: String| Err((why.to_owned(), hint));
+    match pattern.split_once(':') {
+        Some((tool, _)) if tool != SHELL => {
+            refuse("only `shell-exec` has commands", "write `shell-exec:git push*`, or a tool's name alone".into())
+        }
+        Some((_, command)) if command.trim().is_empty() => {
+            refuse("it names no command", "write `shell-exec:git push*`, or `shell-exec` for all commands".into())
+        }
+        Some(_) => super::file::check_pattern(pattern),
+        None => check_tool(pattern).map_err(|(why, hint)| {
+            let is_command = fit(pattern) == Fit::Nothing && meant(pattern.trim_end_matches('*'), TOOLS).is_none();
+            let example = if pattern.contains(' ') { excerpt(pattern) } else { "git push*".into() };
+            (why, if is_command { format!("for commands write `{SHELL}:{example}`; {hint}") } else { hint })
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_fits_what_there_is_what_is_planned_a_server_or_nothing() {
+        let cases = [
+            ("*", Fit::Tool),
+            ("files-*", Fit::Tool),
+            ("m*", Fit::Tool),
+            ("subagent-spawn", Fit::Tool),
+            ("*-push", Fit::Server),
+            ("mcp-docs-*", Fit::Server),
+            ("mcp-docs-find", Fit::Server),
+            ("mcp-", Fit::Nothing),
+            ("git-*", Fit::Later),
+            ("git-push*", Fit::Nothing),
+            ("git push*", Fit::Nothing),
+            ("shell-exce", Fit::Nothing),
+            ("Files-read", Fit::Nothing),
+            ("", Fit::Nothing),
+            ("[", Fit::Nothing),
+        ];
+        for (pattern, wanted) in cases {
+            assert_eq!(fit(pattern), wanted, "{pattern}");
+        }
+        let of_docs = ["mcp-docs-find", "mcp-*", "*", "mcp-docs-*", "mcp-docs-", "mcp-web-*", "files-*"];
+        let reached = of_docs.map(|pattern| reaches(pattern, "mcp-docs-"));
+        assert_eq!(reached, [true, true, true, true, false, false, false]);
+    }
+}
