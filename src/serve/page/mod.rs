@@ -105,8 +105,19 @@ mod tests {
     #[test]
     fn nothing_that_is_shown_is_read_as_markup_and_nothing_is_written_into_the_page_itself() {
         let writers = [
-            "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "createContextualFragment", "setHTML",
-            "srcdoc", "eval(", "new Function", "javascript:", "http://", "https://",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "DOMParser",
+            "createContextualFragment",
+            "setHTML",
+            "srcdoc",
+            "eval(",
+            "new Function",
+            "javascript:",
+            "http://",
+            "https://",
         ];
         for asset in ASSETS.iter().chain(&INDEX) {
             // The name of a namespace, which nobody asks for.
@@ -135,7 +146,9 @@ mod tests {
         assert_eq!(first.status(), StatusCode::OK);
         assert_eq!(first.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
         let tag = first.headers()[header::ETAG].to_str().unwrap().to_owned();
-        for (known, status) in [(tag.clone(), 304), (format!("\"x\", W/{tag}"), 304), ("\"x\"".into(), 200), (String::new(), 200)] {
+        for (known, status) in
+            [(tag.clone(), 304), (format!("\"x\", W/{tag}"), 304), ("\"x\"".into(), 200), (String::new(), 200)]
+        {
             headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(&known).unwrap());
             assert_eq!(INDEX[0].answer(&headers).status().as_u16(), status, "{known}");
         }
