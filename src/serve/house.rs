@@ -7,6 +7,7 @@ use super::http::{Figures, Problem};
 use crate::store::{Store, StoreError};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,8 @@ pub struct Parts {
     pub project: PathBuf,
     /// Who gets in.
     pub entrance: Entrance,
+    /// How long the head of a request may take, and then its body; an idle connection waits no longer either.
+    pub request_within: Duration,
     /// Where news are told.
     pub bell: Bell,
     /// What drives runs.
@@ -38,9 +41,10 @@ pub struct House {
     pub(in crate::serve) workspace: PathBuf,
     pub(in crate::serve) project: PathBuf,
     pub(in crate::serve) entrance: Entrance,
+    pub(in crate::serve) request_within: Duration,
     pub(in crate::serve) bell: Bell,
     pub(in crate::serve) engine: Engine,
-    pub(in crate::serve) figures: Figures,
+    pub(in crate::serve) figures: Arc<Figures>,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
     desks: Semaphore,
@@ -51,19 +55,25 @@ pub struct House {
 impl House {
     /// One of these parts, in which nothing happens yet.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { state_dir, workspace, project, entrance, bell, engine } = parts;
+        let Parts { state_dir, workspace, project, entrance, request_within, bell, engine } = parts;
         Arc::new(Self {
             state_dir,
             workspace,
             project,
             entrance,
+            request_within,
             bell,
             engine,
-            figures: Figures::default(),
+            figures: Arc::default(),
             stopping: CancellationToken::new(),
             desks: Semaphore::new(DESKS),
             stores: Mutex::default(),
         })
+    }
+
+    /// Forgets links and sessions that have expired; says how many. May block.
+    pub fn sweep(&self) -> usize {
+        self.entrance.sweep(super::clock::now())
     }
 
     /// Looks into what is kept, or changes it, beside the requests of others.

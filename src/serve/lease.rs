@@ -7,7 +7,11 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// How often, and how long apart, it is tried: whoever looks whether a server runs holds the lock for an instant.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of it that are read.
 const LONGEST: u64 = 4096;
 
@@ -29,14 +33,20 @@ impl Lease {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true).mode(0o600);
         let file = options.open(&path).map_err(ServeFault::file("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { file, path }),
-            Err(TryLockError::WouldBlock) => {
-                let text = said(&file);
-                Err(ServeFault::Held { holder: text.lines().collect::<Vec<_>>().join(", at ") })
+        let mut tries = 0;
+        while let Err(error) = file.try_lock() {
+            match error {
+                TryLockError::Error(source) => return Err(ServeFault::file("lock", &path)(source)),
+                TryLockError::WouldBlock if tries < TRIES => std::thread::sleep(PAUSE),
+                TryLockError::WouldBlock => {
+                    let text = said(&file);
+                    return Err(ServeFault::Held { holder: text.lines().collect::<Vec<_>>().join(", at ") });
+                }
             }
-            Err(TryLockError::Error(source)) => Err(ServeFault::file("lock", &path)(source)),
+            tries += 1;
         }
+        file.set_len(0).map_err(ServeFault::file("write", &path))?; // nobody is sent to where an earlier one was
+        Ok(Self { file, path })
     }
 
     /// Writes down who serves, and at which address.

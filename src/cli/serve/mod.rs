@@ -29,7 +29,7 @@ pub(super) struct ServeArguments {
     #[command(flatten)]
     place: PlaceArguments,
     /// Where to listen; port 0 is one that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777", value_parser = address)]
     listen: SocketAddr,
     /// Take the token from this file, and not one of fledge's own (or set FLEDGE_SERVE_TOKEN)
     #[arg(long, value_name = "FILE")]
@@ -40,6 +40,9 @@ pub(super) struct ServeArguments {
     /// Listen at an address that other machines reach, though there is no TLS
     #[arg(long)]
     allow_public: bool,
+    /// How long the head of a request may take, and then its body; a connection is idle no longer
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    request_timeout: Duration,
     /// Runs at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = max_runs)]
     max_runs: usize,
@@ -96,6 +99,10 @@ pub(super) fn run(arguments: &ServeArguments, environment: &Environment) -> Resu
         None => start::start(arguments, environment),
         Some(ServeVerb::Link(place)) => link::link(&place.site(environment)?),
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "it is no address with a port: write it like `127.0.0.1:7777` or `[::1]:7777`".to_owned())
 }
 
 /// The most runs at once.

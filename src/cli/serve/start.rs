@@ -29,7 +29,7 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     drop(Store::open(&site.state_dir, &site.project).map_err(|error| failed(error.into()))?);
     let now = jiff::Timestamp::now();
     let entrance = Entrance::open(&site.folder, token, now).map_err(failed)?;
-    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone()).await;
+    let opened = Door::open(arguments.listen, arguments.allow_public, arguments.host.clone());
     let door = opened.map_err(failed)?;
     let url = door.url();
     lease.is_at(&url).map_err(failed)?;
@@ -47,7 +47,8 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     let terms = Terms { state_dir: state_dir.clone(), project: own.clone(), most, source, bell: bell.clone() };
     let engine =
         Engine::start(terms).map_err(|fault| Failure::own(fault).hint("fledge keeps its queue in FLEDGE_STATE_DIR"))?;
-    let parts = Parts { state_dir, workspace, project: own, entrance, bell, engine: engine.clone() };
+    let request_within = arguments.request_timeout;
+    let parts = Parts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
     let house = House::new(parts);
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {

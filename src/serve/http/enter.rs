@@ -113,8 +113,12 @@ struct Code {
 async fn enter(
     State(house): State<Arc<House>>,
     Extension(local): Extension<Local>,
+    method: Method,
     Query(Code { code }): Query<Code>,
 ) -> Result<Response, Problem> {
+    if method != Method::GET {
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "a link is used by GET alone"));
+    }
     let entering = Arc::clone(&house);
     let session = house.beside(move || entering.entrance.enter(&code, clock::now())).await??;
     let Some(session) = session else {

@@ -120,6 +120,7 @@ pub(super) async fn metrics(State(house): State<Arc<House>>) -> impl IntoRespons
         Figure::gauge("fledge_build_info", "The version of fledge")
             .at(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1.0),
         Figure::gauge("fledge_listeners", "Streams of news that are open").at("", house.bell.listeners() as f64),
+        Figure::gauge("fledge_runs_running", "Runs that are driven here").at("", house.engine.running() as f64),
     ];
     all.extend(house.figures.all());
     let mut page = String::new();

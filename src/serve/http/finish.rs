@@ -1,7 +1,7 @@
 //! What every answer has: headers that forbid what no page of ours does, problem details for whatever went wrong, and a place among the
 //! figures. A handler that panics is an answer, too.
 
-use super::super::House;
+use super::figures::Figures;
 use super::problem::{MEDIA, Problem};
 use crate::process::Stopwatch;
 use axum::body::{Body, to_bytes};
@@ -33,7 +33,7 @@ const HEADERS: [(HeaderName, &str); 8] = [
 ];
 
 /// Has a request answered, and finishes the answer.
-pub(super) async fn finish(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+pub(super) async fn finish(State(figures): State<Arc<Figures>>, request: Request, next: Next) -> Response {
     let (watch, method) = (Stopwatch::start(), request.method().clone());
     let path: String = request.uri().path().chars().take(MOST_SAID).collect();
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
@@ -44,7 +44,7 @@ pub(super) async fn finish(State(house): State<Arc<House>>, request: Request, ne
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
-    house.figures.answered(&method, response.status(), watch.read());
+    figures.answered(&method, response.status(), watch.read());
     tracing::info!("{method} {path} {}", response.status().as_u16());
     response
 }
@@ -74,4 +74,35 @@ async fn as_problem(response: Response, path: &str) -> Response {
 /// Whether an answer has said in a form of its own what is wrong: a page for people, or data.
 fn is_told(content: Option<&HeaderValue>) -> bool {
     content.and_then(|content| content.to_str().ok()).is_some_and(|content| !content.starts_with("text/plain"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+
+    async fn broken() -> &'static str {
+        let none: Option<&str> = None;
+        none.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_an_answer_and_no_more() {
+        let app = Router::new().route("/broken", get(broken)).route("/whole", get(async || "well"));
+        let app = TowerToHyperService::new(app.layer(from_fn_with_state(Arc::<Figures>::default(), finish)));
+        let ask = async |path: &str| {
+            let response = app.call(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            let status = response.status().as_u16();
+            (status, String::from_utf8(to_bytes(response.into_body(), 4096).await.unwrap().to_vec()).unwrap())
+        };
+        let (status, said) = ask("/broken").await;
+        assert_eq!(status, 500);
+        assert!(said.contains("what answers GET /broken has panicked: this is a bug of fledge"), "{said}");
+        assert_eq!(ask("/whole").await, (200, "well".into()));
+        assert_eq!(ask("/none").await.0, 404);
+    }
 }

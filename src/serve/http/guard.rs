@@ -4,6 +4,7 @@
 use super::super::{House, clock};
 use super::enter::{self, Local};
 use super::problem::Problem;
+use crate::duration::show_duration;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -15,8 +16,6 @@ use std::time::Duration;
 /// Bytes of a body; those of a machine that sends its records may be larger.
 const LARGEST: usize = 1024 * 1024;
 const LARGEST_OF_SYNC: (&str, usize) = ("/v1/sync", 8 * 1024 * 1024);
-/// How long a body may take.
-const BODY_WITHIN: Duration = Duration::from_secs(20);
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -39,7 +38,7 @@ async fn passed(house: &House, request: Request) -> Result<Request, Response> {
             None => return Err(enter::locked(&request)),
         }
     }
-    with_body(request).await.map_err(IntoResponse::into_response)
+    with_body(request, house.request_within).await.map_err(IntoResponse::into_response)
 }
 
 /// What shows who asks.
@@ -97,7 +96,7 @@ fn is_from_here(request: &Request, local: &Local) -> Result<(), Problem> {
 }
 
 /// Reads the whole body, so that no handler waits for one.
-async fn with_body(request: Request) -> Result<Request, Problem> {
+async fn with_body(request: Request, within: Duration) -> Result<Request, Problem> {
     if [Method::GET, Method::HEAD].contains(request.method()) {
         return Ok(request.map(|_nobody_asks_for_it| Body::empty()));
     }
@@ -110,10 +109,10 @@ async fn with_body(request: Request) -> Result<Request, Problem> {
     }
     let (parts, body) = request.into_parts();
     let slow = || {
-        let detail = format!("the body was not there within {} seconds", BODY_WITHIN.as_secs());
+        let detail = format!("the body was not there within {}", show_duration(within));
         Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
     };
-    let body = match tokio::time::timeout(BODY_WITHIN, to_bytes(body, most)).await {
+    let body = match tokio::time::timeout(within, to_bytes(body, most)).await {
         Err(_) => return Err(slow()),
         Ok(Ok(body)) => body,
         Ok(Err(error)) if is_too_long(&error) => return Err(too_large()),

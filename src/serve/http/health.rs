@@ -19,6 +19,10 @@ pub(in crate::serve) struct Health {
     status: &'static str,
     /// What is kept can be read: `ok`, or why not.
     store: String,
+    /// Runs are driven: `ok`, or why not.
+    engine: &'static str,
+    /// The folder that is served.
+    workspace: String,
     /// The version of fledge.
     version: &'static str,
 }
@@ -32,7 +36,9 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
         Ok(Err(problem)) => problem.detail().to_owned(),
         Err(_) => format!("it has not answered within {} seconds", WITHIN.as_secs()),
     };
-    let is_well = store == "ok";
+    let engine = if house.engine.is_alive() { "ok" } else { "the thread of runs is over" };
+    let workspace = house.workspace.display().to_string();
+    let is_well = store == "ok" && engine == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
-    (code, Json(Health { status, store, version: env!("CARGO_PKG_VERSION") }))
+    (code, Json(Health { status, store, engine, workspace, version: env!("CARGO_PKG_VERSION") }))
 }

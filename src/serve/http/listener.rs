@@ -14,15 +14,15 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Connections at once.
 const MOST: usize = 256;
-/// How long a head may take, and a connection be idle.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// Connections that the system holds until they are taken.
+const WAITING: u32 = 1024;
 /// Headers of a request, and bytes of its head.
 const MOST_HEADERS: usize = 64;
 const LARGEST_HEAD: usize = 32 * 1024;
@@ -47,11 +47,11 @@ impl Door {
     ///
     /// # Errors
     /// When others listen there, the system does not allow it, or other machines would get in and may not.
-    pub async fn open(address: SocketAddr, allow_public: bool, names: Vec<String>) -> Result<Self, ServeFault> {
+    pub fn open(address: SocketAddr, allow_public: bool, names: Vec<String>) -> Result<Self, ServeFault> {
         if !allow_public && !address.ip().to_canonical().is_loopback() {
             return Err(ServeFault::Public { address });
         }
-        let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        let listener = listening(address).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => ServeFault::InUse { address },
             _ => ServeFault::Unbound { address, source },
         })?;
@@ -63,6 +63,13 @@ impl Door {
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
+}
+
+fn listening(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?; // of an earlier server some connections may not be forgotten yet
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 /// Serves until `stop`, then lets everything come to an end within the grace.
@@ -87,7 +94,7 @@ pub async fn serve(door: Door, house: &Arc<House>, stop: &CancellationToken, gra
         house.figures.accepted();
         match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => {
-                let connection = connection(socket, place, &app, &door.names, &ending);
+                let connection = connection(socket, place, &app, &door.names, house.request_within, &ending);
                 let house = Arc::clone(house);
                 connections.spawn(async move {
                     if let Err(error) = connection.await {
@@ -121,6 +128,7 @@ fn connection(
     place: OwnedSemaphorePermit,
     app: &Router,
     names: &Arc<[String]>,
+    head_within: Duration,
     ending: &GracefulShutdown,
 ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send + use<> {
     let local = socket.local_addr().map(|address| Local { address, names: Arc::clone(names) });
@@ -134,8 +142,8 @@ fn connection(
             app.call(request)
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_headers(MOST_HEADERS);
-        http.max_buf_size(LARGEST_HEAD);
+        http.timer(TokioTimer::new()).header_read_timeout(head_within).max_headers(MOST_HEADERS);
+        http.max_buf_size(LARGEST_HEAD).max_header_size(LARGEST_HEAD);
         let wire = TokioIo::new(Wire::new(socket, PATIENCE));
         watcher.watch(http.serve_connection(wire, answering)).await?;
         Ok(())

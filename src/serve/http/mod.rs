@@ -21,8 +21,8 @@ mod wire;
 
 pub use listener::{Door, serve};
 
-pub(in crate::serve) use figures::{Figure, Figures};
-pub(in crate::serve) use openapi::{Operation, Shape};
+pub(in crate::serve) use figures::Figures;
+pub(in crate::serve) use openapi::Operation;
 pub(in crate::serve) use problem::Problem;
 pub(in crate::serve) use sse::stream;
 
@@ -37,7 +37,7 @@ pub(in crate::serve) fn app(house: &Arc<House>) -> Router {
     routes()
         .fallback(async || Problem::not_found("there is nothing here: /openapi.json says what there is"))
         .layer(from_fn_with_state(Arc::clone(house), guard::guard))
-        .layer(from_fn_with_state(Arc::clone(house), finish::finish))
+        .layer(from_fn_with_state(Arc::clone(&house.figures), finish::finish))
         .with_state(Arc::clone(house))
 }
 

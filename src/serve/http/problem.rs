@@ -77,11 +77,6 @@ impl Problem {
         &self.detail
     }
 
-    /// Its status.
-    pub(in crate::serve) fn status(&self) -> StatusCode {
-        self.status
-    }
-
     /// As data; `instance` is the path that was asked for.
     pub(in crate::serve) fn data(&self, instance: Option<&str>) -> Value {
         let mut members = self.members.clone();

@@ -108,7 +108,7 @@ class Page {
       ["Cost", money(outcome?.cost_micros)],
       ["Tokens", outcome ? `${count(outcome.input_tokens)} in, ${count(outcome.output_tokens)} out` : ""],
       ["Model", (detail.models ?? []).join(", ")],
-      ["Task", detail.source],
+      ["Task", detail.source === "-" ? "" : detail.source],
       ["Machine", detail.machine],
       ["Run", detail.id],
     ];
