@@ -91,6 +91,12 @@ impl Place {
         self.folder.path().join("project")
     }
 
+    /// The database of the one project.
+    pub(crate) fn database(&self) -> PathBuf {
+        let mut projects = fs::read_dir(self.folder.path().join("state")).unwrap().map(|entry| entry.unwrap().path());
+        projects.find_map(|project| Some(project.join("fledge.db")).filter(|path| path.is_file())).unwrap()
+    }
+
     /// A file of the project.
     pub(crate) fn file(&self, path: impl AsRef<Path>, text: &str) {
         fs::write(self.project().join(path), text).unwrap();

@@ -44,8 +44,10 @@ fn a_run_is_seen_as_it_happens_and_its_end_too() {
 
 #[test]
 fn who_comes_late_reads_what_was_said_before() {
-    let model =
-        Model::new([write("done", "yes\n").saying("First I make the file."), say("Then I think aloud, and on and on").hanging()]);
+    let model = Model::new([
+        write("done", "yes\n").saying("First I make the file."),
+        say("Then I think aloud, and on and on").hanging(),
+    ]);
     let Some((place, browser)) = Place::open(model) else { return };
     let id = place.begin("# Make the file `done`");
     browser.until_text(".runs", "waiting for the model, turn 2");
@@ -58,7 +60,9 @@ fn who_comes_late_reads_what_was_said_before() {
 
 #[test]
 fn a_run_is_cancelled_once_that_is_confirmed() {
-    let Some((place, browser)) = Place::open(Model::new([say("This takes long, and on and on").hanging()])) else { return };
+    let Some((place, browser)) = Place::open(Model::new([say("This takes long, and on and on").hanging()])) else {
+        return;
+    };
     let id = place.begin("# Wait");
     browser.go(&place.page(&format!("#/runs/{id}")));
     browser.until_text(".story", "This takes long");
