@@ -43,6 +43,17 @@ pub struct Seat {
     pub usd_micros: Option<u64>,
 }
 
+/// What is known of a job when a course begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Before {
+    /// Nobody has worked on it.
+    Nothing,
+    /// It is to be done, and runs of earlier processes have cost so much for it, in millionths of a US dollar.
+    Paid(u64),
+    /// It is over.
+    Over(Box<Outcome>),
+}
+
 /// What is to be done now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
@@ -79,15 +90,17 @@ enum State {
 }
 
 impl Course {
-    /// Of these jobs. Those that were over before stay as they are, and what they cost is spent.
-    pub fn new(bounds: Bounds, seats: Vec<Seat>, mut before: impl FnMut(usize) -> Option<Outcome>) -> Self {
+    /// Of these jobs. Those that were over before stay as they are, and what any of them has cost is spent.
+    pub fn new(bounds: Bounds, seats: Vec<Seat>, mut before: impl FnMut(usize) -> Before) -> Self {
         let mut purses = Purses::new(bounds.usd_micros, &seats);
-        let fresh = || State::Waiting { tries: 0, not_before: Moment::default(), cost: 0 };
         let mut state = |job: usize| {
-            before(job).map_or_else(fresh, |outcome| {
-                purses.spend(seats[job].race, outcome.usd_micros);
-                State::Over(Box::new(outcome))
-            })
+            let (cost, outcome) = match before(job) {
+                Before::Nothing => (0, None),
+                Before::Paid(cost) => (cost, None),
+                Before::Over(outcome) => (outcome.usd_micros, Some(outcome)),
+            };
+            purses.spend(seats[job].race, cost);
+            outcome.map_or(State::Waiting { tries: 0, not_before: Moment::default(), cost }, State::Over)
         };
         let states = (0..seats.len()).map(&mut state).collect();
         let mut course = Self { bounds, seats, states, purses, closed: None, steps: Vec::new() };
@@ -117,7 +130,7 @@ impl Course {
         if self.closed.is_some() { None } else { self.states.iter().filter_map(waits).min() }
     }
 
-    /// A run of this job has ended. `outcome` tells of this run alone.
+    /// A run of this job has ended. `outcome` tells of this run alone, and of what it has cost since it was begun or taken up.
     pub fn ended(&mut self, job: usize, outcome: Outcome, now: Moment) {
         let Some(State::Running { tries, aside, cost, is_stopped }) = self.states.get(job) else { return };
         let (tries, aside, cost, is_stopped) = (*tries, *aside, cost.saturating_add(outcome.usd_micros), *is_stopped);

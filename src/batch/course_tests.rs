@@ -41,8 +41,12 @@ fn ran(reason: Reason, usd_micros: u64) -> Outcome {
     Outcome { job: "j".into(), title: "j".into(), tries: 0, usd_micros, beaten: false, end: End::Ran(Box::new(ran)) }
 }
 
+fn over(outcome: Option<Outcome>) -> Before {
+    outcome.map_or(Before::Nothing, |outcome| Before::Over(Box::new(outcome)))
+}
+
 fn course(bounds: Bounds, seats: Vec<Seat>) -> Course {
-    Course::new(bounds, seats, |_| None)
+    Course::new(bounds, seats, |_| Before::Nothing)
 }
 
 /// Steps in short: `+0` starts, `-0` cancels, `0:skipped` is over, `0 again`.
@@ -130,9 +134,15 @@ fn a_job_that_no_money_is_left_for_is_not_begun() {
     course.ended(3, ran(Reason::BudgetMoney, 15), now);
     assert!(course.is_over());
     let spent = Bounds { usd_micros: Some(100), ..Bounds::default() };
-    let mut course =
-        Course::new(spent, vec![seat("a", &[]), seat("b", &[])], |job| (job == 0).then(|| ran(Reason::Verified, 100)));
+    let mut course = Course::new(spent.clone(), vec![seat("a", &[]), seat("b", &[])], |job| {
+        over((job == 0).then(|| ran(Reason::Verified, 100)))
+    });
     assert_eq!(said(&course.next(now)), ["1:the batch's money is spent"]);
+    // What earlier lives of a run have cost is spent, and told of; of its end only what came to it since.
+    let mut course = Course::new(spent, vec![seat("a", &[])], |_| Before::Paid(60));
+    assert_eq!(said(&course.next(now)), ["+0/40"]);
+    course.ended(0, ran(Reason::Verified, 30), now);
+    assert_eq!(course.outcome(0).unwrap().usd_micros, 90);
 }
 
 #[test]
@@ -168,7 +178,8 @@ fn of_two_candidates_that_are_verified_the_first_one_has_won() {
     assert_eq!(beaten[..2], [true, false]);
     // Who goes on with it later sees it the same way.
     let before: Vec<Outcome> = course.outcomes().cloned().collect();
-    let again = Course::new(Bounds::default(), vec![candidate("a"), candidate("b")], |job| before.get(job).cloned());
+    let again =
+        Course::new(Bounds::default(), vec![candidate("a"), candidate("b")], |job| over(before.get(job).cloned()));
     assert_eq!(again.outcomes().map(|outcome| outcome.beaten).collect::<Vec<_>>(), [true, false]);
 }
 

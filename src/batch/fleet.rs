@@ -33,6 +33,8 @@ pub struct Errand {
     pub settings: Settings,
     /// As which run.
     pub run: As,
+    /// What of that run's cost the course knows of from before, in millionths of a US dollar.
+    pub paid: u64,
 }
 
 /// As which run a job is done.
@@ -40,7 +42,7 @@ pub struct Errand {
 pub enum As {
     /// As a new one, of this key where it has one.
     New(Option<String>),
-    /// As one that was interrupted: it goes on.
+    /// As one that was interrupted: it goes on, and may cost what the task may.
     Resumed(RunId),
     /// As one that is over, of which only nobody has heard: this is what it came to.
     Over(Box<TaskResult>),
@@ -116,6 +118,8 @@ struct Done {
     job: usize,
     end: End,
     result: Option<TaskResult>,
+    /// What of its cost was known before.
+    paid: u64,
 }
 
 /// The runs under way.
@@ -175,10 +179,11 @@ pub async fn run<S: Source>(
                 course.stop(whole.cause());
             }
             done = fleet.next() => {
-                let Some(Done { job, end, result }) = done else { continue };
+                let Some(Done { job, end, result, paid }) = done else { continue };
                 fleet.stops.remove(&job);
                 let (name, title) = names.get(job).cloned().unwrap_or_default();
-                let usd_micros = result.as_ref().and_then(|result| result.usage.total.cost_micros).unwrap_or(0);
+                let cost = result.as_ref().and_then(|result| result.usage.total.cost_micros).unwrap_or(0);
+                let usd_micros = cost.saturating_sub(paid);
                 course.ended(job, Outcome { job: name, title, tries: 0, usd_micros, beaten: false, end }, now());
                 if let Some(outcome) = course.outcome(job) {
                     fleet.over(job, outcome, result.as_ref()).await;
@@ -261,7 +266,7 @@ impl<'f, S: Source> Fleet<'f, S> {
                         biased;
                         () = stop.token().cancelled() => {
                             let end = End::NotRun(NotRun::Stopped(stop.cause()));
-                            return Done { job, end, result: None };
+                            return Done { job, end, result: None, paid: 0 };
                         }
                         errand = source.errand(job, tries, usd_micros) => errand,
                     };
@@ -294,13 +299,13 @@ impl<'f, S: Source> Fleet<'f, S> {
 }
 
 fn refused(job: usize, Refusal { reason, message }: Refusal) -> Done {
-    Done { job, end: End::NotRun(NotRun::Refused { reason, message }), result: None }
+    Done { job, end: End::NotRun(NotRun::Refused { reason, message }), result: None, paid: 0 }
 }
 
 /// Has an agent do a job, to its end.
 async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
-    let Errand { task, settings, run } = errand;
-    let mut agent = Agent::new(settings).with_stop(stop.clone());
+    let Errand { task, settings, run, paid } = errand;
+    let mut agent = Agent::new(settings).with_stop(stop.clone()).with_bound(task.budget.usd_micros);
     agent.on_record(move |record| tell.tell(News::Record { job, record }));
     if let As::New(key) = &run {
         agent = agent.with_run_key(key.clone());
@@ -328,7 +333,7 @@ async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
             None => return refused(job, Refusal { reason: error.reason(), message: said(&error) }),
         },
     };
-    Done { job, end: End::Ran(Box::new(Ran::of(&result))), result: Some(result) }
+    Done { job, end: End::Ran(Box::new(Ran::of(&result))), result: Some(result), paid }
 }
 
 async fn in_haste(stop: &Stop) {
@@ -348,46 +353,5 @@ fn said(error: &RunError) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::course::{Bounds, Seat};
-    use super::*;
-    use tokio::sync::Mutex;
-
-    /// Of two jobs the second one waits its turn at a door that is closed while the first one is kept.
-    #[derive(Default)]
-    struct OneDoor {
-        door: Mutex<()>,
-    }
-
-    impl Source for OneDoor {
-        async fn errand(&self, job: usize, _: u32, _: Option<u64>) -> Result<Errand, Refusal> {
-            for _ in 0..100 {
-                drop(self.door.lock().await);
-                tokio::task::yield_now().await;
-            }
-            Err(Refusal { reason: Reason::BadInput, message: format!("no {job}") })
-        }
-
-        async fn over(&self, _: usize, _: &Outcome) -> Result<(), Refusal> {
-            for _ in 0..100 {
-                let held = self.door.lock().await;
-                tokio::task::yield_now().await;
-                drop(held);
-            }
-            Ok(())
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn runs_go_on_while_it_is_kept_what_another_one_came_to() {
-        let seat = |name: &str| Seat { name: name.into(), title: name.into(), ..Seat::default() };
-        let names: Vec<(String, String)> = ["a", "b", "c"].map(|name| (name.to_owned(), name.to_owned())).into();
-        let mut course =
-            Course::new(Bounds { jobs: 3, ..Bounds::default() }, vec![seat("a"), seat("b"), seat("c")], |_| None);
-        let (stop, tell, source) = (Stop::default(), Tell::new(|_| {}), OneDoor::default());
-        let ran = run(&mut course, &names, &source, &stop, &tell);
-        let ran = tokio::time::timeout(Duration::from_secs(60), ran).await;
-        assert_eq!(ran, Ok(Ok(())));
-        assert_eq!(course.outcomes().count(), 3);
-    }
-}
+#[path = "fleet_tests.rs"]
+mod tests;

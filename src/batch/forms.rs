@@ -11,6 +11,8 @@ use std::io;
 
 /// The most rows of the page's table: a job's summary on GitHub may have 1 MiB.
 const ROWS: usize = 500;
+/// What is said of a batch of which no job began.
+const UNBEGUN: &str = "the batch did not begin";
 
 type Xml = Writer<Vec<u8>>;
 
@@ -43,6 +45,51 @@ fn write(xml: &mut Xml, summary: &Summary) -> io::Result<()> {
         Ok(())
     })?;
     Ok(())
+}
+
+/// A JUnit document of one that could not begin: a test that says why, so that nobody takes an empty one for a success.
+pub(crate) fn unbegun_junit(batch: &str, why: &str) -> String {
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
+    let _memory_takes_all = write_unbegun(&mut xml, &name(batch), &name(&format!("{UNBEGUN}: {why}")));
+    let mut bytes = xml.into_inner();
+    bytes.push(b'\n');
+    String::from_utf8(bytes).unwrap_or_default() // it was made of text
+}
+
+fn write_unbegun(xml: &mut Xml, batch: &str, message: &str) -> io::Result<()> {
+    let time = time(0);
+    let all = [
+        ("name", "fledge"),
+        ("tests", "1"),
+        ("failures", "0"),
+        ("errors", "1"),
+        ("skipped", "0"),
+        ("time", time.as_str()),
+    ];
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    xml.create_element("testsuites").with_attributes(all).write_inner_content(|xml| {
+        xml.create_element("testsuite").with_attributes(all).write_inner_content(|xml| {
+            let about = [("classname", batch), ("name", batch), ("time", time.as_str())];
+            xml.create_element("testcase").with_attributes(about).write_inner_content(|xml| {
+                let error = xml.create_element("error");
+                error.with_attributes([("message", message), ("type", "errored")]).write_empty().map(drop)
+            })?;
+            Ok(())
+        })?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The page of one that could not begin.
+pub(crate) fn unbegun_page(batch: &str, why: &str) -> String {
+    let lines: Vec<String> = why.lines().map(code).collect();
+    format!("# ✗ {UNBEGUN}\n\n{}\n\n{}\n", code(batch), lines.join("\\\n"))
+}
+
+/// The outputs of one that could not begin.
+pub(crate) fn unbegun_outputs(exit_code: u8) -> String {
+    format!("verified=false\nexit-code={exit_code}\nbatch=\njobs=0\nverified-jobs=0\nunverified-jobs=0\n")
 }
 
 fn case(xml: &mut Xml, job: &JobSummary) -> io::Result<()> {
@@ -89,8 +136,8 @@ pub(crate) fn page(summary: &Summary) -> String {
         let (attempts, turns, time) = job.effort().map_or_else(Default::default, |(attempts, turns, ms)| {
             (attempts.to_string(), turns.to_string(), seconds(ms))
         });
-        let how = if job.standing == Standing::Verified { String::new() } else { format!(": {}", cell(&job.says)) };
-        let how = format!("{}{how}", job.standing.word());
+        let how = if job.why().is_empty() { String::new() } else { format!(": {}", cell(job.why())) };
+        let how = format!("{}{how}", job.word());
         let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
         let name = cell(&job.outcome.job);
         text.push_str(&format!("| {} | {name} | {how} | {attempts} | {turns} | {cost} | {time} |\n", mark_of(job)));
@@ -126,6 +173,7 @@ pub(crate) fn outputs(summary: &Summary) -> String {
 
 fn mark_of(job: &JobSummary) -> &'static str {
     match job.standing {
+        _ if job.outcome.beaten => "-",
         Standing::Verified => "✓",
         Standing::Failed | Standing::Errored => "✗",
         Standing::Cancelled | Standing::Skipped | Standing::NotStarted => "-",

@@ -1,7 +1,7 @@
 //! What is kept of a batch in a queue, so that another process can go on with it: which jobs somebody works on, and what those came to that
-//! are over. What a gate has said stays; what ended in an error, or was cut off, is done again by whoever goes on.
+//! are over. What stays of them is said in [`super::Standing::stays`]; everything else is done again by whoever goes on.
 
-use super::outcome::{End, Outcome};
+use super::outcome::Outcome;
 use crate::queue::{
     BatchId, Completed, JobId, JobRow, JobSpec, Lease, Manifest, NameFault, PoolName, Priority, Queue, QueueFault,
     Released, Renewed, Retry, Which, Worker, WorkerId,
@@ -170,7 +170,7 @@ impl<Q: Queue> Ledger<Q> {
     pub async fn keep(&self, job: usize, outcome: &Outcome) -> Result<(), LedgerFault> {
         let Some((name, id)) = self.jobs.get(job) else { return Ok(()) };
         let Some(mut lease) = self.leases().remove(id) else { return Ok(()) };
-        if !stays(outcome) {
+        if !outcome.standing().stays() {
             return match self.queue.release(&lease, &Retry::Unused).await? {
                 Released::Queued | Released::Buried | Released::Cancelled | Released::Lost => Ok(()),
             };
@@ -238,14 +238,6 @@ impl<Q: Queue> Ledger<Q> {
 
     fn leases(&self) -> MutexGuard<'_, BTreeMap<JobId, Lease>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whether who goes on with the batch has this job behind them.
-fn stays(outcome: &Outcome) -> bool {
-    match &outcome.end {
-        End::Ran(ran) => !ran.cancelled && !outcome.is_worth_another_try(),
-        End::NotRun(_) => false,
     }
 }
 

@@ -18,7 +18,7 @@ pub mod plan;
 mod purse;
 mod summary;
 
-pub use course::{Bounds, Course, Seat, Step};
+pub use course::{Before, Bounds, Course, Seat, Step};
 pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
 pub use ledger::{Ledger, LedgerFault, Wanted};
 pub use outcome::{End, NotRun, Outcome, Ran, Standing};

@@ -116,7 +116,7 @@ pub enum Standing {
     Verified,
     /// The gate has said no, or a limit was reached: what was tried did not succeed.
     Failed,
-    /// It could not be said whether it succeeds.
+    /// It could not be said whether it succeeds, or what succeeded not be delivered.
     Errored,
     /// It was cut off.
     Cancelled,
@@ -140,6 +140,14 @@ impl Standing {
             Self::Cancelled => "cancelled",
             Self::Skipped => "skipped",
             Self::NotStarted => "not started",
+        }
+    }
+
+    /// Whether who goes on with a batch has such a job behind them; any other is done again. A verdict and a limit are results.
+    pub fn stays(self) -> bool {
+        match self {
+            Self::Verified | Self::Failed => true,
+            Self::Errored | Self::Cancelled | Self::Skipped | Self::NotStarted => false,
         }
     }
 }
@@ -187,7 +195,9 @@ impl Outcome {
     /// One line on how it ended, for people.
     pub fn says(&self) -> String {
         match &self.end {
-            End::Ran(ran) if self.beaten && ran.cancelled => "another candidate was verified first".into(),
+            End::Ran(ran) if self.beaten && (ran.cancelled || ran.verified) => {
+                "another candidate was verified first".into()
+            }
             End::Ran(ran) if ran.verified => ran.reason.row().meaning.to_owned(),
             End::Ran(ran) => ran.message.strip_prefix("failed: ").unwrap_or(&ran.message).to_owned(),
             End::NotRun(NotRun::Need(jobs)) => format!("it needs {}, not verified", jobs.join(", ")),
@@ -227,15 +237,12 @@ impl Ran {
         }
     }
 
-    fn standing(&self) -> Standing {
-        if self.verified {
-            return Standing::Verified;
-        }
+    /// How it ended, in one word.
+    pub fn standing(&self) -> Standing {
         match self.reason {
+            Reason::Verified | Reason::Skipped => Standing::Verified,
             Reason::Cancelled => Standing::Cancelled,
-            Reason::Verified
-            | Reason::Skipped
-            | Reason::GateFailed
+            Reason::GateFailed
             | Reason::Stuck
             | Reason::MaxTurns
             | Reason::BudgetTokens
@@ -255,6 +262,21 @@ impl Ran {
             | Reason::Blocked
             | Reason::IoError
             | Reason::Internal => Standing::Errored,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_resume_does_again_is_what_the_documentation_says() {
+        let page = include_str!("../../docs/batch.md");
+        for standing in Standing::ALL {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", standing.word())));
+            let last = row.and_then(|row| row.trim_end_matches(['|', ' ']).rsplit('|').next()).map(str::trim);
+            assert_eq!(last, Some(if standing.stays() { "stays" } else { "is done again" }), "{}", standing.word());
         }
     }
 }

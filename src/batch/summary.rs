@@ -88,6 +88,20 @@ impl JobSummary {
         Self { candidate_of, models, ..self }
     }
 
+    /// How it ended, as a row of a table says it: of candidates also who has won.
+    pub fn word(&self) -> &'static str {
+        match (&self.candidate_of, self.standing) {
+            (Some(_), Standing::Verified) if self.outcome.beaten => "beaten",
+            (Some(_), Standing::Verified) => "won",
+            (_, standing) => standing.word(),
+        }
+    }
+
+    /// Why it has not succeeded, for a row of a table; empty where it has.
+    pub fn why(&self) -> &str {
+        if self.standing == Standing::Verified && !self.outcome.beaten { "" } else { &self.says }
+    }
+
     /// Attempts, model turns and milliseconds of its last run; nothing without one.
     pub fn effort(&self) -> Option<(u64, u64, u64)> {
         match &self.outcome.end {

@@ -6,6 +6,7 @@ use super::run;
 use crate::config::Environment;
 use crate::lane::detect::DETECTED_LANE;
 use crate::task::{Defaults, GateChoice, Task};
+use anyhow::anyhow;
 use clap::Args;
 
 /// Arguments of `fledge fix`.
@@ -18,6 +19,9 @@ use clap::Args;
 pub(super) struct FixArguments {
     #[command(flatten)]
     options: RunOptions,
+    /// Known, so that it can be said what to do instead
+    #[arg(long, hide = true, value_name = "N")]
+    candidates: Option<String>,
 }
 
 /// Runs the verb; gives the exit code.
@@ -26,6 +30,11 @@ pub(super) struct FixArguments {
 /// Whatever was wrong before the run began.
 pub(super) fn run(arguments: &FixArguments, environment: &Environment) -> Result<u8, Failure> {
     let options = &arguments.options;
+    if arguments.candidates.is_some() {
+        let error = anyhow!("--candidates: `fledge fix` is one run; candidates race for a task in a file");
+        let hint = "write one that names the lane, and `fledge run task.md --candidates 3`";
+        return Err(Failure::input(error).hint(hint));
+    }
     let task = |defaults: &Defaults| {
         let lanes = options.lanes().or_else(|| defaults.lanes.clone()).unwrap_or_else(|| vec![DETECTED_LANE.into()]);
         Ok(Task { gate: GateChoice::Lanes(lanes.clone()), ..defaults.of(Task::fix(lanes)) })

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::memory::memory_terms;
 use super::outlet::outlet;
 use super::record;
-use super::results::ResultArguments;
+use super::results::{Beside, ResultArguments};
 use super::runs::Place;
 use super::secrets::secrets;
 use crate::config::Environment;
@@ -169,6 +169,13 @@ impl RunOptions {
             return Err(Failure::input(anyhow!("--report and --patch are one file")).hint("name two"));
         }
         Ok(workspace)
+    }
+
+    /// The places of what its driver writes of a run, as far as there are such places.
+    pub(super) fn beside(&self, workspace: &Path) -> Beside {
+        let find = |flag, path: &Option<PathBuf>| outlet(flag, path.as_ref()?, workspace).ok();
+        let (report, patch) = (find("--report", &self.report), find("--patch", &self.patch));
+        Beside { patch: patch.filter(|patch| report.as_ref() != Some(patch)), report }
     }
 
     /// The models that are named.

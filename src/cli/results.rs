@@ -12,7 +12,7 @@ use crate::report::lane::{LaneResult, code_quality, github, junit, sarif};
 use crate::run::TaskResult;
 use crate::verdict::Verification;
 use crate::workspace::Outlet;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -43,8 +43,17 @@ pub(super) struct Results {
     files: Vec<(Form, Outlet)>,
     /// The summary and the outputs of a job of GitHub's; both files are its runner's.
     job: Option<Job>,
+    /// Where what is not written here goes, of a run that begins.
+    beside: Beside,
     /// Whether a run's end was told here: nothing that comes later takes its place.
     was_told: Arc<AtomicBool>,
+}
+
+/// The files of a run that its driver writes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beside {
+    pub(super) report: Option<Outlet>,
+    pub(super) patch: Option<Outlet>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -150,7 +159,12 @@ impl Results {
             summary: variable("GITHUB_STEP_SUMMARY"),
             outputs: variable("GITHUB_OUTPUT"),
         });
-        Self { files: Vec::new(), job, was_told: Arc::default() }
+        Self { files: Vec::new(), job, beside: Beside::default(), was_told: Arc::default() }
+    }
+
+    /// The same, with the files that are written elsewhere.
+    pub(super) fn with(self, beside: Beside) -> Self {
+        Self { beside, ..self }
     }
 
     /// Writes all of it.
@@ -176,7 +190,42 @@ impl Results {
         }
         let why = failure.message();
         let lane = job::unbegun(&why);
-        self.put(&lane, &[&lane], &job::unbegun_page(&lane), &job::unbegun_outputs(failure.code(), failure.reason()))
+        let outputs = job::unbegun_outputs(failure.code(), failure.reason());
+        let put = self.put(&lane, &[&lane], &job::unbegun_page(&lane), &outputs);
+        put.and(self.put_beside(failure))
+    }
+
+    /// The same of a batch, by what it goes by.
+    ///
+    /// # Errors
+    /// As those of [`Self::write`].
+    pub(super) fn write_unbegun_batch(&self, batch: &str, failure: &Failure) -> Result<(), Failure> {
+        let why = failure.message();
+        if self.job.is_some() {
+            paint::command(&github::error(batch, &why));
+        }
+        let (junit, page) = (forms::unbegun_junit(batch, &why), forms::unbegun_page(batch, &why));
+        let (report, outputs) = (String::new(), forms::unbegun_outputs(failure.code()));
+        let written = self.write_texts(&Texts { junit, page, report, outputs });
+        // A batch has none of these; one that was asked for it was refused, and an older one tells nothing of that.
+        let lane = LaneResult { lane: batch, ..job::unbegun(&why) };
+        let mut others = self.files.iter().filter_map(|(form, place)| match form {
+            Form::Sarif => Some((place, sarif::document(&lane))),
+            Form::CodeQuality => Some((place, code_quality::document(&lane))),
+            Form::Junit | Form::Summary | Form::Report => None,
+        });
+        let refused = others.try_for_each(|(place, text)| place.write(text.as_bytes(), &|| false));
+        written.and(refused.map_err(Failure::own)).and(self.put_beside(failure))
+    }
+
+    /// No report and no patch of an earlier run stays.
+    fn put_beside(&self, failure: &Failure) -> Result<(), Failure> {
+        let Beside { report, patch } = &self.beside;
+        if let Some(place) = report {
+            let text = format!("{:#}\n", job::unbegun_report(failure.code(), failure.reason(), &failure.message()));
+            place.write(text.as_bytes(), &|| false).map_err(Failure::own)?;
+        }
+        patch.as_ref().map_or(Ok(()), Outlet::remove).context("an old patch cannot be removed").map_err(Failure::own)
     }
 
     /// `told` is what there are annotations of.

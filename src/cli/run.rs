@@ -12,7 +12,7 @@ use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::Environment;
-use crate::driver::{PlanFault, RunError, Settings, Terms, base_at, is_blocked, lanes_at, prepare, terms};
+use crate::driver::{PlanFault, RunError, Settings, Terms, base_at, is_for_now, lanes_at, prepare, terms};
 use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
@@ -78,6 +78,7 @@ pub(super) fn begin(
     let root = workspace.as_deref().unwrap_or(Path::new("."));
     let results = options.results.places(root, environment);
     let sound = results.as_ref().ok().cloned().unwrap_or_else(|| options.results.sound_places(root, environment));
+    let sound = sound.with(options.beside(root));
     let done = workspace.and_then(|workspace| begin_in(&workspace, options, task, results, environment));
     if let (Err(failure), false) = (&done, options.dry_run)
         && let Err(unwritten) = sound.write_unbegun(failure)
@@ -188,10 +189,10 @@ fn lost_gate(failure: &Failure) -> Option<&RunError> {
     failure.cause().filter(|error| matches!(error, RunError::GateLost { .. }))
 }
 
-/// Whether a run stands in the way of another one of its key: one that is over and not verified does not, but for one that is blocked, for
-/// who would go on with it.
+/// Whether a run stands in the way of another one of its key: one that is over and not verified does not, but for one that ended only for
+/// now, for who would go on with it.
 fn must_count(row: &RunRow, goes_on: bool) -> bool {
-    (goes_on && is_blocked(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
+    (goes_on && is_for_now(&row.state)) || !matches!(&row.state, RunState::Ended(outcome) if !outcome.verified)
 }
 
 fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Failure> {
@@ -254,10 +255,10 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     let refused = |fault: PlanFault| Failure::because(fault.reason, fault);
     let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
-    let (seen, note) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
+    let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
     let seen = seen.as_ref().unwrap_or(&settings);
     let mut briefing = prepare(task, seen, &TreeId::empty(), &[], at.as_deref()).map_err(refused)?;
-    briefing.plan.notes.extend(note);
+    briefing.plan.notes.extend(notes.into_iter().flatten());
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();
     let plan = serde_json::json!({

@@ -126,12 +126,17 @@ impl Hands {
         }
     }
 
-    /// Writes a patch of the work, when it is verified.
+    /// Writes a patch of the work, when it is verified. Where there is none, that of an earlier run does not stay: it would be taken for it.
     pub(super) async fn write_patch(&self, path: &Path, run: &Run, stop: &CancellationToken) -> Result<(), String> {
-        let Some(result) = run.result().filter(|result| result.verified) else { return Ok(()) };
-        let (Some(base), Some(tree)) = (&result.base, &result.tree) else { return Ok(()) };
+        let outlet = Outlet::found(path, &self.settings.workspace);
+        let none = || {
+            let removed = outlet.remove();
+            removed.map_err(|error| format!("an old patch cannot be removed: {}: {error}", path.display()))
+        };
+        let Some(result) = run.result().filter(|result| result.verified) else { return none() };
+        let (Some(base), Some(tree)) = (&result.base, &result.tree) else { return none() };
         if result.turns == 0 && base == tree {
-            return Ok(()); // a fix of what was good as it was: nobody has worked
+            return none(); // a fix of what was good as it was: nobody has worked
         }
         let made = async {
             let settings = &self.settings;
@@ -140,7 +145,7 @@ impl Hands {
         };
         let patch: Result<Vec<u8>, DeliveryFault> = made.await;
         let patch = patch.map_err(|fault| format!("the patch cannot be made: {}", chain(&fault)))?;
-        report::write_out(vec![Outlet::found(path, &self.settings.workspace)], patch, stop).await
+        report::write_out(vec![outlet], patch, stop).await
     }
 
     /// Says what of git a run has changed that no gate has seen, and puts that back as the gate would.

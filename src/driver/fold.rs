@@ -11,7 +11,7 @@ use crate::moment::Moment;
 use crate::process::wall::WallKind;
 use crate::run::{Action, AgentEvent, Bill, Event, Run, StateName};
 use crate::store::Record;
-use crate::verdict::Reason;
+use crate::verdict::{Reason, StopCause};
 use std::collections::BTreeMap;
 
 /// A run as its journal tells it, up to the newest record.
@@ -48,6 +48,8 @@ pub(super) struct Folded {
     undelivered: Option<Box<Before>>,
     /// The run before the newest answer of a model that was none, as long as nothing came after it but the end.
     refused: Option<Box<Before>>,
+    /// The run before it was ended from outside.
+    stopped: Option<Box<Before>>,
     newest: (u64, String),
 }
 
@@ -61,12 +63,12 @@ pub(super) struct Said {
     pub(super) event: AgentEvent,
 }
 
-/// A run before an answer that a resume takes back, and what was asked for.
+/// A run before something that a resume takes back, and what was asked for and not answered.
 #[derive(Debug)]
 struct Before {
     run: Run,
     asked: Option<Asked>,
-    open: (CallId, Action),
+    open: BTreeMap<CallId, Action>,
 }
 
 impl Folded {
@@ -77,7 +79,9 @@ impl Folded {
             return self.take_of(path, kind, record);
         }
         if record.kind == RESUMED {
-            self.go_back(Again::said(&record.data));
+            let again = Again::said(&record.data);
+            self.go_back(again);
+            again.usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
             // Whoever takes it up tells this again, and where the run is.
             let told: Vec<AgentEvent> = self.told.iter().cloned().chain([taken_up(&self.run)]).collect();
             return Ok(told.into_iter().map(|event| self.say(event)).collect());
@@ -157,6 +161,11 @@ impl Folded {
         calls.map(|(call, _)| (*call, self.child(*call).map(bill).unwrap_or_default())).collect()
     }
 
+    /// What it has cost, with what nobody knows the end of, in millionths of a US dollar.
+    pub(super) fn cost(&self) -> u64 {
+        self.run.last_bill(&self.bills()).usage.cost_micros.unwrap_or(0)
+    }
+
     fn child(&self, call: CallId) -> Option<&Self> {
         self.children.get(&self.roster.clone().number(call))
     }
@@ -190,38 +199,54 @@ impl Folded {
             self.undelivered = self.before(*call).filter(|_| result.is_err());
         } else if let Event::ModelFailed { call, .. } = event {
             self.refused = self.before(*call);
+        } else if let Event::CancelRequested { cause: StopCause::Terminate, .. } = event
+            && self.run.state() != StateName::Reporting
+        {
+            self.stopped = Some(self.with(self.open.clone()));
         }
     }
 
     fn before(&self, call: CallId) -> Option<Box<Before>> {
         let action = self.open.get(&call)?.clone();
-        Some(Box::new(Before { run: self.run.clone(), asked: self.asked.clone(), open: (call, action) }))
+        Some(self.with(BTreeMap::from([(call, action)])))
+    }
+
+    fn with(&self, open: BTreeMap<CallId, Action>) -> Box<Before> {
+        Box::new(Before { run: self.run.clone(), asked: self.asked.clone(), open })
     }
 
     /// Takes back that its report could not be written: a run that is resumed tries again. Where that is wanted also that its gate passed
-    /// and no report tells of that, as nobody knows what has become of the tree since, that its delivery failed, and that it was blocked
-    /// by a model which did not want to be asked. Says what was.
+    /// and no report tells of that, as nobody knows what has become of the tree since, that its delivery failed, that it was blocked
+    /// by a model which did not want to be asked, and that it was ended from outside: then it stands where a killed one would. Says what was.
     pub(super) fn go_back(&mut self, wanted: Again) -> Again {
-        let is_blocked = self.run.result().is_some_and(|result| result.reason == Reason::Blocked);
+        let ended_as = |reason| self.run.result().is_some_and(|result| result.reason == reason);
+        let (is_blocked, is_cancelled) = (ended_as(Reason::Blocked), ended_as(Reason::Cancelled));
         if let Some(unreported) = self.unreported.take() {
             self.return_to(*unreported);
         }
         let unproven = self.unproven.take_if(|_| wanted.gate);
         let undelivered = self.undelivered.take_if(|_| wanted.delivery);
         let refused = self.refused.take_if(|_| wanted.request && is_blocked);
-        let taken_back =
-            Again { gate: unproven.is_some(), delivery: undelivered.is_some(), request: refused.is_some() };
-        unproven.into_iter().chain(undelivered).chain(refused).for_each(|before| self.return_to(*before));
+        let stopped = self.stopped.take_if(|_| wanted.stop && is_cancelled);
+        let taken_back = Again {
+            gate: unproven.is_some(),
+            delivery: undelivered.is_some(),
+            request: refused.is_some(),
+            stop: stopped.is_some(),
+            usd_micros: wanted.usd_micros,
+        };
+        let all = unproven.into_iter().chain(undelivered).chain(refused).chain(stopped);
+        all.for_each(|before| self.return_to(*before));
         taken_back
     }
 
     fn return_to(&mut self, before: Before) {
-        let Before { run, asked, open: (call, action) } = before;
+        let Before { run, asked, open } = before;
         if self.run.state() == StateName::Idle {
             self.told.pop(); // that it had ended
         }
         (self.run, self.asked) = (run, asked);
-        self.open.insert(call, action);
+        self.open.extend(open);
     }
 
     /// What the run waits for, in the order in which it was asked for.

@@ -60,14 +60,14 @@ pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, is_blocked, terms};
+pub use resume::{ResumeFault, is_for_now, spent, terms};
 pub use stop::Stop;
 pub use story::story;
 pub use tape::cassette;
 pub use told::{Told, told};
 #[cfg(feature = "cli")]
 pub(crate) use watcher::Watcher;
-pub use worktree::{base_at, project_of, worktrees};
+pub use worktree::{base_at, commit_at, ground_at, project_of, worktrees};
 
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -185,12 +185,21 @@ pub struct Agent {
     bus: Bus,
     run_key: Option<String>,
     run_id: Option<RunId>,
+    /// What a run that is taken up may cost from there on.
+    usd_micros: Option<u64>,
 }
 
 impl Agent {
     /// An agent that nobody watches yet and that nobody can stop.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), stop: Stop::default(), bus: Bus::default(), run_key: None, run_id: None }
+        Self {
+            settings: Arc::new(settings),
+            stop: Stop::default(),
+            bus: Bus::default(),
+            run_key: None,
+            run_id: None,
+            usd_micros: None,
+        }
     }
 
     /// Has `watcher` told of every event of the run itself, on a thread of its own. A slow one loses pieces of text and nothing else.
@@ -255,6 +264,14 @@ impl Agent {
     #[must_use]
     pub fn with_run_id(mut self, id: RunId) -> Self {
         self.run_id = Some(id);
+        self
+    }
+
+    /// Gives a run that is taken up this bound of money, in millionths of a US dollar, all that it has cost included; `None`: the one that it
+    /// was begun with.
+    #[must_use]
+    pub fn with_bound(mut self, usd_micros: Option<u64>) -> Self {
+        self.usd_micros = usd_micros;
         self
     }
 
@@ -377,5 +394,7 @@ fn mail_date() -> String {
     jiff::fmt::rfc2822::to_string(&now).unwrap_or_default()
 }
 
+#[cfg(test)]
+mod stopped_tests;
 #[cfg(test)]
 mod tests;

@@ -38,14 +38,29 @@ pub(super) struct Resumed {
     /// Whether it is taken back that the model did not want to be asked, so that it is asked once more.
     #[serde(default, skip_serializing_if = "is_false")]
     request_again: bool,
+    /// Whether it is taken back that it was ended from outside, so that it goes on where it was.
+    #[serde(default, skip_serializing_if = "is_false")]
+    stop_again: bool,
+    /// What the run may cost from here on, all that it has cost included, in millionths of a US dollar; nothing: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usd_micros: Option<u64>,
 }
 
 impl Resumed {
     /// By this process, now.
     pub(super) fn now(again: Again) -> Self {
-        let Again { gate, delivery, request } = again;
+        let Again { gate, delivery, request, stop, usd_micros } = again;
         let (at, process) = (super::timestamp(), std::process::id());
-        Self { kind: "resumed".into(), at, process, gate_again: gate, delivery_again: delivery, request_again: request }
+        Self {
+            kind: "resumed".into(),
+            at,
+            process,
+            gate_again: gate,
+            delivery_again: delivery,
+            request_again: request,
+            stop_again: stop,
+            usd_micros,
+        }
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -58,7 +73,7 @@ fn is_false(is: &bool) -> bool {
     !is
 }
 
-/// What is done again by who takes a run up: the answers that came to it no longer count.
+/// What is done again by who takes a run up: the answers that came to it no longer count. And what is different from there on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Again {
     /// The newest judgement of the gate.
@@ -67,6 +82,10 @@ pub struct Again {
     pub delivery: bool,
     /// The request that the model did not want for so long that the run ended as blocked.
     pub request: bool,
+    /// What was under way when the run was ended from outside.
+    pub stop: bool,
+    /// What the run may cost from here on, all that it has cost included, in millionths of a US dollar; `None`: as before.
+    pub usd_micros: Option<u64>,
 }
 
 impl Again {
@@ -76,6 +95,8 @@ impl Again {
             gate: resumed.gate_again,
             delivery: resumed.delivery_again,
             request: resumed.request_again,
+            stop: resumed.stop_again,
+            usd_micros: resumed.usd_micros,
         };
         serde_json::from_str(data).map_or_else(|_| Self::default(), said)
     }

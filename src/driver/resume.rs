@@ -79,9 +79,12 @@ impl ResumeFault {
     }
 }
 
-/// Whether a run ended only for now: a model wanted to be left alone for too long.
-pub fn is_blocked(state: &RunState) -> bool {
-    matches!(state, RunState::Ended(outcome) if outcome.reason == Reason::Blocked.to_string())
+/// Whether a run ended only for now: a model wanted to be left alone for too long, or the process was asked to end by whoever runs it, not by
+/// a person who has seen enough.
+pub fn is_for_now(state: &RunState) -> bool {
+    let RunState::Ended(outcome) = state else { return false };
+    let is = |reason: Reason, by| outcome.reason == reason.to_string() && outcome.exit_code == reason.exit_code(by);
+    is(Reason::Blocked, None) || is(Reason::Cancelled, Some(StopCause::Terminate))
 }
 
 /// What a run was begun with.
@@ -93,6 +96,19 @@ pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, Terms), ResumeFault>
     readable(&row.head)?;
     let terms = serde_json::from_str(&store.task(run)?.settings);
     Ok((row, terms.map_err(|source| ResumeFault::Unclear { run: run.clone(), seq: 0, source })?))
+}
+
+/// What a run has cost, in millionths of a US dollar, as far as that is known; of one that did not end also what it had asked for.
+///
+/// # Errors
+/// When its journal cannot be read.
+pub fn spent(store: &Store, row: &RunRow) -> Result<u64, ResumeFault> {
+    if let RunState::Ended(outcome) = &row.state {
+        return Ok(outcome.cost_micros.unwrap_or(0));
+    }
+    readable(&row.head)?;
+    let run = &row.head.id;
+    Ok(folded(run, store.events(run, 0)?)?.cost())
 }
 
 /// Whether this program understands the records of a run.
@@ -112,8 +128,9 @@ enum LostGate {
 
 impl Agent {
     /// Goes on with a run that was interrupted, or whose report could not be written, to its end. Where its gate had passed and no report
-    /// tells of that, the gate judges once more. Verified work that could not be delivered is delivered now, if that goes, and a model that
-    /// blocked the run, since it wanted to be left alone for too long, is asked once more. Any other run that was verified gives its result again, and nothing is begun.
+    /// tells of that, the gate judges once more. Verified work that could not be delivered is delivered now, if that goes, a model that
+    /// blocked the run, since it wanted to be left alone for too long, is asked once more, and one that was ended by SIGTERM goes on like one that
+    /// was killed. Any other run that was verified gives its result again, and nothing is begun.
     ///
     /// # Errors
     /// As those of [`Agent::run_task`]; [`RunError::NotResumed`] when it cannot be gone on with.
@@ -138,10 +155,11 @@ impl Agent {
         self.must_fit(&row, worktree.as_ref())?;
         self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
         let settings = &self.settings_in(worktree.as_ref());
-        let task = Task { source: row.head.source.clone(), ..terms.task };
+        let mut task = Task { source: row.head.source.clone(), ..terms.task };
+        task.budget.usd_micros = self.usd_micros.or(task.budget.usd_micros);
         if let RunState::Ended(outcome) = &row.state
             && outcome.reason != Reason::NotDelivered.to_string()
-            && !is_blocked(&row.state)
+            && !is_for_now(&row.state)
         {
             let hands = Hands::new(settings.clone(), Arc::new(task), store.folder(run), self.stop.clone());
             let folded = folded(run, store.events(run, 0).map_err(ResumeFault::from)?)?;
@@ -159,7 +177,14 @@ impl Agent {
         let mut folded = Folded::default();
         let mut journal = Journal::reopen(&store, run, |record| take(&mut folded, run, &record))?;
         settings.outlets().iter().for_each(Outlet::tidy);
-        let again = folded.go_back(Again { gate: true, delivery: true, request: true });
+        let again = folded.go_back(Again {
+            gate: true,
+            delivery: true,
+            request: true,
+            stop: true,
+            usd_micros: self.usd_micros,
+        });
+        self.usd_micros.into_iter().for_each(|limit| folded.run.may_cost(limit));
         let (title, state) = (task.title.clone(), folded.run.state());
         let mut beginning = match folded.asked {
             None => Beginning::Task(Box::new(self.charter(&task, run.clone()))),
@@ -183,7 +208,7 @@ impl Agent {
         if lost.is_some() {
             beginning = Beginning::End(Reason::GateErrored, folded.open());
         }
-        if state == StateName::Idle {
+        if state == StateName::Idle && !again.stop {
             hands.correct_report(&folded.run).map_err(|why| ResumeFault::Report { run: run.clone(), why })?;
         } else {
             let told = journal.append(folded.at.0, RESUMED, &Resumed::now(again).to_json());
@@ -214,7 +239,7 @@ impl Agent {
             return Err(ResumeFault::Elsewhere { run: head.id.clone(), theirs: head.workspace.clone(), ours });
         }
         let models: Vec<String> = self.settings.models.iter().map(|model| model.provider.name()).collect();
-        if (is_blocked(state) || !matches!(state, RunState::Ended(_))) && models != head.models {
+        if (is_for_now(state) || !matches!(state, RunState::Ended(_))) && models != head.models {
             let (theirs, ours) = (head.models.join(", "), models.join(", "));
             return Err(ResumeFault::OtherModels { run: head.id.clone(), theirs, ours });
         }

@@ -4,7 +4,7 @@ use super::lineage::whose;
 use super::record::{Again, RESUMED};
 use super::resume::{ResumeFault, readable};
 use crate::moment::Moment;
-use crate::report::story::Story;
+use crate::report::story::{Story, TakenUp};
 use crate::store::{RunRow, Store};
 
 /// The story of a run as far as its journal can be read, and what keeps it from being read further.
@@ -21,8 +21,7 @@ fn tell(story: &mut Story, store: &Store, row: &RunRow) -> Result<(), ResumeFaul
         let record = record?;
         let at = Moment(record.at_ms);
         if record.kind == RESUMED {
-            let Again { gate, delivery, request } = Again::said(&record.data);
-            story.resumed(at, gate, delivery, request);
+            story.resumed(at, taken_up(Again::said(&record.data)));
             continue;
         }
         let unclear = |source| ResumeFault::Unclear { run: run.clone(), seq: record.seq, source };
@@ -33,4 +32,9 @@ fn tell(story: &mut Story, store: &Store, row: &RunRow) -> Result<(), ResumeFaul
         }
     }
     Ok(())
+}
+
+fn taken_up(again: Again) -> TakenUp {
+    let Again { gate, delivery, request, stop, usd_micros } = again;
+    TakenUp { gate_again: gate, delivery_again: delivery, request_again: request, stop_again: stop, usd_micros }
 }

@@ -8,8 +8,8 @@ use crate::id::RunId;
 use crate::run::{Charter, TaskResult, Workplace};
 use crate::store::{RunDir, StoreError, make_private, project_dir};
 use crate::task::{Isolation, Task};
-use crate::verdict::Reason;
-use crate::workspace::worktree::{self, FOLDER, Left, Record, Worktree, WorktreeFault};
+use crate::verdict::{Reason, StopCause};
+use crate::workspace::worktree::{self, Base, FOLDER, Left, Record, Worktree, WorktreeFault};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,23 +78,68 @@ pub async fn base_at(
     task: &Task,
     settings: &Settings,
     scratch: &Path,
-) -> Result<Option<(Settings, String)>, PlanFault> {
+) -> Result<Option<(Settings, Vec<String>)>, PlanFault> {
     if task.isolation == Isolation::InPlace {
         return Ok(None);
     }
-    let (stop, run, project) = (CancellationToken::new(), RunId::new("dry"), settings.project());
-    let from = task.base.as_deref();
-    let worktree = Worktree::choose(&scratch.join(FOLDER), &run, &task.title, from, &settings.workspace, project);
-    let workspace = scratch.join("base");
-    let base = worktree.export(&workspace, &settings.env, scratch, &stop).await.map_err(unplanned)?;
-    let short = base.get(..12).unwrap_or(&base);
+    let worktree = imagined(task.base.as_deref(), settings, scratch);
+    let base = base_of(&worktree, settings, scratch).await?;
+    let short = base.commit.get(..12).unwrap_or(&base.commit);
     let note = format!("the run would begin in a worktree of {short}: nothing that is not committed is in it");
-    Ok(Some((Settings { workspace, project: Some(project.to_owned()), ..settings.clone() }, note)))
+    let seen = written(&worktree, settings, scratch).await?;
+    Ok(Some((seen, [note].into_iter().chain(base.notes).collect())))
+}
+
+/// The same for any task that begins with this commit; nothing is written where the checkout has just its files.
+///
+/// # Errors
+/// As those of [`base_at`].
+pub async fn ground_at(
+    from: Option<&str>,
+    settings: &Settings,
+    scratch: &Path,
+) -> Result<(Settings, Vec<String>), PlanFault> {
+    let worktree = imagined(from, settings, scratch);
+    let base = base_of(&worktree, settings, scratch).await?;
+    let seen = if base.is_checked_out { settings.clone() } else { written(&worktree, settings, scratch).await? };
+    Ok((seen, base.notes))
+}
+
+/// Insists that there is a commit of this name in the repository of a folder.
+///
+/// # Errors
+/// When there is none, or no repository.
+pub async fn commit_at(folder: &Path, name: &str, env: &[(String, String)], scratch: &Path) -> Result<(), PlanFault> {
+    let worktree = Worktree::choose(&scratch.join(FOLDER), &RunId::new("dry"), "", Some(name), folder, folder);
+    worktree.commit(env, scratch, &CancellationToken::new()).await.map(drop).map_err(unplanned)
+}
+
+/// A worktree that is never made.
+fn imagined(from: Option<&str>, settings: &Settings, scratch: &Path) -> Worktree {
+    let (all, run) = (scratch.join(FOLDER), RunId::new("dry"));
+    Worktree::choose(&all, &run, "", from, &settings.workspace, settings.project())
+}
+
+async fn base_of(worktree: &Worktree, settings: &Settings, scratch: &Path) -> Result<Base, PlanFault> {
+    worktree.base(&settings.env, scratch, &CancellationToken::new()).await.map_err(unplanned)
+}
+
+async fn written(worktree: &Worktree, settings: &Settings, scratch: &Path) -> Result<Settings, PlanFault> {
+    let workspace = scratch.join("base");
+    let stop = CancellationToken::new();
+    worktree.export(&workspace, &settings.env, scratch, &stop).await.map_err(unplanned)?;
+    Ok(Settings { workspace, project: Some(settings.project().to_owned()), ..settings.clone() })
 }
 
 /// Insists that the worktree of a run that goes on is still there.
 pub(super) fn must_stand(worktree: Option<&Worktree>) -> Result<(), String> {
     worktree.map_or(Ok(()), |worktree| worktree.must_stand().map(drop).map_err(|fault| chain(&fault)))
+}
+
+/// Whether a run that ends like this may be taken up again, and needs its worktree then.
+fn is_for_now(result: &TaskResult) -> bool {
+    let is_ended_from_outside = result.cancelled && result.stopped_by == Some(StopCause::Terminate);
+    result.reason == Reason::Blocked || is_ended_from_outside
 }
 
 fn unplanned(fault: WorktreeFault) -> PlanFault {
@@ -138,6 +183,9 @@ impl Hands {
             self.close_git().await;
         }
         let workplace = Workplace::made(&worktree.folder, &worktree.branch, &record.base);
+        if is_for_now(result) {
+            return Some(workplace.kept("the run can be gone on with".into(), true));
+        }
         let own = stop.child_token();
         let late = async {
             self.stop.token().cancelled().await;

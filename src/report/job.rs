@@ -2,9 +2,10 @@
 
 use super::lane::LaneResult;
 use super::lane::markdown::{self, code};
-use super::{Fact, closing};
+use super::{Fact, REPORT_SCHEMA_VERSION, closing};
 use crate::run::TaskResult;
 use crate::verdict::{Reason, StepReport, Verification};
+use serde_json::{Value, json};
 
 /// The name of what no lane has judged.
 const NO_LANE: &str = "gate";
@@ -69,6 +70,21 @@ pub(crate) fn page(result: &TaskResult, lane: &LaneResult<'_>) -> String {
 /// The page of a run that could not begin.
 pub(crate) fn unbegun_page(lane: &LaneResult<'_>) -> String {
     format!("# ✗ the run did not begin\n\n{}", markdown::page(lane))
+}
+
+/// The report of what could not begin: what there is to say of a result that there is not.
+pub(crate) fn unbegun_report(exit_code: u8, reason: Reason, why: &str) -> Value {
+    json!({
+        "schema_version": REPORT_SCHEMA_VERSION,
+        "fledge": env!("CARGO_PKG_VERSION"),
+        "run": null,
+        "reason": reason,
+        "exit_code": exit_code,
+        "verified": false,
+        "verification": Verification::NotReached,
+        "cancelled": reason == Reason::Cancelled,
+        "message": why,
+    })
 }
 
 /// The outputs of a run that could not begin.

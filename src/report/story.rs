@@ -37,6 +37,23 @@ pub struct Story {
     /// The run before its delivery failed: who takes it up may go back to it.
     undelivered: Option<Box<Run>>,
     refused: Option<Box<Run>>,
+    /// The run before it was ended from outside: who takes it up may go back to it.
+    stopped: Option<Box<Run>>,
+}
+
+/// What changes when another process takes a run up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TakenUp {
+    /// The gate judges the newest attempt once more.
+    pub gate_again: bool,
+    /// A delivery that failed is tried once more.
+    pub delivery_again: bool,
+    /// A model that blocked the run is asked again.
+    pub request_again: bool,
+    /// What was under way when the run was ended from outside is gone on with.
+    pub stop_again: bool,
+    /// What the run may cost from here on, in millionths of a US dollar; `None`: as before.
+    pub usd_micros: Option<u64>,
 }
 
 /// Something that happened.
@@ -161,12 +178,16 @@ impl Story {
             self.unproven = None;
         } else if let Event::Delivered { result, .. } = event {
             self.undelivered = if result.is_err() { before() } else { None };
+        } else if let Event::CancelRequested { cause: StopCause::Terminate, .. } = event
+            && self.run.state() != StateName::Reporting
+        {
+            self.stopped = before();
         }
     }
 
-    /// Notes that another process has taken the run up; with `gate_again`, that the gate then judges the newest attempt once more; with
-    /// `delivery_again`, that a delivery which failed is tried once more; with `request_again`, that a model which blocked it is asked again.
-    pub fn resumed(&mut self, at: Moment, gate_again: bool, delivery_again: bool, request_again: bool) {
+    /// Notes that another process has taken the run up, and what changes by that.
+    pub fn resumed(&mut self, at: Moment, taken_up: TakenUp) {
+        let TakenUp { gate_again, delivery_again, request_again, stop_again, usd_micros } = taken_up;
         self.at = at.max(self.at);
         if let Some(run) = self.unreported.take() {
             self.run = *run;
@@ -177,10 +198,12 @@ impl Story {
             self.gates -= 1;
         }
         let undelivered = self.undelivered.take_if(|_| delivery_again);
-        if let Some(run) = undelivered.or_else(|| self.refused.take_if(|_| request_again)) {
+        let refused = || self.refused.take_if(|_| request_again);
+        if let Some(run) = undelivered.or_else(refused).or_else(|| self.stopped.take_if(|_| stop_again)) {
             self.run = *run;
             self.scenes.retain(|scene| scene.of.is_some() || !matches!(scene.what, What::Ended { .. }));
         }
+        usd_micros.into_iter().for_each(|limit| self.run.may_cost(limit));
         self.tell(What::Resumed);
     }
 

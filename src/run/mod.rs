@@ -83,6 +83,11 @@ impl Run {
         self.context.take_actions()
     }
 
+    /// Gives it another bound of money, in millionths of a US dollar: all that it has cost counts.
+    pub fn may_cost(&mut self, usd_micros: u64) {
+        self.context.charter.limits.usd_micros = Some(usd_micros);
+    }
+
     /// The earliest moment at which [`Event::DeadlinePassed`] has a meaning.
     pub fn deadline(&self) -> Option<Moment> {
         let budget = self.is_active().then(|| self.context.time_limit());

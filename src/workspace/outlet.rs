@@ -138,6 +138,20 @@ impl Outlet {
         }
     }
 
+    /// Removes the file that [`Self::write`] would replace, where there is one.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self) -> io::Result<()> {
+        if !self.replaces() {
+            return Ok(());
+        }
+        match self.place().and_then(|(folder, name)| folder.remove(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
     /// Removes what a process has left beside it that died while it wrote there.
     pub fn tidy(&self) {
         let _it_does_no_harm = self.place().and_then(|(folder, _)| folder.tidy());
@@ -251,6 +265,9 @@ mod tests {
         fs::write(outside.join("file"), "file").unwrap();
         assert!(below.write(b"new", NEVER).is_err());
         below.remove_if(9, |_| true).unwrap();
+        assert!(below.remove().is_err());
+        outlet("link").remove().unwrap();
+        assert!(!inside.join("link").exists() && outlet("none").remove().is_ok());
         let read = |name: &str| fs::read_to_string(outside.join(name)).unwrap();
         assert_eq!((read("mine"), read("file")), ("mine".into(), "file".into()));
     }

@@ -202,3 +202,58 @@ fn a_dry_run_says_that_all_of_them_are_paid_for() {
     ended.must_exit(0);
     insta::assert_snapshot!(ended.stdout);
 }
+
+/// Both gates wait for each other, so that both candidates are judged before one has won.
+fn both_at(meet: &std::path::Path) -> String {
+    let meet = meet.display();
+    let wait = format!("until [ $(ls {meet} | wc -l) -ge 2 ]; do sleep 0.02; done");
+    format!("room: in-place\nsteps: [{{ name: both, run: 'test -f done && touch {meet}/$$ && {wait}' }}]")
+}
+
+#[test]
+fn of_beaten_ones_no_branch_stays_and_the_table_names_the_winner() {
+    let run = race("candidates: 2\ncommit: each-turn");
+    let meet = run.state().with_file_name("meet");
+    fs::create_dir_all(&meet).unwrap();
+    let run = run.lane("verify", &both_at(&meet)).file("good.tape", writes("done")).committed();
+    let file = run.state().with_file_name("report.json").display().to_string();
+    let ended =
+        run.args(&["run", "task.md", "--model", "cassette/good.tape", "--sandbox=off", "--report", &file]).run();
+    ended.must_exit(0);
+    let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(branches(&ended), [report["branch"].as_str().unwrap()], "{}", ended.story());
+    let turns = ended.git(&["for-each-ref", "--format=%(refname)", "refs/fledge"]);
+    assert!(turns.lines().all(|name| name.contains(report["run"].as_str().unwrap())), "{turns}");
+    let rows: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.contains("task.") && !line.starts_with('[')).collect();
+    assert_eq!(rows.iter().filter(|row| row.contains("  won  ")).count(), 1, "{}", ended.story());
+    assert_eq!(rows.iter().filter(|row| row.contains("another candidate was verified first")).count(), 1, "{rows:?}");
+    let beaten = report["candidates"].as_array().unwrap().iter().find(|one| one["beaten"] == true).unwrap();
+    assert_eq!(beaten["branch"], Value::Null);
+    must_be_alone(&ended);
+}
+
+#[test]
+fn without_a_commit_the_winner_s_worktree_has_the_work_and_no_other_one_is_there() {
+    for is_close in [false, true] {
+        let run = race("candidates: [cassette/one.tape, cassette/two.tape]\ncommit: none");
+        let meet = run.state().with_file_name("meet");
+        fs::create_dir_all(&meet).unwrap();
+        let run = if is_close { run.lane("verify", &both_at(&meet)) } else { run };
+        let first = writes(if is_close { "done" } else { "other" });
+        let run = run.file("one.tape", first).file("two.tape", writes("done")).committed();
+        let ended = run.args(&["run", "task.md", "--sandbox=off"]).run();
+        ended.must_exit(0);
+        let trees = ended.git(&["worktree", "list", "--porcelain"]);
+        let folders: Vec<&str> = trees.lines().filter_map(|line| line.strip_prefix("worktree ")).collect();
+        assert_eq!(folders.len(), 2, "{trees}{}", ended.story());
+        assert!(std::path::Path::new(folders[1]).join("done").exists(), "{trees}");
+    }
+}
+
+#[test]
+fn a_fix_is_not_raced_and_says_what_is() {
+    let ended = race("").args(&["fix", "--candidates", "3"]).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("fledge run task.md --candidates 3"), "{}", ended.story());
+}

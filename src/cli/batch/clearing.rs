@@ -1,9 +1,12 @@
-//! Removes worktrees of runs that nobody goes on with: those of beaten candidates, and those of an evaluation.
+//! Removes what is left of runs that nobody goes on with: worktrees, branches and commits of turns of beaten candidates, and worktrees of an
+//! evaluation.
 
 use crate::config::Environment;
-use crate::driver::{Stop, kept_as, trees};
+use crate::driver::{Stop, kept_as, project_of, terms, trees};
 use crate::id::RunId;
 use crate::run::{Workplace, WorkplaceState};
+use crate::store::Store;
+use crate::workspace::delivery::Repository;
 use crate::workspace::worktree::Record;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -13,11 +16,23 @@ use tokio_util::sync::CancellationToken;
 /// How long a removal goes on once the user wants all of it to stop.
 const IN_HASTE: Duration = Duration::from_millis(100);
 
-/// The worktree that a run has left, with work in it that is not committed.
+/// What a run has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leftover {
     pub(super) run: RunId,
-    pub(super) folder: PathBuf,
+    /// Its worktree, with work in it that is not committed.
+    pub(super) folder: Option<PathBuf>,
+    /// What it has committed, on a branch of its own.
+    pub(super) commit: Option<String>,
+}
+
+/// Whose leavings these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// A candidate that was beaten: its worktree stays where the state of its files is not kept.
+    Beaten,
+    /// A run of an evaluation, which delivers nothing.
+    Measured,
 }
 
 /// Where it is, and from where it is seen.
@@ -30,9 +45,8 @@ pub(super) struct Clearing<'c> {
 }
 
 impl Clearing<'_> {
-    /// Removes it with all that is in it; with `unless_lost` only where the state of its files is kept. What stays is found by
-    /// `fledge worktrees`.
-    pub(super) async fn clear(&self, left: &Leftover, unless_lost: bool) {
+    /// Removes it. What stays is found by `fledge worktrees` and `git branch`.
+    pub(super) async fn clear(&self, left: &Leftover, of: Of) {
         let own = CancellationToken::new();
         let late = async {
             self.stop.token().cancelled().await;
@@ -41,26 +55,39 @@ impl Clearing<'_> {
         };
         let removed = tokio::select! {
             biased;
-            removed = self.remove(left, unless_lost, &own) => removed,
+            removed = self.remove(left, of, &own) => removed,
             () = late => Ok(()),
         };
         if let Err(error) = removed {
-            tracing::warn!(%error, folder = %left.folder.display(), "a worktree stays");
+            tracing::warn!(%error, run = %left.run, "something of a run stays");
         }
     }
 
-    async fn remove(&self, left: &Leftover, unless_lost: bool, stop: &CancellationToken) -> Result<(), Box<dyn Error>> {
-        let Some(record) = Record::read(&left.folder)? else { return Ok(()) };
+    async fn remove(&self, left: &Leftover, of: Of, stop: &CancellationToken) -> Result<(), Box<dyn Error>> {
         let env: Vec<(String, String)> = self.environment.hand_env().into_iter().collect();
-        if unless_lost {
-            let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-            let trees = trees(self.state_dir, self.workspace, path, stop).await?;
+        let (scratch, record) = (tempfile::tempdir()?, left.folder.as_deref().map(Record::read).transpose()?.flatten());
+        if of == Of::Measured {
+            if let Some(record) = record {
+                record.remove(true, &env, scratch.path(), stop).await?;
+            }
+            return Ok(());
+        }
+        let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+        let trees = trees(self.state_dir, self.workspace, path, stop).await?;
+        if let Some(record) = record {
             if trees.kept(&kept_as(&left.run, "candidate"), stop).await?.is_none() {
                 return Ok(());
             }
+            record.remove(true, &env, scratch.path(), stop).await?;
         }
-        let scratch = tempfile::tempdir()?;
-        record.remove(true, &env, scratch.path(), stop).await?;
+        let store = Store::open(self.state_dir, &project_of(self.state_dir, self.workspace))?;
+        let worktree = terms(&store, &left.run)?.1.worktree;
+        if let (Some(worktree), Some(commit)) = (worktree, &left.commit) {
+            worktree.forget_branch(commit, &env, scratch.path(), stop).await?;
+        }
+        if let Some(repository) = Repository::around(&trees, &env, stop).await? {
+            repository.forget_turns(&left.run, stop).await?;
+        }
         Ok(())
     }
 }

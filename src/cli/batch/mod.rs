@@ -1,11 +1,14 @@
 //! `fledge run` for many tasks: files, folders, globs or a batch file in; a table, reports and the gravest exit code out.
 
 mod arguments;
+mod beforehand;
 mod clearing;
 mod ending;
 mod eval;
 mod fitting;
+mod order;
 mod page;
+mod past;
 mod race;
 mod row;
 mod screen;
@@ -23,9 +26,9 @@ use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint;
 use super::{block_on, no_output, print_data, print_json, signals};
-use crate::batch::plan::{self, BatchFile, Job, Order, RepositoryEntry, TaskText};
+use crate::batch::plan::{self, Job, TaskText};
 use crate::batch::{
-    Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet,
+    Before, Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet,
 };
 use crate::config::Environment;
 use crate::driver::Stop;
@@ -36,12 +39,14 @@ use crate::store::{self, SqliteQueue};
 use crate::task::{self, ParamValues};
 use crate::verdict::{Reason, StopCause};
 use anyhow::{Context, anyhow};
+use beforehand::Beforehand;
 use ending::Ending;
 use eval::EvalTerms;
+use order::Planned;
 use screen::Screen;
 use site::{Sites, Works};
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use voice::Voice;
 
@@ -73,6 +78,16 @@ impl Request<'_> {
         is_one && self.eval.is_none() && jobs.iter().all(|job| job.race == Some(0))
     }
 
+    /// Writes that nothing has begun, in place of what an earlier one has left.
+    fn write_unbegun(&self, root: &Path, failure: &Failure, environment: &Environment) -> Result<(), Failure> {
+        let options = self.options;
+        let results = options.results.sound_places(root, environment).with(options.beside(root));
+        match self.tasks {
+            [task] if self.eval.is_none() && !sources::is_many(task) => results.write_unbegun(failure),
+            tasks => results.write_unbegun_batch(&tasks.join(" "), failure),
+        }
+    }
+
     /// The jobs, as often as they are measured.
     fn repeated(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
         let Some(EvalTerms { models, repeat, .. }) = self.eval else { return Ok(jobs) };
@@ -92,23 +107,17 @@ fn has_candidates(task: &str) -> bool {
     store::read_text(Path::new(task), MAX_SOURCE).ok().flatten().is_some_and(|text| task::races(&text))
 }
 
-/// What is going to be done.
-struct Planned {
-    file: BatchFile,
-    order: Order,
-    folders: Vec<(PathBuf, Option<String>)>,
-}
-
 /// Runs the batch; gives the exit code.
 ///
 /// # Errors
 /// Whatever was wrong before the first run began: then none has.
 pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8, Failure> {
-    let workspace = request.options.workspace()?;
+    let workspace = request.options.workspace();
+    let root = workspace.as_deref().map_or_else(|_| Path::new(".").to_owned(), Path::to_owned);
     let has_begun = Cell::new(false);
-    let done = begin(request, &workspace, environment, &has_begun);
+    let done = workspace.and_then(|workspace| begin(request, &workspace, environment, &has_begun));
     if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run)
-        && let Err(unwritten) = request.options.results.sound_places(&workspace, environment).write_unbegun(failure)
+        && let Err(unwritten) = request.write_unbegun(&root, failure, environment)
     {
         unwritten.show(); // the exit code is the first one's
     }
@@ -121,7 +130,7 @@ fn begin(
     environment: &Environment,
     has_begun: &Cell<bool>,
 ) -> Result<u8, Failure> {
-    let Planned { file, order, folders } = read(request, workspace)?;
+    let Planned { file, order, folders } = order::read(request, workspace, environment)?;
     let mut bounds = request.arguments.bounds(&file, request.options.max_usd);
     let sites = Sites::open(request, &file, folders, environment)?;
     let jobs = plan::plan(&order, |text, params, site| sites.task(text, params, site)).map_err(Failure::input)?;
@@ -136,19 +145,22 @@ fn begin(
         return Err(Failure::input(error).hint("leave `isolation: in-place` out, or run them one by one: --jobs 1"));
     }
     let texts = &order.tasks;
-    if request.options.dry_run {
-        return dry_run(request, &jobs, &sites, texts, &bounds);
-    }
     let ending = Arc::new(Ending::find(request, &jobs, workspace, &sites.state_dir, environment)?);
-    if request.options.patch().is_some() {
-        race::make_patches(&sites.state_dir)?;
-    }
-    let models = sites.connect(&jobs, texts)?;
-    let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
+    let Beforehand { models, notes } = sites.beforehand(&jobs, texts)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
         None => identity(workspace, &jobs, &sites),
     };
+    if request.options.dry_run {
+        if request.arguments.resume {
+            must_be_there(request, &identity, &jobs, texts, &sites)?;
+        }
+        return dry_run(request, &jobs, &sites, texts, &bounds, &notes);
+    }
+    if request.options.patch().is_some() {
+        race::make_patches(&sites.state_dir)?;
+    }
+    let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     block_on(async {
         let clock = Stopwatch::start();
         let ledger = opened(request, queue, &identity, &jobs, texts, &sites).await?;
@@ -159,7 +171,11 @@ fn begin(
         let (left, stop) = (Mutex::new(left), &Stop::default());
         let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
-        let mut course = Course::new(bounds, plan::seats(&jobs), |job| before.get(&job).cloned());
+        let paid = works.paid().map_err(Failure::own)?;
+        let mut course = Course::new(bounds, plan::seats(&jobs), |job| match before.get(&job) {
+            Some(outcome) => Before::Over(Box::new(outcome.clone())),
+            None => Before::Paid(paid.get(&job).copied().unwrap_or(0)),
+        });
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
@@ -214,6 +230,7 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
         let mut outcome = outcome.clone();
         if let End::Ran(ran) = &mut outcome.end {
             ran.worktree = ran.worktree.take().map(clearing::as_it_is);
+            ran.branch = ran.branch.take().filter(|_| !outcome.beaten); // it goes with its candidate
         }
         let (task, folder) = (works.texts[planned.task].source.clone(), site.folder.display().to_string());
         let candidate_of = planned.race.map(|_| planned.of.clone());
@@ -221,65 +238,6 @@ fn summary(course: &Course, works: &Works<'_>, max_usd: Option<u64>, duration_ms
     };
     let all = (0..works.jobs.len()).filter_map(|job| Some((job, course.outcome(job)?)));
     Summary::new(works.ledger.batch().to_owned(), all.map(one).collect(), max_usd, duration_ms)
-}
-
-/// What the arguments mean: a batch file, or the files that they name.
-fn read(request: &Request<'_>, workspace: &Path) -> Result<Planned, Failure> {
-    let wrong = |lines: Vec<String>| Failure::input(anyhow!(lines.join("\n")));
-    let params = request.params.clone();
-    if let Some(source) = request.tasks.iter().find(|task| sources::is_batch_file(task)) {
-        if request.tasks.len() > 1 {
-            let error = anyhow!("{source} is a batch file, and there is more beside it");
-            return Err(Failure::input(error).hint("name all tasks in the file, or run it alone"));
-        }
-        let text = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
-        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no batch file {source}")))?;
-        let file = plan::parse(&text, source).map_err(Failure::input)?;
-        let below = Path::new(source).parent().unwrap_or(Path::new("")).to_owned();
-        let (mut found, mut faults) = (Vec::new(), Vec::new());
-        for (place, pattern) in &file.tasks {
-            match sources::files(pattern, &below) {
-                Ok(files) => found.extend(files),
-                Err(why) => faults.push(format!("{source}:{place}: {why}")),
-            }
-        }
-        let mut folders = Vec::new();
-        for RepositoryEntry { place, path, base } in &file.repositories {
-            match site::folder(&below.join(path)) {
-                Ok(folder) => folders.push((folder, base.clone())),
-                Err(why) => faults.push(format!("{source}:{place}: {why}")),
-            }
-        }
-        if !faults.is_empty() {
-            return Err(wrong(faults));
-        }
-        let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
-        let repositories = plan::names_of_folders(&paths);
-        let order = Order {
-            tasks: sources::texts(found)?,
-            matrix: file.matrix.clone(),
-            file: source.clone(),
-            repositories,
-            params,
-        };
-        let folders = if folders.is_empty() { vec![(workspace.to_owned(), None)] } else { folders };
-        return Ok(Planned { file, order, folders });
-    }
-    let (mut found, mut faults) = (Vec::new(), Vec::new());
-    for task in request.tasks {
-        match sources::files(task, Path::new("")) {
-            Ok(files) => found.extend(files),
-            Err(_) if task == "-" => {
-                faults.push("-: standard input is one task for one run, and more are asked for".to_owned())
-            }
-            Err(why) => faults.push(why),
-        }
-    }
-    if !faults.is_empty() {
-        return Err(wrong(faults));
-    }
-    let order = Order { tasks: sources::texts(found)?, params, ..Order::default() };
-    Ok(Planned { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })
 }
 
 /// What makes a batch the same one again: where it is, and its jobs by their names.
@@ -309,30 +267,52 @@ async fn opened(
     let worker = uuid::Uuid::now_v7().to_string();
     let folder = sites.state_dir.join(NEWEST);
     let open = |wanted| Ledger::open(queue.clone(), &folder, identity, &named, wanted, &worker);
-    let failed = |fault: LedgerFault| match fault {
-        LedgerFault::None => Failure::input(fault).hint("leave --resume out, or use --resume-or-start"),
-        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) | LedgerFault::Held { .. } => {
-            Failure::own(fault)
-        }
-    };
     if request.arguments.resume {
-        return open(Wanted::Newest).await.map_err(failed);
+        return open(Wanted::Newest).await.map_err(unopened);
     }
     if request.options.resume_or_start {
         match open(Wanted::Newest).await {
             Ok(ledger) => {
                 // A batch of which nothing is left to do is gone on with only by its own name.
-                let before = ledger.before().await.map_err(failed)?;
-                let course = Course::new(Bounds::default(), plan::seats(jobs), |job| before.get(&job).cloned());
+                let before = ledger.before().await.map_err(unopened)?;
+                let course = Course::new(Bounds::default(), plan::seats(jobs), |job| {
+                    before.get(&job).cloned().map_or(Before::Nothing, |outcome| Before::Over(Box::new(outcome)))
+                });
                 if request.options.run_key.is_some() || course.has_work() {
                     return Ok(ledger);
                 }
             }
             Err(LedgerFault::None) => {}
-            Err(fault) => return Err(failed(fault)),
+            Err(fault) => return Err(unopened(fault)),
         }
     }
-    open(Wanted::New).await.map_err(failed)
+    open(Wanted::New).await.map_err(unopened)
+}
+
+/// Why no ledger is opened.
+fn unopened(fault: LedgerFault) -> Failure {
+    match fault {
+        LedgerFault::None => Failure::input(fault).hint("leave --resume out, or use --resume-or-start"),
+        LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) | LedgerFault::Held { .. } => {
+            Failure::own(fault)
+        }
+    }
+}
+
+/// Insists that there is a batch to go on with.
+fn must_be_there(
+    request: &Request<'_>,
+    identity: &str,
+    jobs: &[Job],
+    texts: &[TaskText],
+    sites: &Sites<'_>,
+) -> Result<(), Failure> {
+    let path = sites.state_dir.join(QUEUE);
+    if !path.exists() {
+        return Err(unopened(LedgerFault::None));
+    }
+    let queue = SqliteQueue::open(&path).map_err(Failure::own)?;
+    block_on(opened(request, queue, identity, jobs, texts, sites))?.map(drop)
 }
 
 /// Prints the plan, and runs nothing.
@@ -342,13 +322,17 @@ fn dry_run(
     sites: &Sites<'_>,
     texts: &[TaskText],
     bounds: &Bounds,
+    notes: &[String],
 ) -> Result<u8, Failure> {
     let VoiceArguments { json, .. } = request.options.voice;
     if json {
-        let plan = page::plan_data(jobs, texts, bounds, |job| sites.all[job.repository].folder.display().to_string());
+        let folder = |job: &Job| sites.all[job.repository].folder.display().to_string();
+        let mut plan = page::plan_data(jobs, texts, bounds, folder);
+        plan["warnings"] = notes.into();
         print_json(&plan.to_string()).map_err(no_output)?;
     } else {
-        let text = page::plan(jobs, texts, bounds);
+        let notes: String = notes.iter().map(|note| format!("warning: {note}\n")).collect();
+        let text = page::plan(jobs, texts, bounds) + &notes;
         print_data(paint::harmless(&text).trim_end()).map_err(no_output)?;
     }
     Ok(0)

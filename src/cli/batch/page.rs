@@ -84,8 +84,8 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
         line.push((tone, format!("  {}", padded(&columns[1], widths[1]))));
         let numbers: Vec<String> = (2..6).map(|column| padded(&columns[column], widths[column])).collect();
         line.push((Tone::Faint, format!("  {}", numbers.join("  "))));
-        if job.standing != Standing::Verified {
-            line.push((Tone::Plain, format!("  {}", fit(&super::super::paint::one_line(&job.says), LONGEST_WORDS))));
+        if !job.why().is_empty() {
+            line.push((Tone::Plain, format!("  {}", fit(&super::super::paint::one_line(job.why()), LONGEST_WORDS))));
         }
         trim(&mut line);
         lines.push(line);
@@ -117,7 +117,7 @@ fn row(job: &JobSummary) -> [String; 6] {
         (counted(attempts, "attempt"), counted(turns, "turn"), seconds(ms))
     });
     let cost = if job.outcome.usd_micros == 0 { String::new() } else { money(job.outcome.usd_micros) };
-    [fit(&job.outcome.job, LONGEST_NAME), job.standing.word().to_owned(), attempts, turns, cost, time]
+    [fit(&job.outcome.job, LONGEST_NAME), job.word().to_owned(), attempts, turns, cost, time]
 }
 
 /// A number with what it counts.
@@ -127,6 +127,7 @@ pub(super) fn counted(number: u64, what: &str) -> String {
 
 pub(super) fn mark_of(job: &JobSummary) -> (&'static str, Tone) {
     match job.standing {
+        _ if job.outcome.beaten => ("-", Tone::Faint),
         Standing::Verified => ("✓", Tone::Good),
         Standing::Failed | Standing::Errored => ("✗", Tone::Bad),
         Standing::Cancelled | Standing::Skipped | Standing::NotStarted => ("-", Tone::Warn),

@@ -80,6 +80,8 @@ impl Race {
                 Err(error) if error.kind() == ErrorKind::NotFound => {} // delivered by an earlier process, or nothing to deliver
                 Err(error) => return Err(Failure::own(anyhow::Error::new(error).context("the patch cannot be read"))),
             }
+        } else {
+            place.remove().context("an old patch cannot be removed").map_err(Failure::own)?;
         }
         for job in &summary.jobs {
             let _as_well_as_it_can_be = std::fs::remove_file(of(job));

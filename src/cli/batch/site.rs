@@ -4,28 +4,23 @@ use super::super::configured;
 use super::super::connect::{Asked, Shared};
 use super::super::failure::Failure;
 use super::super::run::task_folder;
-use super::super::runs::{Place, keyed};
+use super::super::runs::Place;
 use super::super::secrets::secrets;
 use super::arguments::cores;
-use super::clearing::{Clearing, Leftover};
+use super::clearing::{Clearing, Leftover, Of};
+use super::past::Taken;
 use super::{Request, fitting, race};
 use crate::batch::plan::{BatchFile, Job, TaskText};
 use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Source};
 use crate::config::{self, Environment};
 use crate::driver::{Settings, Stop, project_of};
-use crate::id::RunId;
-use crate::provider::Pacer;
-use crate::run::TaskResult;
-use crate::store::{self, RunRow, RunState, SqliteQueue, Store};
+use crate::store::{self, SqliteQueue, Store};
 use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-
-/// The most bytes of a report that is read.
-const LARGEST_REPORT: usize = 64 * 1024 * 1024;
 
 /// A folder with its configuration.
 #[derive(Debug)]
@@ -43,14 +38,14 @@ pub(super) struct Site {
 pub(super) struct Sites<'s> {
     pub(super) all: Vec<Site>,
     pub(super) state_dir: PathBuf,
-    request: &'s Request<'s>,
-    environment: &'s Environment,
+    pub(super) request: &'s Request<'s>,
+    pub(super) environment: &'s Environment,
     /// Models for tasks that name none.
     models: Vec<String>,
 }
 
 /// Models by what is asked for: where, by which names, with which tools, and where cassettes are.
-type Wanted = (usize, Vec<String>, Tier, PathBuf);
+pub(super) type Wanted = (usize, Vec<String>, Tier, PathBuf);
 
 impl<'s> Sites<'s> {
     /// Of these folders, each with the commit that work begins from.
@@ -103,7 +98,7 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, String> {
+    pub(super) fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, String> {
         let mut task = self.task(text, &job.params, job.repository)?;
         if !job.models.is_empty() {
             task.models.clone_from(&job.models);
@@ -112,36 +107,14 @@ impl<'s> Sites<'s> {
         Ok(task)
     }
 
-    /// Connects the models of all jobs: what is wrong with any of them is known before anything runs.
-    ///
-    /// # Errors
-    /// What is wrong, for each task once.
-    pub(super) fn connect(&self, jobs: &[Job], texts: &[TaskText]) -> Result<BTreeMap<Wanted, Shared>, Failure> {
-        let (pacer, mut all, mut faults) = (Pacer::default(), BTreeMap::new(), Vec::new());
-        for job in jobs {
-            let text = &texts[job.task];
-            let task = self.task_of(text, job);
-            let wanted = wanted(job, &task.map_err(|said| Failure::input(anyhow::anyhow!(said)))?);
-            if all.contains_key(&wanted) {
-                continue;
-            }
-            let asked = Asked { names: &wanted.1, tier: wanted.2, folder: &wanted.3 };
-            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, &pacer) {
-                Ok(shared) => drop(all.insert(wanted, shared)),
-                Err(failure) => faults.push(format!("{}: {}", text.source, failure.message())),
-            }
-        }
-        faults.dedup();
-        if faults.is_empty() { Ok(all) } else { Err(Failure::input(anyhow::anyhow!(faults.join("\n")))) }
-    }
-
     /// What is kept of a site's project.
     pub(super) fn store(&self, site: usize) -> Result<Store, store::StoreError> {
         Store::open(&self.state_dir, &project_of(&self.state_dir, &self.all[site].folder))
     }
 }
 
-fn wanted(job: &Job, task: &Task) -> Wanted {
+/// The models that a job asks for.
+pub(super) fn wanted(job: &Job, task: &Task) -> Wanted {
     (job.repository, task.models.clone(), task.tier, task_folder(&task.source))
 }
 
@@ -157,7 +130,7 @@ pub(super) struct Works<'s> {
     pub(super) at_once: usize,
     /// What verified jobs have committed.
     pub(super) commits: Mutex<BTreeMap<usize, String>>,
-    /// Worktrees that candidates have left whose race is not over.
+    /// What candidates have left whose race is not over.
     pub(super) left: Mutex<BTreeMap<usize, Leftover>>,
     pub(super) stop: &'s Stop,
 }
@@ -197,8 +170,13 @@ impl Works<'_> {
             jobs: (cores() / self.at_once.max(1)).max(1),
             ..usual
         };
-        let run = self.run(job, tries, &task)?;
-        Ok(Errand { task, settings, run })
+        let Taken { run, paid } = self.taken(job, tries, &task)?;
+        if let As::Resumed(_) = run {
+            // What it had cost counts as well, and so the bound is one for all of it.
+            let own = planned.usd_micros.filter(|_| planned.race.is_none()).unwrap_or(u64::MAX);
+            task.budget.usd_micros = usd_micros.map(|share| share.saturating_add(paid).min(own));
+        }
+        Ok(Errand { task, settings, run, paid })
     }
 
     /// The work of what a job needs, which it goes on from: that of the one job of these on which no other one builds.
@@ -227,7 +205,7 @@ impl Works<'_> {
         false
     }
 
-    /// Removes the worktrees that nobody goes on with now that this job is over.
+    /// Removes what nobody goes on with now that this job is over.
     async fn clear(&self, job: usize, outcome: &Outcome) {
         let own = leftover(outcome);
         let is_eval = self.sites.request.eval.is_some();
@@ -252,40 +230,9 @@ impl Works<'_> {
             stop: self.stop,
         };
         for left in all {
-            clearing.clear(&left, !is_eval).await;
+            clearing.clear(&left, if is_eval { Of::Measured } else { Of::Beaten }).await;
         }
     }
-
-    /// As which run: one of this key that an earlier process has left goes on.
-    fn run(&self, job: usize, tries: u32, task: &Task) -> Result<As, Refusal> {
-        let own = |error: store::StoreError| Refusal { reason: Reason::IoError, message: said(&error) };
-        let store = self.sites.store(self.jobs[job].repository).map_err(own)?;
-        let found = keyed(&store, &self.key(job)).map_err(own)?;
-        let digest = store::sha256(task.prompt.as_bytes());
-        let Some(RunRow { head, state }) = found.newest.filter(|row| tries == 1 && row.head.task_digest == digest)
-        else {
-            return Ok(As::New(Some(found.free)));
-        };
-        match state {
-            RunState::Interrupted => Ok(As::Resumed(head.id)),
-            RunState::Running { .. } => {
-                let message = format!("run {} of this job is at work in another process", head.id);
-                Err(Refusal { reason: Reason::Blocked, message })
-            }
-            // It ended, and its process before it could say so.
-            RunState::Ended(outcome) => match ended(&store, &head.id) {
-                Some(result) if outcome.verified || result.attempts.last().is_some() => Ok(As::Over(Box::new(result))),
-                _ => Ok(As::New(Some(found.free))),
-            },
-        }
-    }
-}
-
-/// The result of a run that is over, from its report.
-fn ended(store: &Store, run: &RunId) -> Option<TaskResult> {
-    let text = store::read_text(&store.folder(run).report(), LARGEST_REPORT).ok()??;
-    let result: TaskResult = serde_json::from_str(&text).ok()?;
-    (!result.cancelled).then_some(result)
 }
 
 impl Source for Works<'_> {
@@ -308,14 +255,15 @@ impl Source for Works<'_> {
     }
 }
 
-/// The worktree that a run has left, with work in it that is not committed.
+/// What the run of a job has left.
 pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
     match &outcome.end {
-        End::Ran(ran) if ran.has_left_work() => {
-            let folder = PathBuf::from(&ran.worktree.as_ref()?.path);
-            Some(Leftover { run: ran.run.clone(), folder })
+        End::Ran(ran) => {
+            let worktree = ran.worktree.as_ref().filter(|_| ran.has_left_work());
+            let folder = worktree.map(|worktree| PathBuf::from(&worktree.path));
+            Some(Leftover { run: ran.run.clone(), folder, commit: ran.commit.clone() })
         }
-        End::Ran(_) | End::NotRun(_) => None,
+        End::NotRun(_) => None,
     }
 }
 
@@ -335,23 +283,4 @@ fn refusal(fault: LedgerFault) -> Refusal {
         LedgerFault::Queue(_) | LedgerFault::Name(_) | LedgerFault::Newest(_) => Reason::IoError,
     };
     Refusal { reason, message: fault.to_string() }
-}
-
-/// An error and its causes, in one line.
-fn said(error: &store::StoreError) -> String {
-    let (mut text, mut cause) = (error.to_string(), std::error::Error::source(error));
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-/// A folder that is there, by its whole path.
-///
-/// # Errors
-/// When it is not.
-pub(super) fn folder(path: &Path) -> Result<PathBuf, String> {
-    let found = path.canonicalize().map_err(|error| format!("there is no folder {}: {error}", path.display()))?;
-    if found.is_dir() { Ok(found) } else { Err(format!("{} is no folder", path.display())) }
 }

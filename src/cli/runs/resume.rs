@@ -10,10 +10,10 @@ use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{Asker, ResumeFault, Settings, Terms, is_blocked, project_of, terms};
+use crate::driver::{Asker, ResumeFault, Settings, Terms, is_for_now, project_of, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
-use crate::store::{Filter, Only, RunHead, RunRow, RunState, Store, StoreError, read_text};
+use crate::store::{Filter, RunHead, RunRow, RunState, Store, StoreError, read_text};
 use crate::workspace::Outlet;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -95,7 +95,7 @@ pub(in crate::cli) fn resume(
 ) -> Result<u8, Failure> {
     let store = place.store()?;
     let (row, mut terms) = terms(&store, run).map_err(failed)?;
-    let is_over = matches!(row.state, RunState::Ended(_)) && !is_blocked(&row.state);
+    let is_over = matches!(row.state, RunState::Ended(_)) && !is_for_now(&row.state);
     if !is_over && !reports.is_empty() {
         terms.reports = reports.to_vec();
     }
@@ -181,13 +181,22 @@ pub(in crate::cli) fn keyed(store: &Store, key: &str) -> Result<Found, StoreErro
     Ok(Found { newest: rows.into_iter().next().map(|(_, row)| row), free })
 }
 
-/// The newest run of a task's text that did not end and that nobody drives, and that is the `same` in all else.
+/// The newest run of a task's text that did not end and that nobody drives, and that is the `same` in all else. One that ended only for now
+/// is such a one where no later one of them ended for good.
 pub(in crate::cli) fn interrupted(
     store: &Store,
     task_digest: &str,
     same: impl Fn(&Store, &RunRow) -> bool,
 ) -> Result<Option<RunRow>, StoreError> {
-    let filter = Filter { limit: 1000, only: Some(Only::Interrupted), ..Filter::default() };
-    let mut rows = store.runs(&filter)?.into_iter();
-    Ok(rows.find(|row| row.head.task_digest == task_digest && same(store, row)))
+    let rows = store.runs(&Filter { limit: u32::MAX, ..Filter::default() })?.into_iter();
+    let mut is_done = false;
+    for row in rows.filter(|row| row.head.task_digest == task_digest && same(store, row)) {
+        match &row.state {
+            RunState::Interrupted => return Ok(Some(row)),
+            state if is_for_now(state) && !is_done => return Ok(Some(row)),
+            RunState::Ended(_) => is_done = true,
+            RunState::Running { .. } => {}
+        }
+    }
+    Ok(None)
 }

@@ -6,7 +6,7 @@ mod list;
 use super::failure::Failure;
 use super::runs::heeding;
 use crate::config::Environment;
-use crate::driver::{project_of, worktrees};
+use crate::driver::{is_for_now, project_of, worktrees};
 use crate::id::RunId;
 use crate::store::{RunRow, RunState, Store, StoreError};
 use crate::workspace::worktree::{self, Record, Work, WorktreeFault};
@@ -171,6 +171,7 @@ impl Yard {
         Ok(match (work, state) {
             (Work::Gone, _) => State::Gone,
             (_, Some(RunState::Interrupted)) => State::Interrupted,
+            (Work::Nothing, Some(state)) if is_for_now(state) => State::Interrupted,
             (Work::Nothing, Some(_)) => State::Clean,
             (Work::Nothing, None) => State::Orphaned,
             (work @ (Work::Uncommitted(_) | Work::Loose(_) | Work::Unknown(_)), _) => State::Kept(work),

@@ -20,6 +20,11 @@ pub(crate) fn group(report: &StepReport, is_tried_again: bool) -> String {
     format!("::group::{}", data(&title))
 }
 
+/// An error that is about no file.
+pub(crate) fn error(title: &str, message: &str) -> String {
+    format!("::error title={}::{}", property(title), data(message))
+}
+
 /// What closes it.
 pub(crate) const ENDGROUP: &str = "::endgroup::";
 

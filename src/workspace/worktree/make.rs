@@ -1,5 +1,6 @@
 //! Makes the worktree of a run, or finds it where an earlier process has made it: written down first, then made, then said to be ready.
 
+use super::beforehand::empty;
 use super::door::Door;
 use super::fault::make_folder;
 use super::record::{Record, Stage};
@@ -17,8 +18,6 @@ use tokio_util::sync::CancellationToken;
 const TRIES: u32 = 5;
 /// Has several write the files of a checkout at once, as git does not by itself: most of the time of a large one is waiting for the disk.
 const TOGETHER: &str = "checkout.workers=4";
-/// Submodules that are named.
-const NAMED: usize = 5;
 
 /// A worktree that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +110,7 @@ impl Worktree {
     }
 
     /// The id of the commit that it is to be made from.
-    async fn resolve(&self, git: &Git, stop: &CancellationToken) -> Result<String, WorktreeFault> {
+    pub(super) async fn resolve(&self, git: &Git, stop: &CancellationToken) -> Result<String, WorktreeFault> {
         let git = git.within(&self.origin);
         let commit = format!("{}^{{commit}}", self.from);
         let args = ["rev-parse", "--quiet", "--verify", "--end-of-options", &commit];
@@ -208,17 +207,7 @@ impl Worktree {
             let (rev, inner) = (self.from.clone(), self.inner.clone()); // a sparse checkout leaves it out
             return Err(WorktreeFault::NoFolder { rev, inner });
         }
-        let folders = self.submodules(&git, stop).await?;
-        if folders.is_empty() {
-            return Ok(Vec::new());
-        }
-        let named: Vec<String> = folders.iter().take(NAMED).map(|folder| format!("`{folder}`")).collect();
-        let more = folders.len().saturating_sub(NAMED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        Ok(vec![format!(
-            "the worktree has nothing of the submodules {}{more}: where the checks need them, take `isolation: in-place`",
-            named.join(", ")
-        )])
+        Ok(empty(&self.submodules(&git, stop).await?).into_iter().collect())
     }
 
     /// Takes back what was begun, as far as that goes: the rest is found by whoever cleans up.

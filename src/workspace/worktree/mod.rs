@@ -7,6 +7,7 @@
 //! .gone-NAME/   one that holds nothing any more, on its way out
 //! ```
 
+mod beforehand;
 mod door;
 mod fault;
 mod list;
@@ -15,6 +16,7 @@ mod make;
 mod record;
 mod remove;
 
+pub use beforehand::Base;
 pub use fault::WorktreeFault;
 pub use list::{Listed, all, bytes};
 pub use look::Work;

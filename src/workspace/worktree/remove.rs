@@ -125,6 +125,23 @@ impl Worktree {
         Ok(Some(tip).filter(|tip| answer.code == 0 && !tip.is_empty()))
     }
 
+    /// Deletes the branch of one that is gone, where that is at this commit and nobody has it checked out; gives whether there is one still.
+    ///
+    /// # Errors
+    /// [`WorktreeFault`].
+    pub async fn forget_branch(
+        &self,
+        commit: &str,
+        env: &[(String, String)],
+        scratch: &Path,
+        stop: &CancellationToken,
+    ) -> Result<bool, WorktreeFault> {
+        let git = self.git(scratch, env);
+        let common = self.common(&git, stop).await?;
+        let _door = Door::open(&common, stop).await?;
+        self.delete_branch(commit, &git, stop).await
+    }
+
     /// Deletes its branch where that is still at its base, and nobody has it checked out elsewhere; gives whether there is one.
     pub(super) async fn delete_branch(
         &self,

@@ -1,0 +1,150 @@
+//! What would end a job before its model is asked, found before any job begins: models that cannot be connected, bases that are not there,
+//! lanes and files that a task names and its commit does not have. All of it is said at once.
+
+use super::super::block_on;
+use super::super::connect::{Asked, Shared};
+use super::super::failure::Failure;
+use super::super::runs::Place;
+use super::site::{Sites, Wanted, wanted};
+use crate::batch::plan::{Job, TaskText};
+use crate::driver::{PlanFault, Settings, ground_at, lanes_at, prepare};
+use crate::id::TreeId;
+use crate::provider::Pacer;
+use crate::task::{Isolation, Task};
+use crate::tool::Late;
+use crate::verdict::Reason;
+use anyhow::{Context, anyhow};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Beforehand {
+    pub(super) models: BTreeMap<Wanted, Shared>,
+    /// What people should know, a line each.
+    pub(super) notes: Vec<String>,
+}
+
+/// Where jobs begin: their repository, and for those with a worktree the commit that is named for it.
+type Start = (usize, Option<Option<String>>);
+
+/// What is there where jobs begin.
+#[derive(Debug)]
+struct Ground {
+    settings: Settings,
+    lanes: Option<PathBuf>,
+    _scratch: TempDir,
+}
+
+impl Sites<'_> {
+    /// Looks at all that jobs begin with.
+    ///
+    /// # Errors
+    /// What is wrong, for each task once.
+    pub(super) fn beforehand(&self, jobs: &[Job], texts: &[TaskText]) -> Result<Beforehand, Failure> {
+        let (mut faults, mut notes) = (Vec::new(), Vec::new());
+        let mut tasks = Vec::new();
+        for job in jobs {
+            let task = self.task_of(&texts[job.task], job);
+            tasks.push((job, task.map_err(|said| Failure::input(anyhow!(said)))?));
+        }
+        let models = self.connected(&tasks, &mut faults);
+        self.grounded(&tasks, &mut faults, &mut notes)?;
+        let mut known = BTreeSet::new();
+        faults.retain(|fault| known.insert(fault.clone()));
+        if faults.is_empty() {
+            Ok(Beforehand { models, notes })
+        } else {
+            Err(Failure::input(anyhow!(faults.join("\n"))))
+        }
+    }
+
+    /// Connects the models of all jobs.
+    fn connected(&self, tasks: &[(&Job, Task)], faults: &mut Vec<String>) -> BTreeMap<Wanted, Shared> {
+        let (pacer, mut all, mut failed) = (Pacer::default(), BTreeMap::new(), BTreeSet::new());
+        for (job, task) in tasks {
+            let wanted = wanted(job, task);
+            if all.contains_key(&wanted) || failed.contains(&wanted) {
+                continue;
+            }
+            let asked = Asked { names: &wanted.1, tier: wanted.2, folder: &wanted.3 };
+            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, &pacer) {
+                Ok(shared) => drop(all.insert(wanted, shared)),
+                Err(failure) => {
+                    faults.push(format!("{}: {}", task.source, failure.message()));
+                    failed.insert(wanted);
+                }
+            }
+        }
+        all
+    }
+
+    /// Has each task planned as its run would be, as far as that does not rest on what another job does.
+    fn grounded(
+        &self,
+        tasks: &[(&Job, Task)],
+        faults: &mut Vec<String>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        let mut starts: BTreeMap<Start, Vec<(&Job, &Task)>> = BTreeMap::new();
+        for (job, task) in tasks {
+            let from = (task.isolation == Isolation::Worktree).then(|| task.base.clone());
+            starts.entry((job.repository, from)).or_default().push((job, task));
+        }
+        for (start, all) in starts {
+            let named = self.all[start.0].folder.display().to_string();
+            match self.ground(&start)? {
+                Ok((ground, said)) => {
+                    notes.extend(said.into_iter().map(|note| format!("{named}: {note}")));
+                    let place = if self.all.len() == 1 { String::new() } else { format!(" in {named}") };
+                    let seen = ground.settings.workspace.display().to_string();
+                    let planned = ground.planned(&all, &place).into_iter();
+                    faults.extend(planned.map(|fault| fault.replace(&seen, &named)));
+                }
+                Err(fault) => faults.push(format!("{named}: {}", fault.message)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there where jobs begin, with what people should know of it.
+    fn ground(&self, start: &Start) -> Result<Result<(Ground, Vec<String>), PlanFault>, Failure> {
+        let (site, from) = (&self.all[start.0], &start.1);
+        let place = Place { workspace: &site.folder, state_dir: &self.state_dir, set: &site.set };
+        let settings = self.request.options.settings(self.environment, &place, &Late::default());
+        let settings = Settings { memory: None, ..settings };
+        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        let found = block_on(async {
+            let lanes = lanes_at(&settings, scratch.path()).await?;
+            match from {
+                None => Ok((settings.clone(), Vec::new(), lanes)),
+                Some(base) => {
+                    let (seen, notes) = ground_at(base.as_deref(), &settings, scratch.path()).await?;
+                    Ok((seen, notes, lanes))
+                }
+            }
+        })?;
+        Ok(found.map(|(settings, notes, lanes)| (Ground { settings, lanes, _scratch: scratch }, notes)))
+    }
+}
+
+impl Ground {
+    /// Plans all that begins here, and gives what is wrong. What may rest on another job's work is left to its own run, and so is what only that
+    /// can find out.
+    fn planned(&self, all: &[(&Job, &Task)], place: &str) -> Vec<String> {
+        let (mut known, mut faults) = (BTreeSet::new(), Vec::new());
+        for (nth, (job, task)) in all.iter().enumerate() {
+            let rests_on_others = !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace);
+            let bare = Task { title: String::new(), prompt: String::new(), ..(*task).clone() };
+            if rests_on_others || !known.insert(serde_json::to_string(&bare).unwrap_or_default()) {
+                continue;
+            }
+            let planned = prepare(&bare, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
+            let Err(PlanFault { reason: Reason::BadInput | Reason::PlanFailed, message }) = planned else { continue };
+            let own = format!("{}: ", task.source);
+            faults.push(format!("{}{place}: {}", task.source, message.strip_prefix(&own).unwrap_or(&message)));
+        }
+        faults
+    }
+}

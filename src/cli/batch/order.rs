@@ -1,0 +1,109 @@
+//! What a command line or a batch file orders: which tasks, with which values, in which repositories. All that is not there is said at once.
+
+use super::super::block_on;
+use super::super::failure::Failure;
+use super::{Request, sources};
+use crate::batch::plan::{self, BatchFile, Order, RepositoryEntry};
+use crate::config::Environment;
+use crate::driver::commit_at;
+use crate::limits::MAX_SOURCE;
+use crate::store;
+use anyhow::{Context, anyhow};
+use std::path::{Path, PathBuf};
+
+/// What is going to be done.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) file: BatchFile,
+    pub(super) order: Order,
+    pub(super) folders: Vec<(PathBuf, Option<String>)>,
+}
+
+/// What the arguments mean: a batch file, or the files that they name.
+///
+/// # Errors
+/// Every file, folder and base that is not there.
+pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Environment) -> Result<Planned, Failure> {
+    let wrong = |lines: Vec<String>| Failure::input(anyhow!(lines.join("\n")));
+    let params = request.params.clone();
+    if let Some(source) = request.tasks.iter().find(|task| sources::is_batch_file(task)) {
+        if request.tasks.len() > 1 {
+            let error = anyhow!("{source} is a batch file, and there is more beside it");
+            return Err(Failure::input(error).hint("name all tasks in the file, or run it alone"));
+        }
+        let text = store::read_text(Path::new(source), MAX_SOURCE).map_err(Failure::input)?;
+        let text = text.ok_or_else(|| Failure::input(anyhow!("there is no batch file {source}")))?;
+        let file = plan::parse(&text, source).map_err(Failure::input)?;
+        let below = Path::new(source).parent().unwrap_or(Path::new("")).to_owned();
+        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        for (place, pattern) in &file.tasks {
+            match sources::files(pattern, &below) {
+                Ok(files) => found.extend(files),
+                Err(why) => faults.push(format!("{source}:{place}: {why}")),
+            }
+        }
+        let mut folders = Vec::new();
+        for entry in &file.repositories {
+            match repository(entry, &below, environment)? {
+                Ok(folder) => folders.push(folder),
+                Err(why) => faults.push(format!("{source}:{}: {why}", entry.place)),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(wrong(faults));
+        }
+        let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
+        let repositories = plan::names_of_folders(&paths);
+        let order = Order {
+            tasks: sources::texts(found)?,
+            matrix: file.matrix.clone(),
+            file: source.clone(),
+            repositories,
+            params,
+        };
+        let folders = if folders.is_empty() { vec![(workspace.to_owned(), None)] } else { folders };
+        return Ok(Planned { file, order, folders });
+    }
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    for task in request.tasks {
+        match sources::files(task, Path::new("")) {
+            Ok(files) => found.extend(files),
+            Err(_) if task == "-" => {
+                faults.push("-: standard input is one task for one run, and more are asked for".to_owned())
+            }
+            Err(why) => faults.push(why),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(wrong(faults));
+    }
+    let order = Order { tasks: sources::texts(found)?, params, ..Order::default() };
+    Ok(Planned { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })
+}
+
+/// A repository of a batch file, with the commit that work begins from there; or why there is none.
+fn repository(
+    entry: &RepositoryEntry,
+    below: &Path,
+    environment: &Environment,
+) -> Result<Result<(PathBuf, Option<String>), String>, Failure> {
+    let RepositoryEntry { path, base, .. } = entry;
+    let folder = match folder(&below.join(path)) {
+        Ok(folder) => folder,
+        Err(why) => return Ok(Err(why)),
+    };
+    if let Some(base) = base {
+        let env: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+        let scratch = tempfile::tempdir().context("cannot make a folder").map_err(Failure::own)?;
+        if let Err(fault) = block_on(commit_at(&folder, base, &env, scratch.path()))? {
+            return Ok(Err(format!("{path}: {}", fault.message)));
+        }
+    }
+    Ok(Ok((folder, base.clone())))
+}
+
+/// A folder that is there, by its whole path.
+fn folder(path: &Path) -> Result<PathBuf, String> {
+    let found = path.canonicalize().map_err(|error| format!("there is no folder {}: {error}", path.display()))?;
+    if found.is_dir() { Ok(found) } else { Err(format!("{} is no folder", path.display())) }
+}

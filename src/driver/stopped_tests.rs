@@ -1,0 +1,93 @@
+//! Runs that are ended from outside at any place, and gone on with.
+
+use super::tests::{agent_of, cut_off, task};
+use super::*;
+use crate::store::{Record, Store};
+use crate::verdict::{Reason, StopCause};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const LOOK_AND_WRITE: &str = r#"turns:
+  - { tools: [{ name: files-list, input: {} }] }
+  - { tools: [{ name: shell-exec, input: { command: "echo did >> log" } }] }
+  - { text: "Written." }"#;
+
+const WITH_SUB_AGENT: &str = r#"turns:
+  - { tools: [{ name: subagent-spawn, input: { task: write } }] }
+  - { of: 1, tools: [{ name: shell-exec, input: { command: "echo did >> log" } }] }
+  - { of: 1, text: "Written." }
+  - { text: "Done." }"#;
+
+fn store(home: &Path, state: &str) -> Store {
+    Store::open(&home.join(state), &home.join("tree")).unwrap()
+}
+
+/// The result of a run that is ended once so many events were told.
+async fn stopped_after(events: usize, home: &Path, state: &str, cassette: &str) -> TaskResult {
+    let (stop, told) = (Stop::default(), AtomicUsize::new(0));
+    let mut agent = agent_of(home, state, cassette).with_stop(stop.clone());
+    agent.on_record(move |_| {
+        if told.fetch_add(1, Ordering::SeqCst) == events {
+            stop.ask(StopCause::Terminate);
+        }
+    });
+    agent.run_task(task()).await.unwrap()
+}
+
+#[tokio::test]
+async fn wherever_a_run_is_ended_from_outside_it_goes_on_and_repeats_nothing_that_may_have_changed_something() {
+    for cassette in [LOOK_AND_WRITE, WITH_SUB_AGENT] {
+        let (home, mut stopped) = (tempfile::tempdir().unwrap(), 0);
+        let home = home.path();
+        for events in 0.. {
+            let state = format!("state-{events}");
+            let _it_may_be_gone = fs::remove_file(home.join("tree/log"));
+            let first = stopped_after(events, home, &state, cassette).await;
+            if first.reason == Reason::Skipped && first.stopped_by.is_none() {
+                break; // there are no more events
+            }
+            stopped += usize::from(first.cancelled);
+            let mut again = agent_of(home, &state, cassette);
+            let result = again.resume(&first.run).await.unwrap();
+            assert_eq!(result.reason, Reason::Skipped, "after {events}");
+            assert!(result.usage.requests >= first.usage.requests, "after {events}");
+            assert!(fs::read_to_string(home.join("tree/log")).unwrap_or_default().lines().count() <= 1);
+            assert_eq!(replay(&store(home, &state), &first.run).unwrap().difference, None, "after {events}");
+            assert_eq!(again.resume(&first.run).await.unwrap(), result, "resumed again, after {events}");
+        }
+        assert!(stopped > 5, "{stopped}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_may_be_cut_off_after_any_record_too() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let first = stopped_after(8, home, "state", LOOK_AND_WRITE).await;
+    assert!(first.cancelled, "{first:?}");
+    agent_of(home, "state", LOOK_AND_WRITE).with_bound(Some(7)).resume(&first.run).await.unwrap();
+    let records: Vec<Record> = store(home, "state").events(&first.run, 0).unwrap().map(Result::unwrap).collect();
+    assert!(records.iter().any(|record| record.kind == RESUMED && record.data.contains("\"stop_again\":true")));
+    for cut in 0..=records.len() {
+        let state = format!("state-{cut}");
+        cut_off(home, &state, &records[..cut]);
+        let result = agent_of(home, &state, LOOK_AND_WRITE).resume(&first.run).await.unwrap();
+        assert_eq!(result.reason, Reason::Skipped, "cut at {cut}");
+        assert_eq!(replay(&store(home, &state), &first.run).unwrap().difference, None, "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_was_ended_before_its_start_begins_then() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let stop = Stop::default();
+    stop.ask(StopCause::Terminate);
+    let first = agent_of(home, "state", LOOK_AND_WRITE).with_stop(stop).run_task(task()).await.unwrap();
+    assert_eq!((first.cancelled, first.turns), (true, 0));
+    let result = agent_of(home, "state", LOOK_AND_WRITE).resume(&first.run).await.unwrap();
+    assert_eq!((result.reason, result.turns, result.stopped_by), (Reason::Skipped, 3, None));
+    assert_eq!(replay(&store(home, "state"), &first.run).unwrap().difference, None);
+    assert_eq!(agent_of(home, "state", LOOK_AND_WRITE).resume(&first.run).await.unwrap(), result);
+}
