@@ -17,6 +17,8 @@ mod drive;
 mod earlier;
 mod enclosure;
 mod environment;
+#[cfg(feature = "cli")]
+mod export;
 mod failure;
 mod fold;
 mod ground;
@@ -52,6 +54,8 @@ pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
+#[cfg(feature = "cli")]
+pub use export::export;
 pub use failure::RunError;
 pub use ground::{ForgetFault, TREES, forget_trees, is_known, kept_as, trees};
 pub use hooks::Hook;
