@@ -1,1 +1,38 @@
 //! Jobs that come again: each by its schedule, never beside itself, tried again where that helps, and ended in time.
+//!
+//! ```text
+//! job        what a job is                        clock      what time it is
+//! crew       all of them, as they are now         tender     one of them, from moment to moment
+//! tasks      tasks that have a schedule           chore      work of fledge's own
+//! monitors   check-ins and looks, written down    telling    who else hears of another health
+//! ledger     what is kept, where that may block   data       as it is given out
+//! ```
+//!
+//! A moment at which a job is due is written down before it begins, under a name that there is only once: so it begins at most once, whatever
+//! is killed and however the clock is set. What was not begun is said to be missed.
+
+mod chore;
+mod clock;
+mod crew;
+mod data;
+mod job;
+mod ledger;
+mod monitors;
+mod tasks;
+mod telling;
+mod tender;
+
+pub use chore::{Chore, DELIVERIES, deliveries, memory_expiry, missed_runs};
+pub use clock::{Clock, SystemClock};
+pub use crew::{JobState, Scheduler, Shown, Terms, Tidings};
+pub use data::{CheckInData, JobData, JobRunData, MonitorData, NewMonitor, NewWebhook, STRIP};
+pub use job::{Context, Job, JobError, Kind};
+pub use ledger::Ledger;
+pub use monitors::{Change, CheckIn, Heard, MonitorFault, check_in, look, monitor_of, next_expected, row_of};
+pub use tasks::{FOLDER, Finding, Order, Submit, TaskEnd, scan};
+pub use telling::{OnChange, sign};
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ const CONNECTION: &str =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
-const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS];
+const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS];
 
 /// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
 /// from one that goes no further. `synced` is what a server was sent of it.
@@ -109,6 +109,38 @@ const DURATIONS: &str = "
         lane TEXT NOT NULL, step TEXT NOT NULL, command TEXT NOT NULL, ms INTEGER NOT NULL, run INTEGER NOT NULL,
         PRIMARY KEY (lane, step, command)
     ) STRICT, WITHOUT ROWID;";
+
+/// Jobs that come again and monitors. `handled` and `weighed` are until when all that was due is dealt with; the unique rows of what was due
+/// hold all the same where the clock was set back. `monitor_news` is what others are to be told, until it is told.
+const JOBS: &str = "
+    CREATE TABLE jobs (
+        name TEXT PRIMARY KEY, kind TEXT NOT NULL, schedule TEXT NOT NULL, zone TEXT NOT NULL, handled INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE job_runs (
+        no INTEGER PRIMARY KEY, job TEXT NOT NULL, due INTEGER, began INTEGER NOT NULL, ended INTEGER, state TEXT NOT NULL,
+        tries INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 1, said TEXT, run TEXT
+    ) STRICT;
+    CREATE UNIQUE INDEX job_runs_due ON job_runs (job, due) WHERE due IS NOT NULL;
+    CREATE INDEX job_runs_of ON job_runs (job, no);
+    CREATE INDEX job_runs_open ON job_runs (job) WHERE ended IS NULL;
+    CREATE TABLE monitors (
+        slug TEXT PRIMARY KEY, name TEXT NOT NULL, schedule TEXT NOT NULL, zone TEXT NOT NULL, margin INTEGER NOT NULL,
+        max_runtime INTEGER, owner TEXT, on_change TEXT NOT NULL, base TEXT NOT NULL, health TEXT NOT NULL, since INTEGER NOT NULL,
+        weighed INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE checkins (
+        no INTEGER PRIMARY KEY, monitor TEXT NOT NULL, id TEXT NOT NULL, status TEXT NOT NULL, source TEXT NOT NULL, at INTEGER NOT NULL,
+        due INTEGER, duration INTEGER, count INTEGER NOT NULL DEFAULT 1
+    ) STRICT;
+    CREATE UNIQUE INDEX checkins_due ON checkins (monitor, due) WHERE due IS NOT NULL;
+    CREATE INDEX checkins_of ON checkins (monitor, no);
+    CREATE INDEX checkins_called ON checkins (monitor, id);
+    CREATE INDEX checkins_open ON checkins (monitor) WHERE status = 'in_progress';
+    CREATE TABLE monitor_news (
+        no INTEGER PRIMARY KEY, delivery TEXT NOT NULL UNIQUE, monitor TEXT NOT NULL, data TEXT NOT NULL, made INTEGER NOT NULL,
+        tries INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL, ended INTEGER, said TEXT
+    ) STRICT;
+    CREATE INDEX monitor_news_due ON monitor_news (next) WHERE ended IS NULL;";
 
 /// Opens the database, new or old.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {

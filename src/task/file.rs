@@ -2,7 +2,7 @@
 
 use super::{Baseline, Budget, Commit, Defaults, Expect, GateChoice, Isolation, OnTamper, ParamValues, STUCK_AFTER};
 use super::{SpecChoice, Task, Tier, ToolChoice};
-use super::{candidates, params};
+use super::{candidates, params, timetable};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
 
@@ -15,9 +15,6 @@ pub struct TaskFault {
     /// What is wrong with it.
     pub problems: Problems,
 }
-
-/// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["schedule"];
 
 /// Reads a task. `source` names the file in messages; `values` fill in its parameters. Without declared parameters and
 /// without values the body is taken as it stands: `{{` means nothing then.
@@ -58,7 +55,9 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
     read_gate(&mut table, &mut task, &mut problems);
     read_paths(&mut table, &mut task, &mut problems);
     read_means(&mut table, &mut task, &mut problems);
-    table.later(LATER, &mut problems);
+    if let Some(node) = table.take("schedule") {
+        let _heeded_by_who_serves = timetable::read(node, &mut problems);
+    }
     task.isolation = table.one_of("isolation", &Isolation::WORDS, &mut problems).unwrap_or(task.isolation);
     table.finish(&mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }

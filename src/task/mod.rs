@@ -8,6 +8,7 @@ mod file;
 mod params;
 #[cfg(feature = "cli")]
 mod schema;
+mod timetable;
 
 pub use approval::asks;
 #[cfg(feature = "cli")]
@@ -19,6 +20,8 @@ pub(crate) use file::{check_ask, check_glob, read_budget};
 pub use params::{ParamSpec, parse_values};
 #[cfg(feature = "cli")]
 pub(crate) use schema::{approve as approve_schema, budget as budget_schema, schema};
+
+pub use timetable::{MonitorTerms, Timetable, timetable};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

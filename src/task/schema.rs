@@ -94,8 +94,31 @@ fn means() -> Vec<crate::yaml::schema::Row> {
             one_of(&Isolation::WORDS),
             "Where the agent works: in the workspace itself, or in a worktree of its own, on a branch of its own.",
         ),
+        (
+            "schedule",
+            any_of([like(text(), "0 3 * * *"), schedule()]),
+            "When the task comes again by itself, as long as `fledge serve` serves its project.",
+        ),
         ("needs", texts("bump-deps"), "Other tasks of the same batch that must be verified first, by their names."),
     ]
+}
+
+fn schedule() -> Value {
+    let monitor = map([
+        ("margin", duration(), "How late it may begin. Default: `5m`."),
+        ("max_runtime", duration(), "How long it may take. Default: as long as it likes."),
+    ]);
+    map([
+        (
+            "cron",
+            like(text(), "0 3 * * *"),
+            "Five fields (minute, hour, day, month, weekday), or `@daily` and its like.",
+        ),
+        ("every", duration(), "An interval."),
+        ("zone", like(text(), "Europe/Berlin"), "The time zone of `cron`. Default: `UTC`."),
+        ("jitter", duration(), "How long it may be put off, so that not all begin at once. Default: not at all."),
+        ("monitor", any_of([json!({ "const": false }), monitor]), "What its monitor expects; `false`: it has none."),
+    ])
 }
 
 fn params() -> Value {

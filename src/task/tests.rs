@@ -224,7 +224,7 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "baseline: true",
         "output_schema: { type: object }",
         "output_schema: ../a.json",
-        "schedule: '* * * * *'",
+        "schedule: soon",
         "candidates: 1",
         "candidates: []",
         "candidates: many",

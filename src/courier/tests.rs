@@ -1,0 +1,132 @@
+//! Letters over real sockets: what each fault becomes, how many requests it costs, and that no secret comes back.
+
+use super::{Address, Answer, Courier, CourierError, Letter, Ways};
+use authority::Secured;
+use scripted::{Act, Scripted};
+use std::time::Duration;
+
+#[path = "../../tests/it/support/authority.rs"]
+mod authority;
+#[path = "../provider/scripted.rs"]
+#[expect(dead_code, reason = "shared with the tests of providers, which ask more of it")]
+mod scripted;
+
+const TOKEN: &str = "Bearer canary-0123456789";
+
+fn courier(url: &str, ways: &Ways) -> Courier {
+    let address = Address::parse(url).unwrap();
+    Courier::to(address.join("hook/canary"), ways).unwrap()
+}
+
+fn letter() -> Letter {
+    Letter { max_answer: 100, ..Letter::json(b"{\"a\":1}".to_vec()).with("authorization", TOKEN) }
+}
+
+async fn failure(script: Vec<Act>, letter: Letter) -> CourierError {
+    let mut server = Scripted::start([script]);
+    let error = courier(&server.url(), &Ways::default()).send(&letter).await.unwrap_err();
+    assert_eq!(server.requests().len(), 1, "{error}");
+    assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+    error
+}
+
+fn send(text: &str) -> Act {
+    Act::Send(text.into())
+}
+
+#[tokio::test]
+async fn a_letter_is_sent_once_and_its_answer_comes_whole_whatever_the_status() {
+    let answer = "HTTP/1.1 409 Conflict\r\ncontent-type: Application/Problem+json; charset=x\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\n{}";
+    let mut server = Scripted::start([vec![send(answer)]]);
+    let found = courier(&server.url(), &Ways::default()).send(&letter()).await.unwrap();
+    let content_type = "application/problem+json".to_owned();
+    assert_eq!(found, Answer { status: 409, content_type, retry_after: Some(7), body: b"{}".to_vec() });
+    let request = server.requests().pop().unwrap();
+    assert!(
+        request.starts_with("POST /hook/canary HTTP/1.1\r\n") && request.ends_with("\r\n\r\n{\"a\":1}"),
+        "{request}"
+    );
+    for line in ["content-type: application/json", "authorization: Bearer canary-0123456789", "content-length: 7"] {
+        assert!(request.contains(line), "{request}");
+    }
+    assert!(!format!("{:?}", letter()).contains("canary"));
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed() {
+    let elsewhere = Scripted::start([vec![send("HTTP/1.1 200 OK\r\n\r\n")]]);
+    let moved = format!("HTTP/1.1 307 Moved\r\nlocation: {}/canary\r\ncontent-length: 0\r\n\r\n", elsewhere.url());
+    let error = failure(vec![Act::Send(moved)], letter()).await;
+    assert!(matches!(error, CourierError::Redirect { status: 307, .. }) && !error.may_pass(), "{error}");
+    let mut elsewhere = elsewhere;
+    assert_eq!(elsewhere.requests(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_answer_is_bounded_in_time_and_in_size() {
+    let short = || Letter { time: Duration::from_millis(200), ..letter() };
+    for script in [vec![Act::Stall], vec![send("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"), Act::Stall]] {
+        let error = failure(script, short()).await;
+        assert!(matches!(error, CourierError::Late { .. }) && error.may_pass(), "{error}");
+    }
+    let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(101));
+    let flood = vec![send("HTTP/1.1 200 OK\r\n\r\n"), Act::Flood("x".repeat(4096))];
+    for script in [vec![Act::Send(long)], flood] {
+        assert!(matches!(failure(script, letter()).await, CourierError::TooLarge { most: 100, .. }));
+    }
+    let exact = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100));
+    let server = Scripted::start([vec![Act::Send(exact)]]);
+    assert_eq!(courier(&server.url(), &Ways::default()).send(&letter()).await.unwrap().body.len(), 100);
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_no_answer_and_nothing_is_sent_twice() {
+    let half = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
+    for script in [vec![], vec![Act::Reset], vec![send(half)], vec![send("220 smtp.example ESMTP\r\n")]] {
+        let error = failure(script, letter()).await;
+        assert!(matches!(error, CourierError::Broken { .. }) && error.may_pass(), "{error}");
+    }
+    let nobody = Scripted::start([]).url();
+    let error = loop {
+        // The listener goes with its thread.
+        match courier(&nobody, &Ways::default()).send(&letter()).await.unwrap_err() {
+            CourierError::Broken { .. } => tokio::task::yield_now().await,
+            error => break error,
+        }
+    };
+    assert!(matches!(error, CourierError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().starts_with(&format!("cannot connect to {nobody}: ")), "{error}");
+}
+
+#[tokio::test]
+async fn certificates_and_a_proxy_are_those_that_are_given() {
+    let server = Secured::new("HTTP/1.1 204 No Content\r\n\r\n");
+    let friend = Ways { ca_file: Some(server.ca.clone().into_bytes()), ..Ways::default() };
+    assert_eq!(courier(&server.url(), &friend).send(&letter()).await.unwrap().status, 204);
+    let error = courier(&server.url(), &Ways::default()).send(&letter()).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    let mut proxy = Scripted::start([vec![send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")]]);
+    let by = Ways { proxy: Some(proxy.url().replace("http://", "http://user:canary-77@")), ..Ways::default() };
+    assert_eq!(courier("http://hooks.invalid:9", &by).send(&Letter::question()).await.unwrap().status, 200);
+    let request = proxy.requests().pop().unwrap();
+    assert!(request.starts_with("GET http://hooks.invalid:9/hook/canary HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("proxy-authorization: Basic dXNlcjpjYW5hcnktNzc="), "{request}");
+    assert!(!format!("{by:?}").contains("canary"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_refused_before_anything_is() {
+    let address = Address::parse("http://127.0.0.1:1").unwrap();
+    let refused = |ways: Ways| Courier::to(address.clone(), &ways).unwrap_err();
+    for proxy in ["socks5://127.0.0.1:1", "proxy", ""] {
+        assert!(matches!(refused(Ways { proxy: Some(proxy.into()), ..Ways::default() }), CourierError::BadProxy));
+    }
+    let error = refused(Ways { ca_file: Some(b"no certificate".to_vec()), ..Ways::default() });
+    assert!(matches!(error, CourierError::BadCertificates), "{error}");
+    for (name, value) in [("a b", "x"), ("x-token", "canary\r\nx: y")] {
+        let error =
+            courier("http://127.0.0.1:1", &Ways::default()).send(&letter().with(name, value)).await.unwrap_err();
+        assert!(matches!(&error, CourierError::BadHeader { header } if header == name), "{error}");
+        assert!(!error.to_string().contains("canary"), "{error}");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a look at the clock makes of a monitor: what was missed, what takes too long, and how healthy it is now.
+
+use super::{Health, Monitor, Standing, Status};
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+
+/// Missed moments of one look that have a check-in each; those before them have one together.
+const NAMED: usize = 50;
+
+/// What was heard of a monitor, as far as a look needs it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The moments after [`Standing::weighed`] that were met, or are known to be missed.
+    pub known: BTreeSet<Timestamp>,
+    /// What is in progress: its number, and since when.
+    pub open: Vec<(i64, Timestamp)>,
+}
+
+/// Moments that were missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed {
+    /// The moment; the last one where these are several.
+    pub due: Timestamp,
+    /// From when on it was missed.
+    pub at: Timestamp,
+    /// How many this stands for.
+    pub count: u64,
+}
+
+/// Something that takes too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedOut {
+    /// Its number.
+    pub no: i64,
+    /// From when on it did.
+    pub at: Timestamp,
+}
+
+/// What comes of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// What was missed since the look before, the oldest first.
+    pub missed: Vec<Missed>,
+    /// What is over its time.
+    pub timed_out: Vec<TimedOut>,
+    /// How it is now.
+    pub standing: Standing,
+    /// What is expected next; in the past where it is late.
+    pub next: Option<Timestamp>,
+}
+
+/// Looks at a monitor. A clock that was set back weighs moments anew that it knows already, and so adds nothing to them.
+pub fn judge(monitor: &Monitor, standing: Standing, seen: &Seen, now: Timestamp) -> Judgement {
+    let over = now.checked_sub(monitor.margin).unwrap_or(Timestamp::MIN);
+    let missed = missed(monitor, standing.weighed, over, now, seen);
+    let timed_out = timed_out(monitor, seen, now);
+    let mut events: Vec<(Timestamp, Status)> = missed.iter().map(|one| (one.at, Status::Missed)).collect();
+    events.extend(timed_out.iter().map(|one| (one.at, Status::Timeout)));
+    events.sort();
+    let base = events.iter().fold(standing.base, |health, (_, status)| health.after(*status));
+    let weighed = if standing.weighed > now { now } else { standing.weighed.max(over) };
+    let waiting = monitor.schedule.due(weighed, now, NAMED).newest.into_iter().find(|due| !seen.known.contains(due));
+    let is_late = waiting.is_some_and(|due| now.duration_since(due).unsigned_abs() > monitor.margin / 2);
+    let health = if base == Health::Healthy && is_late { Health::Late } else { base };
+    let mut next = waiting.or_else(|| monitor.schedule.next(now));
+    if next.is_some_and(|next| seen.known.contains(&next)) {
+        next = next.and_then(|next| monitor.schedule.next(next)); // it came a little too early
+    }
+    Judgement { missed, timed_out, standing: Standing { base, weighed, ..standing.with(health, now) }, next }
+}
+
+fn missed(monitor: &Monitor, from: Timestamp, over: Timestamp, now: Timestamp, seen: &Seen) -> Vec<Missed> {
+    let due = monitor.schedule.due(from, over, NAMED);
+    let at = |due: Timestamp| due.checked_add(monitor.margin).unwrap_or(now).min(now);
+    let first = due.newest.first().copied();
+    let known_before = first.map_or(0, |first| seen.known.range(..first).count() as u64);
+    let before = |due: &Timestamp| monitor.schedule.previous(*due);
+    let mut unknown =
+        std::iter::successors(first.as_ref().and_then(before), before).filter(|due| !seen.known.contains(due));
+    let together = unknown.next().filter(|_| due.earlier > known_before);
+    let together = together.map(|before| Missed { due: before, at: at(before), count: due.earlier - known_before });
+    let each = due.newest.into_iter().filter(|due| !seen.known.contains(due));
+    together.into_iter().chain(each.map(|due| Missed { due, at: at(due), count: 1 })).collect()
+}
+
+fn timed_out(monitor: &Monitor, seen: &Seen, now: Timestamp) -> Vec<TimedOut> {
+    let Some(most) = monitor.max_runtime else { return Vec::new() };
+    let ends = |since: Timestamp| since.checked_add(most).unwrap_or(Timestamp::MAX);
+    seen.open.iter().map(|(no, since)| TimedOut { no: *no, at: ends(*since) }).filter(|one| one.at <= now).collect()
+}

@@ -1,0 +1,72 @@
+//! The names of monitors, which stand in addresses.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The longest, in bytes.
+const LONGEST: usize = 64;
+
+/// The name of a monitor: 1 to 64 small letters, digits, `-` and `_`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Slug(String);
+
+/// A text that is no name of a monitor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no name of a monitor: 1 to 64 small letters, digits, `-` and `_` are")]
+pub struct SlugFault(String);
+
+impl Slug {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`SlugFault`] for one that is empty, too long, or has other signs.
+    pub fn parse(text: &str) -> Result<Self, SlugFault> {
+        let is_slug = (1..=LONGEST).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'));
+        if is_slug { Ok(Self(text.to_owned())) } else { Err(SlugFault(text.chars().take(LONGEST).collect())) }
+    }
+
+    /// That of a file: its path below `tasks/` without its ending, other signs as `-`.
+    ///
+    /// # Errors
+    /// [`SlugFault`] for one without any letter or digit, or too long.
+    pub fn of_path(path: &str) -> Result<Self, SlugFault> {
+        let stem = path.strip_suffix(".md").unwrap_or(path);
+        let signs =
+            stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' });
+        let slug: String = signs.collect();
+        if slug.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
+            Self::parse(&slug)
+        } else {
+            Err(SlugFault(path.to_owned()))
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Slug {
+    type Error = SlugFault;
+
+    fn try_from(text: String) -> Result<Self, SlugFault> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Slug> for String {
+    fn from(slug: Slug) -> Self {
+        slug.0
+    }
+}

@@ -1,0 +1,33 @@
+//! Time zones by their names.
+
+use super::ScheduleFault;
+use jiff::tz::{TimeZone, db};
+
+/// How far a name may be from one that is meant, in letters.
+const NEAR: usize = 3;
+/// Names that are told.
+const TOLD: usize = 2;
+
+/// The zone of a name, in whatever case.
+pub(super) fn named(name: &str) -> Result<TimeZone, ScheduleFault> {
+    match db().get(name) {
+        Ok(zone) if zone.iana_name().is_some() => Ok(zone),
+        Ok(_) | Err(_) => Err(ScheduleFault::Zone { name: name.chars().take(40).collect(), near: near(name) }),
+    }
+}
+
+/// Names that are like this one, or end like it: who writes `Berlin` means a city.
+fn near(name: &str) -> Vec<String> {
+    let asked = name.to_ascii_lowercase().replace([' ', '-'], "_");
+    let distance = |known: &str| {
+        let known = known.to_ascii_lowercase();
+        let city = known.rsplit('/').next().unwrap_or(&known);
+        let of = |known: &str| strsim::damerau_levenshtein(known, &asked);
+        of(&known).min(of(city)).min(if asked.contains('/') { usize::MAX } else { of(city) })
+    };
+    let mut known: Vec<(usize, String)> =
+        db().available().map(|zone| (distance(zone.as_str()), zone.as_str().to_owned())).collect();
+    known.retain(|(distance, _)| *distance <= NEAR.min(asked.len() / 2));
+    known.sort();
+    known.into_iter().take(TOLD).map(|(_, name)| name).collect()
+}

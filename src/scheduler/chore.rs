@@ -1,0 +1,176 @@
+//! Work of fledge's own that comes again.
+
+use super::Clock;
+use super::crew::{Teller, Tidings};
+use super::job::{Context, Job, JobError, Kind, told};
+use super::ledger::Ledger;
+use super::monitors::{MonitorFault, look};
+use super::telling::{Means, OnChange};
+use crate::courier::Ways;
+use crate::schedule::Schedule;
+use crate::store::{Forget, NewsRow, StoreError};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The name of the job that tells others of another health.
+pub const DELIVERIES: &str = "deliveries";
+/// How often something is told at most, and the pause after the first time.
+const TELLINGS: u64 = 8;
+const PAUSE_MS: i64 = 30_000;
+/// What is told at once.
+const AT_ONCE: u32 = 50;
+
+type Work = Box<dyn Fn(Context) -> BoxFuture<'static, Result<(), JobError>> + Send + Sync>;
+
+/// A job that is made of a name, an interval and what is to be done.
+pub struct Chore {
+    name: &'static str,
+    schedule: Schedule,
+    work: Work,
+}
+
+impl fmt::Debug for Chore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chore").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Chore {
+    /// One. `minutes` are at least one.
+    ///
+    /// # Errors
+    /// When the interval is longer than a year.
+    pub fn every<F>(
+        minutes: u32,
+        name: &'static str,
+        work: impl Fn(Context) -> F + Send + Sync + 'static,
+    ) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault>
+    where
+        F: Future<Output = Result<(), JobError>> + Send + 'static,
+    {
+        let schedule = Schedule::every(Duration::from_secs(u64::from(minutes.max(1)) * 60))?;
+        Ok(Arc::new(Self { name, schedule, work: Box::new(move |context| work(context).boxed()) }))
+    }
+}
+
+impl Job for Chore {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Builtin
+    }
+
+    fn run(&self, context: Context) -> BoxFuture<'_, Result<(), JobError>> {
+        (self.work)(context)
+    }
+}
+
+/// Forgets memories that have expired: every hour.
+///
+/// # Errors
+/// Never, but by a mistake in this file.
+pub fn memory_expiry(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault> {
+    let (ledger, clock) = (ledger.clone(), Arc::clone(clock));
+    Chore::every(60, "memory-expiry", move |_| {
+        let (ledger, now) = (ledger.clone(), clock.now().as_millisecond());
+        async move { ledger.with(move |store| store.forget(Forget::Expired(now)).map(drop)).await }
+    })
+}
+
+/// Looks at all monitors: what was missed, and what takes too long. Every minute.
+///
+/// # Errors
+/// Never, but by a mistake in this file.
+pub fn missed_runs(
+    ledger: &Ledger,
+    clock: &Arc<dyn Clock>,
+    tell: Teller,
+) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault> {
+    let (ledger, clock) = (ledger.clone(), Arc::clone(clock));
+    Chore::every(1, "missed-runs", move |_| {
+        let (ledger, now, tell) = (ledger.clone(), clock.now(), Arc::clone(&tell));
+        async move {
+            let rows = ledger.with(|store| store.monitors()).await?;
+            for row in rows {
+                let slug = row.slug;
+                let looked = ledger.with(move |store| match look(store, &slug, now) {
+                    Ok(heard) => Ok(heard.change),
+                    Err(MonitorFault::Store(error)) => Err(error),
+                    Err(fault) => {
+                        tracing::warn!("{}", told(&fault));
+                        Ok(None)
+                    }
+                });
+                if let Some(change) = looked.await? {
+                    tell(Tidings::Monitor(change));
+                }
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Tells others of another health: every minute, and whenever it is asked to.
+///
+/// # Errors
+/// Never, but by a mistake in this file.
+pub fn deliveries(
+    ledger: &Ledger,
+    clock: &Arc<dyn Clock>,
+    dir: PathBuf,
+    env: Vec<(String, String)>,
+    ways: Ways,
+) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault> {
+    let (ledger, clock, means) = (ledger.clone(), Arc::clone(clock), Arc::new(Means { dir, env, ways }));
+    Chore::every(1, DELIVERIES, move |context| {
+        let (ledger, clock, means) = (ledger.clone(), Arc::clone(&clock), Arc::clone(&means));
+        async move { deliver(&ledger, &clock, &means, &context.stop).await }
+    })
+}
+
+async fn deliver(
+    ledger: &Ledger,
+    clock: &Arc<dyn Clock>,
+    means: &Means,
+    stop: &CancellationToken,
+) -> Result<(), JobError> {
+    let now = clock.now().as_millisecond();
+    let all = ledger.with(move |store| {
+        let all = store.monitor_news(now, AT_ONCE)?;
+        all.into_iter().map(|news| Ok((store.monitor(&news.monitor)?, news))).collect::<Result<Vec<_>, StoreError>>()
+    });
+    for (row, news) in all.await? {
+        let how = row.map_or(Ok(None), |row| OnChange::of(&row.on_change));
+        let told = match how {
+            Ok(Some(how)) => means.tell(&how, &news, clock.now().as_second(), stop).await,
+            Ok(None) => Ok(()), // nobody wants to hear of it any more
+            Err(error) => Err(JobError::Final(error.to_string())),
+        };
+        let NewsRow { no, tries, monitor, .. } = news;
+        let now = clock.now().as_millisecond();
+        let (again, said) = match told {
+            Ok(()) => (None, None),
+            Err(JobError::Resting) => return Ok(()),
+            Err(JobError::Retryable(why)) if tries + 1 < TELLINGS => {
+                (Some(now + (PAUSE_MS << tries.min(10))), Some(why))
+            }
+            Err(JobError::Retryable(why) | JobError::Final(why)) => {
+                tracing::warn!("nobody was told of the monitor `{monitor}`: {why}");
+                (None, Some(why))
+            }
+        };
+        ledger.with(move |store| store.told_monitor_news(no, now, again, said.as_deref())).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,408 @@
+//! All jobs, as they are now: who tends them, who asks for them, and what others hear of it.
+
+use super::Clock;
+use super::job::{Job, JobError, Kind};
+use super::ledger::Ledger;
+use super::monitors::Change;
+use super::tasks::{self, Finding, Submit};
+use super::tender::Tender;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked for tasks that have a schedule.
+const SCAN: Duration = Duration::from_secs(60);
+
+/// What others hear.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tidings {
+    /// A job has begun, or is over.
+    Job {
+        /// Its name.
+        name: String,
+        /// `running`, or how it ended.
+        state: String,
+    },
+    /// The health of a monitor is another one.
+    Monitor(Change),
+}
+
+/// Who is told.
+pub(super) type Teller = Arc<dyn Fn(Tidings) + Send + Sync>;
+
+/// How it is with a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits.
+    Idle,
+    /// It runs.
+    Running,
+    /// It cannot be run as it is written.
+    Disabled,
+}
+
+impl JobState {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+/// A job, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// Its schedule, and the zone of that; nothing where it cannot be read.
+    pub schedule: Option<(String, String)>,
+    /// When it is due next.
+    pub next: Option<Timestamp>,
+    /// How it is with it.
+    pub state: JobState,
+    /// The monitor that hears of it.
+    pub monitor: Option<String>,
+    /// Why it is disabled.
+    pub fault: Option<String>,
+}
+
+/// What a scheduler works with.
+pub struct Terms {
+    /// What is kept of the project.
+    pub ledger: Ledger,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Fledge's own jobs.
+    pub builtin: Vec<Arc<dyn Job>>,
+    /// The folder whose tasks may have schedules.
+    pub workspace: PathBuf,
+    /// Who starts runs of tasks; without, none of them is looked for.
+    pub submit: Option<Arc<dyn Submit>>,
+    /// Who is told what happens.
+    pub tell: Teller,
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+/// The scheduler of a project. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    crew: Arc<Crew>,
+    submit: Option<Arc<dyn Submit>>,
+    workspace: PathBuf,
+}
+
+/// What those who tend jobs share.
+pub(super) struct Crew {
+    pub(super) ledger: Ledger,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) stop: CancellationToken,
+    tell: Teller,
+    entries: Mutex<BTreeMap<String, Entry>>,
+    /// When the loop was last seen.
+    beat: Mutex<Option<Timestamp>>,
+    /// Somebody is to be tended who is not yet.
+    hired: Notify,
+}
+
+/// A job among others.
+struct Entry {
+    /// Nothing where it cannot be read.
+    job: Option<Arc<dyn Job>>,
+    kind: Kind,
+    state: JobState,
+    next: Option<Timestamp>,
+    fault: Option<String>,
+    is_asked: bool,
+    is_tended: bool,
+    poke: Arc<Notify>,
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").field("clock", &self.clock).finish_non_exhaustive()
+    }
+}
+
+impl Scheduler {
+    /// One in which nothing happens yet.
+    pub fn new(terms: Terms) -> Self {
+        let Terms { ledger, clock, builtin, workspace, submit, tell } = terms;
+        let entries = builtin.into_iter().map(|job| (job.name().to_owned(), Entry::of(job))).collect();
+        let (stop, beat, hired) = (CancellationToken::new(), Mutex::default(), Notify::new());
+        let crew = Crew { ledger, clock, stop, tell, entries: Mutex::new(entries), beat, hired };
+        Self { crew: Arc::new(crew), submit, workspace }
+    }
+
+    /// Tends all jobs until `stop`; those that run then have the grace to come to an end, and what does not is left for the next server.
+    pub async fn run(&self, stop: &CancellationToken, grace: Duration) {
+        let mut tenders = JoinSet::new();
+        loop {
+            self.beat();
+            if let Err(error) = self.scan().await {
+                tracing::warn!("tasks with schedules cannot be looked for: {error}");
+            }
+            for name in self.crew.untended() {
+                tenders.spawn(Tender::new(Arc::clone(&self.crew), name).tend());
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(_over) = tenders.join_next() => {}
+                () = self.crew.hired.notified() => {}
+                () = sleep(SCAN) => {}
+            }
+        }
+        self.crew.stop.cancel();
+        let all = async { while tenders.join_next().await.is_some() {} };
+        if timeout(grace, all).await.is_err() {
+            tracing::warn!("some jobs did not end within the grace");
+        }
+        tenders.shutdown().await;
+    }
+
+    /// Looks for tasks that have a schedule now.
+    async fn scan(&self) -> Result<(), JobError> {
+        let Some(submit) = self.submit.clone() else { return Ok(()) };
+        let (workspace, ledger) = (self.workspace.clone(), self.crew.ledger.clone());
+        let found = tokio::task::spawn_blocking(move || tasks::scan(&workspace)).await;
+        let found = found.map_err(|error| JobError::retryable(&error))?;
+        let mut kept = Vec::new();
+        for (name, finding) in found {
+            kept.push(name.clone());
+            let own = self.crew.entries().get(&name).is_some_and(|entry| entry.kind == Kind::Builtin);
+            match finding {
+                _ if own => {
+                    self.broken(&name, &format!("`{name}` is a job of fledge's own: give the file another name"), false)
+                        .await?
+                }
+                Finding::Broken(fault) => self.broken(&name, &fault, true).await?,
+                Finding::Scheduled(task) => {
+                    let now = self.crew.clock.now();
+                    let monitor = task.monitor_row(now);
+                    ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &task_name(&name))).await?;
+                    let job = Arc::new(tasks::TaskJob::new(
+                        *task,
+                        ledger.clone(),
+                        Arc::clone(&submit),
+                        Arc::clone(&self.crew.clock),
+                        self.crew.tell.clone(),
+                    ));
+                    self.crew.adopt(job);
+                }
+            }
+        }
+        for name in self.crew.dismiss(&kept) {
+            ledger.with(move |store| store.drop_job(&name)).await?;
+        }
+        Ok(())
+    }
+
+    /// Says once that a task cannot be run as it is written.
+    async fn broken(&self, name: &str, fault: &str, shows: bool) -> Result<(), JobError> {
+        if shows && !self.crew.disable(name, fault) {
+            return Ok(());
+        }
+        tracing::warn!("the scheduled task `{name}` cannot be run: {fault}");
+        if shows {
+            let (name, fault, now) = (name.to_owned(), fault.to_owned(), self.crew.clock.now().as_millisecond());
+            let said = name.clone();
+            let write = move |store: &crate::store::Store| {
+                let Some(no) = store.begin_job(&name, None, now)? else { return Ok(()) };
+                let end = crate::store::JobEnd { ended_ms: now, state: "failed", tries: 0, said: Some(&fault) };
+                store.end_job(no, &end)
+            };
+            self.crew.ledger.with(write).await?;
+            self.crew.tell(Tidings::Job { name: said, state: "failed".into() });
+        }
+        Ok(())
+    }
+
+    /// All jobs, by their names.
+    pub fn jobs(&self) -> Vec<Shown> {
+        let entries = self.crew.entries();
+        entries.iter().map(|(name, entry)| entry.shown(name)).collect()
+    }
+
+    /// Has a job run as soon as may be; `None` where there is none, `Some(false)` where it runs, or cannot be run.
+    pub fn ask(&self, name: &str) -> Option<bool> {
+        let mut entries = self.crew.entries();
+        let entry = entries.get_mut(name)?;
+        let can = entry.state == JobState::Idle && entry.job.is_some() && !entry.is_asked;
+        if can {
+            entry.is_asked = true;
+            entry.poke.notify_one();
+        }
+        Some(can)
+    }
+
+    /// When the loop was last seen alive.
+    pub fn beat_at(&self) -> Option<Timestamp> {
+        *self.crew.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn beat(&self) {
+        *self.crew.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.crew.clock.now());
+    }
+}
+
+fn task_name(name: &str) -> String {
+    name.to_owned()
+}
+
+impl Entry {
+    fn of(job: Arc<dyn Job>) -> Self {
+        let kind = job.kind();
+        let poke = Arc::new(Notify::new());
+        Self {
+            job: Some(job),
+            kind,
+            state: JobState::Idle,
+            next: None,
+            fault: None,
+            is_asked: false,
+            is_tended: false,
+            poke,
+        }
+    }
+
+    fn shown(&self, name: &str) -> Shown {
+        let schedule = self.job.as_ref().map(|job| job.schedule());
+        Shown {
+            name: name.to_owned(),
+            kind: self.kind,
+            schedule: schedule.map(|schedule| (schedule.text().to_owned(), schedule.zone().to_owned())),
+            next: self.next,
+            state: self.state,
+            monitor: self.job.as_ref().and_then(|job| job.monitor()).map(str::to_owned),
+            fault: self.fault.clone(),
+        }
+    }
+}
+
+impl Crew {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell(&self, tidings: Tidings) {
+        (self.tell)(tidings);
+    }
+
+    pub(super) fn job(&self, name: &str) -> Option<Arc<dyn Job>> {
+        self.entries().get(name).and_then(|entry| entry.job.clone())
+    }
+
+    pub(super) fn poked(&self, name: &str) -> Arc<Notify> {
+        self.entries().get(name).map(|entry| Arc::clone(&entry.poke)).unwrap_or_default()
+    }
+
+    pub(super) fn take_asked(&self, name: &str) -> bool {
+        self.entries().get_mut(name).is_some_and(|entry| std::mem::take(&mut entry.is_asked))
+    }
+
+    pub(super) fn is_in(&self, name: &str, state: JobState) {
+        if let Some(entry) = self.entries().get_mut(name) {
+            entry.state = if entry.job.is_none() { JobState::Disabled } else { state };
+        }
+    }
+
+    pub(super) fn expects(&self, name: &str, next: Option<Timestamp>) {
+        if let Some(entry) = self.entries().get_mut(name) {
+            entry.next = next;
+        }
+    }
+
+    /// Nobody tends it any more.
+    pub(super) fn gone(&self, name: &str) {
+        if let Some(entry) = self.entries().get_mut(name) {
+            entry.is_tended = false;
+        }
+    }
+
+    /// Those that nobody tends, who is now about to.
+    fn untended(&self) -> Vec<String> {
+        let mut entries = self.entries();
+        let untended = entries.iter_mut().filter(|(_, entry)| entry.job.is_some() && !entry.is_tended);
+        untended
+            .map(|(name, entry)| {
+                entry.is_tended = true;
+                name.clone()
+            })
+            .collect()
+    }
+
+    /// A task that has a schedule; what it was before is forgotten.
+    fn adopt(&self, job: Arc<dyn Job>) {
+        let mut entries = self.entries();
+        let name = job.name().to_owned();
+        match entries.get_mut(&name) {
+            None => {
+                entries.insert(name, Entry::of(job));
+            }
+            Some(entry) => {
+                let is_same = entry.job.as_ref().is_some_and(|was| was.schedule() == job.schedule());
+                entry.fault = None;
+                if entry.state == JobState::Disabled {
+                    entry.state = JobState::Idle;
+                }
+                entry.job = Some(job);
+                if !is_same {
+                    entry.poke.notify_one();
+                }
+            }
+        }
+    }
+
+    /// A task that cannot be run; whether that is news.
+    fn disable(&self, name: &str, fault: &str) -> bool {
+        let mut entries = self.entries();
+        let new = Entry {
+            job: None,
+            kind: Kind::Task,
+            state: JobState::Disabled,
+            next: None,
+            fault: None,
+            is_asked: false,
+            is_tended: false,
+            poke: Arc::default(),
+        };
+        let entry = entries.entry(name.to_owned()).or_insert(new);
+        let is_news = entry.fault.as_deref() != Some(fault);
+        (entry.job, entry.next, entry.fault) = (None, None, Some(fault.to_owned()));
+        if entry.state == JobState::Idle {
+            entry.state = JobState::Disabled;
+        }
+        entry.poke.notify_one();
+        is_news
+    }
+
+    /// Lets go of tasks that are not among these.
+    fn dismiss(&self, kept: &[String]) -> Vec<String> {
+        let mut entries = self.entries();
+        let gone = |(name, entry): &(&String, &Entry)| entry.kind == Kind::Task && !kept.contains(name);
+        let gone: Vec<String> = entries.iter().filter(gone).map(|(name, _)| name.clone()).collect();
+        for name in &gone {
+            if let Some(entry) = entries.remove(name) {
+                entry.poke.notify_one();
+            }
+        }
+        gone
+    }
+}

@@ -1,0 +1,316 @@
+//! Check-ins and looks at the clock, written down: what they make of a monitor is decided by [`crate::monitor`], in the transaction that
+//! writes it.
+
+use super::telling::delivery;
+use crate::monitor::{self, Health, Judgement, Monitor, Seen, Slug, SlugFault, Source, Standing, Status, judge};
+use crate::schedule::{Schedule, ScheduleFault};
+use crate::store::{CheckInRow, MonitorChange, MonitorRow, MonitorView, Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How far back it is known which moments were met: further than any margin.
+const BACK: SignedDuration = SignedDuration::from_hours(48);
+/// The most bytes of an id that somebody gives.
+const LONGEST_ID: usize = 64;
+
+/// A monitor that cannot be read, looked at, or checked in with.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
+pub enum MonitorFault {
+    /// There is none of this name.
+    #[error("there is no monitor `{slug}`")]
+    Unknown { slug: String },
+    /// Its schedule cannot be read any more.
+    #[error("the monitor `{slug}` cannot be read")]
+    Schedule { slug: String, source: ScheduleFault },
+    /// Its name cannot be one.
+    #[error(transparent)]
+    Slug(#[from] SlugFault),
+    /// The id of a check-in cannot be one.
+    #[error("an id of a check-in has 1 to 64 letters, digits, `-`, `_`, `.` and `:`")]
+    Id,
+    /// Only the system says this.
+    #[error("only fledge itself says `{status}`: say `in_progress`, `ok` or `error`")]
+    Status { status: &'static str },
+    /// What is kept cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What somebody says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckIn {
+    /// How it is.
+    pub status: Status,
+    /// Which run of it; what is said twice with the same id is said once.
+    pub id: Option<String>,
+    /// How long it took, where whoever did it knows.
+    pub duration: Option<Duration>,
+    /// Who says it.
+    pub source: Source,
+    /// The moment that it is for, where that is known.
+    pub due: Option<Timestamp>,
+}
+
+impl CheckIn {
+    /// One by whoever does the work.
+    pub fn new(status: Status) -> Self {
+        Self { status, id: None, duration: None, source: Source::Client, due: None }
+    }
+}
+
+/// Another health.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are named after what they hold")]
+pub struct Change {
+    pub monitor: String,
+    pub name: String,
+    pub health: Health,
+    pub was: Health,
+    /// RFC 3339.
+    pub since: String,
+}
+
+/// What came of a check-in or of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// How it is with the monitor now.
+    pub health: Health,
+    /// Whether it was another one before.
+    pub change: Option<Change>,
+    /// How many check-ins the system has added.
+    pub added: usize,
+}
+
+/// The monitor of a row.
+///
+/// # Errors
+/// When its name or schedule cannot be read.
+pub fn monitor_of(row: &MonitorRow) -> Result<Monitor, MonitorFault> {
+    let zone = Some(row.zone.as_str());
+    let schedule = Schedule::parse(&row.schedule, zone);
+    let schedule = schedule.map_err(|source| MonitorFault::Schedule { slug: row.slug.clone(), source })?;
+    let (margin, max_runtime) = (length(row.margin_ms), row.max_runtime_ms.map(length));
+    Ok(Monitor { slug: Slug::parse(&row.slug)?, schedule, margin, max_runtime })
+}
+
+/// The row of a monitor of which nothing was heard yet.
+pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp) -> MonitorRow {
+    let healthy = Health::Healthy.word().to_owned();
+    MonitorRow {
+        slug: monitor.slug.to_string(),
+        name: name.to_owned(),
+        schedule: monitor.schedule.text().to_owned(),
+        zone: monitor.schedule.zone().to_owned(),
+        margin_ms: millis(monitor.margin),
+        max_runtime_ms: monitor.max_runtime.map(millis),
+        owner: owner.map(str::to_owned),
+        on_change: String::new(),
+        base: healthy.clone(),
+        health: healthy,
+        since_ms: now.as_millisecond(),
+        weighed_ms: now.as_millisecond(),
+    }
+}
+
+/// Hears a check-in.
+///
+/// # Errors
+/// When there is no such monitor, or what is said cannot be.
+pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Result<Heard, MonitorFault> {
+    if matches!(said.status, Status::Missed | Status::Timeout) {
+        return Err(MonitorFault::Status { status: said.status.word() });
+    }
+    let is_id = |id: &String| {
+        (1..=LONGEST_ID).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'))
+    };
+    if said.id.as_ref().is_some_and(|id| !is_id(id)) {
+        return Err(MonitorFault::Id);
+    }
+    weigh(store, slug, Some(said), now)
+}
+
+/// Looks at the clock: what was missed is said so, and what takes too long.
+///
+/// # Errors
+/// When there is no such monitor, or what is kept cannot be read or written.
+pub fn look(store: &Store, slug: &str, now: Timestamp) -> Result<Heard, MonitorFault> {
+    weigh(store, slug, None, now)
+}
+
+/// When something is expected next of a monitor; in the past where it is late.
+///
+/// # Errors
+/// When its schedule cannot be read.
+pub fn next_expected(
+    row: &MonitorRow,
+    known: &BTreeSet<Timestamp>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, MonitorFault> {
+    let monitor = monitor_of(row)?;
+    let seen = Seen { known: known.clone(), open: Vec::new() };
+    Ok(judge(&monitor, standing(row, now), &seen, now).next)
+}
+
+fn weigh(store: &Store, slug: &str, said: Option<&CheckIn>, now: Timestamp) -> Result<Heard, MonitorFault> {
+    let unknown = || MonitorFault::Unknown { slug: slug.to_owned() };
+    let back = now.checked_sub(BACK).unwrap_or(Timestamp::MIN).as_millisecond();
+    let id = said.and_then(|said| said.id.as_deref());
+    let decided = store.weigh_monitor(slug, back, id, |row, view| match monitor_of(row) {
+        Ok(monitor) => {
+            let (heard, changes) = decide(&monitor, row, view, said, now);
+            (Ok(heard), changes)
+        }
+        Err(fault) => (Err(fault), Vec::new()),
+    });
+    decided?.ok_or_else(unknown)?
+}
+
+fn decide(
+    monitor: &Monitor,
+    row: &MonitorRow,
+    view: &MonitorView,
+    said: Option<&CheckIn>,
+    now: Timestamp,
+) -> (Heard, Vec<MonitorChange>) {
+    let mut seen = Seen {
+        known: view.known.iter().map(|ms| at(*ms)).collect(),
+        open: view.open.iter().map(|one| (one.no, at(one.at_ms))).collect(),
+    };
+    let Judgement { missed, timed_out, standing: mut stands, .. } = judge(monitor, standing(row, now), &seen, now);
+    let mut changes = Vec::new();
+    for one in &missed {
+        seen.known.insert(one.due);
+        let row = CheckInRow {
+            due_ms: Some(one.due.as_millisecond()),
+            count: one.count,
+            ..of_system(Status::Missed, one.at)
+        };
+        changes.push(MonitorChange::Add(row));
+    }
+    for one in &timed_out {
+        let took = seen.open.iter().find(|(no, _)| *no == one.no).map(|(_, since)| since_ms(*since, now));
+        changes.push(MonitorChange::Close(CheckInRow {
+            no: one.no,
+            duration_ms: took,
+            ..of_system(Status::Timeout, one.at)
+        }));
+    }
+    seen.open.retain(|(no, _)| timed_out.iter().all(|one| one.no != *no));
+    let added = changes.len();
+    if let Some(said) = said
+        && let Some(change) = heard(monitor, view, &mut seen, said, now)
+    {
+        stands.base = stands.base.after(said.status);
+        changes.push(change);
+    }
+    // Once more, with what was heard: it may be late no longer.
+    let stands =
+        judge(monitor, Standing { health: health(&row.health), since: at(row.since_ms), ..stands }, &seen, now)
+            .standing;
+    let was = health(&row.health);
+    let change = (stands.health != was).then(|| Change {
+        monitor: row.slug.clone(),
+        name: row.name.clone(),
+        health: stands.health,
+        was,
+        since: format!("{:.3}", stands.since),
+    });
+    let ms = |at: Timestamp| at.as_millisecond();
+    let (base, now_is) = (stands.base.word().to_owned(), stands.health.word().to_owned());
+    changes.push(MonitorChange::Stand(base, now_is, ms(stands.since), ms(stands.weighed)));
+    if let Some(change) = change.as_ref().filter(|_| !row.on_change.is_empty()) {
+        let id = delivery(change);
+        let data = json!({ "type": "monitor", "delivery": id, "data": change }).to_string();
+        changes.push(MonitorChange::Tell(id, data, ms(now)));
+    }
+    (Heard { health: stands.health, change, added }, changes)
+}
+
+/// What a check-in changes; nothing where it was said before.
+fn heard(
+    monitor: &Monitor,
+    view: &MonitorView,
+    seen: &mut Seen,
+    said: &CheckIn,
+    now: Timestamp,
+) -> Option<MonitorChange> {
+    let is_open = |row: &CheckInRow| seen.open.iter().any(|(no, _)| *no == row.no);
+    let ends = said.status != Status::InProgress;
+    let called = match &said.id {
+        Some(_) => view.called.as_ref(),
+        None => view.open.iter().rev().find(|row| ends && is_open(row)),
+    };
+    let (status, source) = (said.status.word().to_owned(), said.source.word().to_owned());
+    let duration_ms = said.duration.map(millis);
+    match called {
+        Some(row) if is_open(row) => {
+            let took = duration_ms.unwrap_or_else(|| since_ms(at(row.at_ms), now));
+            seen.open.retain(|(no, _)| !ends || *no != row.no);
+            ends.then(|| {
+                MonitorChange::Close(CheckInRow {
+                    no: row.no,
+                    status,
+                    source,
+                    duration_ms: Some(took),
+                    ..CheckInRow::default()
+                })
+            })
+        }
+        Some(row) if row.status == status || !ends => None,
+        // Whoever has said `ok` may say `error` after all; what was over its time stays so, and this is another word on it.
+        Some(row) if row.status == Status::Ok.word() || row.status == Status::Error.word() => {
+            let duration_ms = duration_ms.or(row.duration_ms);
+            Some(MonitorChange::Close(CheckInRow { no: row.no, status, source, duration_ms, ..CheckInRow::default() }))
+        }
+        Some(_) | None => {
+            let due = said.due.filter(|due| !seen.known.contains(due));
+            let due = due.or_else(|| monitor::expected(monitor, now, |due| seen.known.contains(&due)));
+            seen.known.extend(due);
+            Some(MonitorChange::Add(CheckInRow {
+                no: 0,
+                id: said.id.clone().unwrap_or_default(),
+                status,
+                source,
+                at_ms: now.as_millisecond(),
+                due_ms: due.map(|due| due.as_millisecond()),
+                duration_ms,
+                count: 1,
+            }))
+        }
+    }
+}
+
+fn of_system(status: Status, at: Timestamp) -> CheckInRow {
+    let (status, source) = (status.word().to_owned(), Source::System.word().to_owned());
+    CheckInRow { status, source, at_ms: at.as_millisecond(), count: 1, ..CheckInRow::default() }
+}
+
+fn standing(row: &MonitorRow, now: Timestamp) -> Standing {
+    let weighed = Timestamp::from_millisecond(row.weighed_ms).unwrap_or(now);
+    Standing { base: health(&row.base), health: health(&row.health), since: at(row.since_ms), weighed }
+}
+
+fn health(word: &str) -> Health {
+    Health::of(word).unwrap_or(Health::Healthy)
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+fn since_ms(since: Timestamp, now: Timestamp) -> i64 {
+    now.as_millisecond().saturating_sub(since.as_millisecond()).max(0)
+}
+
+fn length(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+fn millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}

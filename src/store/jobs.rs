@@ -1,0 +1,250 @@
+//! Jobs that come again, and what became of each time that one was due: begun once at most, and never forgotten without a word.
+
+use super::events::unsigned;
+use super::{Store, StoreError};
+use crate::fail_point::reach;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+/// What is kept of each job, and of each monitor.
+pub(super) const KEPT: i64 = 1000;
+const COLUMNS: &str = "no, job, due, began, ended, state, tries, count, said, run";
+
+/// A job, as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRow {
+    /// Its name.
+    pub name: String,
+    /// `builtin` or `task`.
+    pub kind: String,
+    /// Its schedule, as one text.
+    pub schedule: String,
+    /// The zone of it.
+    pub zone: String,
+    /// Until when every moment that was due is dealt with, in milliseconds since 1970.
+    pub handled_ms: i64,
+}
+
+/// A time that a job was due, or was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobRun {
+    /// Its number.
+    pub no: i64,
+    /// The job.
+    pub job: String,
+    /// When it was due, in milliseconds since 1970; `None` where somebody asked for it.
+    pub due_ms: Option<i64>,
+    /// When it began, or was found to be missed.
+    pub began_ms: i64,
+    /// When it ended.
+    pub ended_ms: Option<i64>,
+    /// `running`, `ok`, `failed`, `missed`, `skipped` or `interrupted`.
+    pub state: String,
+    /// How often it was tried.
+    pub tries: u64,
+    /// How many this stands for, where several were missed.
+    pub count: u64,
+    /// What went wrong.
+    pub said: Option<String>,
+    /// The run that it has started.
+    pub run: Option<String>,
+}
+
+/// How a run of a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobEnd<'a> {
+    /// Milliseconds since 1970.
+    pub ended_ms: i64,
+    /// As in [`JobRun::state`].
+    pub state: &'a str,
+    /// How often it was tried.
+    pub tries: u32,
+    /// What went wrong.
+    pub said: Option<&'a str>,
+}
+
+impl Store {
+    /// What is known of all jobs, by their names.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn jobs(&self) -> Result<Vec<JobRow>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<JobRow>> {
+            let sql = "SELECT name, kind, schedule, zone, handled FROM jobs ORDER BY name";
+            self.db.prepare(sql)?.query_map([], job)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// Knows a job from now on, with this schedule. With another one than before nothing is due that was due by the old one.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn settle_job(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+        self.alter("job", |db| {
+            let sql = "INSERT INTO jobs (name, kind, schedule, zone, handled) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET \
+                 kind = excluded.kind, schedule = excluded.schedule, zone = excluded.zone, handled = iif(schedule = excluded.schedule \
+                 AND zone = excluded.zone, handled, excluded.handled)";
+            let JobRow { name, kind, schedule, zone, handled_ms } = row;
+            db.execute(sql, params![name, kind, schedule, zone, handled_ms])?;
+            db.query_row("SELECT name, kind, schedule, zone, handled FROM jobs WHERE name = ?1", [name], job)
+        })
+    }
+
+    /// Knows a job no more; what became of it is kept.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn drop_job(&self, name: &str) -> Result<(), StoreError> {
+        self.alter("job", |db| db.execute("DELETE FROM jobs WHERE name = ?1", [name]).map(drop))
+    }
+
+    /// Begins a job for a moment, or because somebody asks: gives the number of the run. `None` where that moment has been dealt with: it
+    /// never begins twice.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn begin_job(&self, name: &str, due_ms: Option<i64>, now_ms: i64) -> Result<Option<i64>, StoreError> {
+        self.alter("job", |db| {
+            let sql =
+                "INSERT INTO job_runs (job, due, began, state) VALUES (?1, ?2, ?3, 'running') ON CONFLICT DO NOTHING";
+            let is_new = db.execute(sql, params![name, due_ms, now_ms])? > 0;
+            let no = db.last_insert_rowid();
+            handled(db, name, due_ms)?;
+            forget(db, name)?;
+            Ok(is_new.then_some(no))
+        })
+    }
+
+    /// Says of moments that they were `missed`, or `skipped`, each with how many it stands for; of those that were dealt with nothing is said
+    /// again. Until `to_ms` all is dealt with then.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn pass_over_job(
+        &self,
+        name: &str,
+        state: &str,
+        dues: &[(i64, u64)],
+        to_ms: i64,
+        now_ms: i64,
+    ) -> Result<u64, StoreError> {
+        self.alter("job", |db| {
+            let sql = "INSERT INTO job_runs (job, due, began, ended, state, count) VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+            let mut said = 0;
+            for (due, count) in dues {
+                let count = i64::try_from(*count).unwrap_or(i64::MAX);
+                said += db.execute(sql, params![name, due, now_ms, state, count])? as u64;
+            }
+            handled(db, name, Some(to_ms))?;
+            forget(db, name)?;
+            Ok(said)
+        })
+    }
+
+    /// Says how far a run of a job is: the run of a task that it has started, how often it was tried and what went wrong then.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn note_job(&self, no: i64, tries: u32, said: Option<&str>, run: Option<&str>) -> Result<(), StoreError> {
+        let sql = "UPDATE job_runs SET tries = max(tries, ?2), said = coalesce(?3, said), run = coalesce(?4, run) WHERE no = ?1";
+        self.alter("job", |db| db.execute(sql, params![no, tries, said, run]).map(drop))
+    }
+
+    /// Ends a run of a job, once.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn end_job(&self, no: i64, end: &JobEnd<'_>) -> Result<(), StoreError> {
+        let JobEnd { ended_ms, state, tries, said } = end;
+        let sql = "UPDATE job_runs SET ended = ?2, state = ?3, tries = max(tries, ?4), said = ?5 WHERE no = ?1 AND ended IS NULL";
+        self.alter("job", |db| db.execute(sql, params![no, ended_ms, state, tries, said]).map(drop))
+    }
+
+    /// The runs of a job that have not ended, the oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn open_job_runs(&self, name: &str) -> Result<Vec<JobRun>, StoreError> {
+        self.job_runs(
+            &format!("SELECT {COLUMNS} FROM job_runs WHERE job = ?1 AND ended IS NULL ORDER BY no LIMIT ?2"),
+            name,
+            u32::MAX,
+        )
+    }
+
+    /// What became of a job, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn job_history(&self, name: &str, limit: u32) -> Result<Vec<JobRun>, StoreError> {
+        self.job_runs(&format!("SELECT {COLUMNS} FROM job_runs WHERE job = ?1 ORDER BY no DESC LIMIT ?2"), name, limit)
+    }
+
+    fn job_runs(&self, sql: &str, name: &str, limit: u32) -> Result<Vec<JobRun>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<JobRun>> {
+            self.db.prepare(sql)?.query_map(params![name, limit], job_run)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// Changes what is kept of jobs and monitors, whole or not at all.
+    pub(super) fn alter<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let place = |how_far| reach(what, how_far).map_err(|error| StoreError::new("write", &self.path(), error));
+        place("begun")?;
+        let changed = || {
+            let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+            let changed = work(&transaction)?;
+            transaction.commit().map(|()| changed)
+        };
+        let changed = changed().map_err(self.fault("write"))?;
+        place("done").map(|()| changed)
+    }
+}
+
+/// Until then all is dealt with. Not the latest of all such moments: a clock that was ahead is believed no more.
+fn handled(db: &Connection, name: &str, to_ms: Option<i64>) -> rusqlite::Result<()> {
+    match to_ms {
+        Some(to_ms) => db.execute("UPDATE jobs SET handled = ?2 WHERE name = ?1", params![name, to_ms]).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn forget(db: &Connection, name: &str) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM job_runs WHERE job = ?1 AND ended IS NOT NULL \
+         AND no <= (SELECT no FROM job_runs WHERE job = ?1 ORDER BY no DESC LIMIT 1 OFFSET ?2)";
+    db.execute(sql, params![name, KEPT]).map(drop)
+}
+
+fn job(row: &Row<'_>) -> rusqlite::Result<JobRow> {
+    Ok(JobRow {
+        name: row.get(0)?,
+        kind: row.get(1)?,
+        schedule: row.get(2)?,
+        zone: row.get(3)?,
+        handled_ms: row.get(4)?,
+    })
+}
+
+fn job_run(row: &Row<'_>) -> rusqlite::Result<JobRun> {
+    Ok(JobRun {
+        no: row.get(0)?,
+        job: row.get(1)?,
+        due_ms: row.get(2)?,
+        began_ms: row.get(3)?,
+        ended_ms: row.get(4)?,
+        state: row.get(5)?,
+        tries: unsigned(row, 6)?,
+        count: unsigned(row, 7)?,
+        said: row.get(8)?,
+        run: row.get(9)?,
+    })
+}
+
+/// The one row that there is, if there is one.
+pub(super) fn one<T>(found: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    found.optional()
+}

@@ -1,0 +1,294 @@
+//! Monitors, what was heard of them, and what others are to be told of it. What any of it means is decided by who hands it in, inside the
+//! transaction that writes it.
+
+use super::events::unsigned;
+use super::jobs::{KEPT, one};
+use super::{Store, StoreError};
+use rusqlite::{Connection, Row, params};
+
+const COLUMNS: &str = "slug, name, schedule, zone, margin, max_runtime, owner, on_change, base, health, since, weighed";
+const CHECK_IN: &str = "no, id, status, source, at, due, duration, count";
+const NEWS: &str = "no, delivery, monitor, data, made, tries";
+
+/// A monitor and how it is with it. Times are milliseconds since 1970, durations milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are named after what they hold")]
+pub struct MonitorRow {
+    pub slug: String,
+    pub name: String,
+    pub schedule: String,
+    pub zone: String,
+    pub margin_ms: i64,
+    pub max_runtime_ms: Option<i64>,
+    /// The scheduled task that it belongs to.
+    pub owner: Option<String>,
+    /// What is done when its health is another one, as JSON; empty: nothing.
+    pub on_change: String,
+    pub base: String,
+    pub health: String,
+    pub since_ms: i64,
+    pub weighed_ms: i64,
+}
+
+/// One check-in: from `in_progress` to its end it is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are named after what they hold")]
+pub struct CheckInRow {
+    pub no: i64,
+    pub id: String,
+    pub status: String,
+    pub source: String,
+    pub at_ms: i64,
+    /// The moment that it meets, or that was missed.
+    pub due_ms: Option<i64>,
+    pub duration_ms: Option<i64>,
+    /// How many it stands for, where several were missed.
+    pub count: u64,
+}
+
+/// What is known of a monitor, for who decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MonitorView {
+    /// The moments that are met or missed, as far back as was asked.
+    pub known: Vec<i64>,
+    /// What is in progress, the oldest first.
+    pub open: Vec<CheckInRow>,
+    /// The newest one of the id that was asked for.
+    pub called: Option<CheckInRow>,
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MonitorChange {
+    /// A new check-in; without an id its number becomes its id. A moment that is known is not met, nor missed, again.
+    Add(CheckInRow),
+    /// The end of one, or a word on one that has ended: `no` says which.
+    Close(CheckInRow),
+    /// How it is now: `base`, `health`, `since`, `weighed`.
+    Stand(String, String, i64, i64),
+    /// Others are to be told: the id of the delivery, and what.
+    Tell(String, String, i64),
+}
+
+/// What others are to be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are named after what they hold")]
+pub struct NewsRow {
+    pub no: i64,
+    pub delivery: String,
+    pub monitor: String,
+    pub data: String,
+    pub made_ms: i64,
+    pub tries: u64,
+}
+
+impl Store {
+    /// All monitors, by their names.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn monitors(&self) -> Result<Vec<MonitorRow>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<MonitorRow>> {
+            self.db.prepare(&format!("SELECT {COLUMNS} FROM monitors ORDER BY slug"))?.query_map([], monitor)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// One of them; `None` where there is none of this name.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn monitor(&self, slug: &str) -> Result<Option<MonitorRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM monitors WHERE slug = ?1");
+        one(self.db.query_row(&sql, [slug], monitor)).map_err(self.fault("read"))
+    }
+
+    /// Writes a monitor down; says whether it is a new one. One that was there keeps how it is with it, and with another schedule nothing
+    /// is expected that was by the old one. An empty `on_change` leaves that as it is.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn put_monitor(&self, row: &MonitorRow) -> Result<bool, StoreError> {
+        self.alter("monitor", |db| {
+            let was = one(db.query_row("SELECT 1 FROM monitors WHERE slug = ?1", [&row.slug], |_| Ok(())))?;
+            let sql = format!(
+                "INSERT INTO monitors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (slug) DO UPDATE SET \
+                 name = excluded.name, schedule = excluded.schedule, zone = excluded.zone, margin = excluded.margin, \
+                 max_runtime = excluded.max_runtime, owner = excluded.owner, \
+                 on_change = iif(excluded.on_change = '', on_change, excluded.on_change), \
+                 weighed = iif(schedule = excluded.schedule AND zone = excluded.zone, weighed, excluded.weighed)"
+            );
+            let MonitorRow { slug, name, schedule, zone, margin_ms, max_runtime_ms, owner, on_change, base, health, since_ms, weighed_ms } = row;
+            let all = params![slug, name, schedule, zone, margin_ms, max_runtime_ms, owner, on_change, base, health, since_ms, weighed_ms];
+            db.execute(&sql, all)?;
+            Ok(was.is_none())
+        })
+    }
+
+    /// Says what is done when a monitor's health is another one; `false` where there is no such monitor.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn tell_monitor(&self, slug: &str, on_change: &str) -> Result<bool, StoreError> {
+        let sql = "UPDATE monitors SET on_change = ?2 WHERE slug = ?1";
+        self.alter("monitor", |db| Ok(db.execute(sql, [slug, on_change])? > 0))
+    }
+
+    /// Removes a monitor with all that was heard of it; `false` where there is none.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn remove_monitor(&self, slug: &str) -> Result<bool, StoreError> {
+        self.alter("monitor", |db| {
+            db.execute("DELETE FROM checkins WHERE monitor = ?1", [slug])?;
+            db.execute("DELETE FROM monitor_news WHERE monitor = ?1", [slug])?;
+            Ok(db.execute("DELETE FROM monitors WHERE slug = ?1", [slug])? > 0)
+        })
+    }
+
+    /// Decides on a monitor by what is known of it, and writes down what was decided, with nothing between the two. What is known goes back to
+    /// `since_ms` at least. `None` where there is no such monitor.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub fn weigh_monitor<T>(
+        &self,
+        slug: &str,
+        since_ms: i64,
+        id: Option<&str>,
+        decide: impl FnOnce(&MonitorRow, &MonitorView) -> (T, Vec<MonitorChange>),
+    ) -> Result<Option<T>, StoreError> {
+        self.alter("monitor", |db| {
+            let sql = format!("SELECT {COLUMNS} FROM monitors WHERE slug = ?1");
+            let Some(row) = one(db.query_row(&sql, [slug], monitor))? else { return Ok(None) };
+            let (decided, changes) = decide(&row, &view(db, &row, since_ms, id)?);
+            changes.iter().try_for_each(|change| write(db, slug, change))?;
+            let sql = "DELETE FROM checkins WHERE monitor = ?1 AND status <> 'in_progress' \
+                 AND no <= (SELECT no FROM checkins WHERE monitor = ?1 ORDER BY no DESC LIMIT 1 OFFSET ?2)";
+            db.execute(sql, params![slug, KEPT])?;
+            Ok(Some(decided))
+        })
+    }
+
+    /// What was heard of a monitor, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn check_ins(&self, slug: &str, limit: u32) -> Result<Vec<CheckInRow>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<CheckInRow>> {
+            let sql = format!("SELECT {CHECK_IN} FROM checkins WHERE monitor = ?1 ORDER BY no DESC LIMIT ?2");
+            self.db.prepare(&sql)?.query_map(params![slug, limit], check_in)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// What others are to be told by now, the oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn monitor_news(&self, now_ms: i64, limit: u32) -> Result<Vec<NewsRow>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<NewsRow>> {
+            let sql =
+                format!("SELECT {NEWS} FROM monitor_news WHERE ended IS NULL AND next <= ?1 ORDER BY no LIMIT ?2");
+            self.db.prepare(&sql)?.query_map(params![now_ms, limit], news)?.collect()
+        };
+        read().map_err(self.fault("read"))
+    }
+
+    /// Says how a delivery went: it is over, or is tried again at a time.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn told_monitor_news(
+        &self,
+        no: i64,
+        now_ms: i64,
+        again_ms: Option<i64>,
+        said: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE monitor_news SET tries = tries + 1, said = ?4, next = coalesce(?3, next), ended = iif(?3 IS NULL, ?2, NULL) WHERE no = ?1";
+        self.alter("monitor", |db| {
+            db.execute(sql, params![no, now_ms, again_ms, said])?;
+            db.execute("DELETE FROM monitor_news WHERE ended IS NOT NULL AND no <= ?1 - ?2", params![no, KEPT])
+                .map(drop)
+        })
+    }
+}
+
+fn view(db: &Connection, row: &MonitorRow, since_ms: i64, id: Option<&str>) -> rusqlite::Result<MonitorView> {
+    let sql = "SELECT due FROM checkins WHERE monitor = ?1 AND due > ?2";
+    let known = db
+        .prepare(sql)?
+        .query_map(params![row.slug, since_ms.min(row.weighed_ms)], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let sql = format!("SELECT {CHECK_IN} FROM checkins WHERE monitor = ?1 AND status = 'in_progress' ORDER BY no");
+    let open = db.prepare(&sql)?.query_map([&row.slug], check_in)?.collect::<rusqlite::Result<_>>()?;
+    let sql = format!("SELECT {CHECK_IN} FROM checkins WHERE monitor = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
+    let called = id.map(|id| one(db.query_row(&sql, [&row.slug, id], check_in))).transpose()?.flatten();
+    Ok(MonitorView { known, open, called })
+}
+
+fn write(db: &Connection, slug: &str, change: &MonitorChange) -> rusqlite::Result<()> {
+    match change {
+        MonitorChange::Add(CheckInRow { id, status, source, at_ms, due_ms, duration_ms, count, .. }) => {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            let sql = "INSERT INTO checkins (monitor, id, status, source, at, due, duration, count) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+                 ON CONFLICT DO NOTHING";
+            db.execute(sql, params![slug, id, status, source, at_ms, due_ms, duration_ms, count])?;
+            db.execute("UPDATE checkins SET id = no WHERE no = last_insert_rowid() AND id = ''", []).map(drop)
+        }
+        MonitorChange::Close(CheckInRow { no, status, source, duration_ms, .. }) => {
+            let sql = "UPDATE checkins SET status = ?3, source = ?4, duration = ?5 WHERE monitor = ?1 AND no = ?2";
+            db.execute(sql, params![slug, no, status, source, duration_ms]).map(drop)
+        }
+        MonitorChange::Stand(base, health, since, weighed) => {
+            let sql = "UPDATE monitors SET base = ?2, health = ?3, since = ?4, weighed = ?5 WHERE slug = ?1";
+            db.execute(sql, params![slug, base, health, since, weighed]).map(drop)
+        }
+        MonitorChange::Tell(delivery, data, at_ms) => {
+            let sql = "INSERT INTO monitor_news (delivery, monitor, data, made, next) VALUES (?2, ?1, ?3, ?4, ?4)";
+            db.execute(sql, params![slug, delivery, data, at_ms]).map(drop)
+        }
+    }
+}
+
+fn monitor(row: &Row<'_>) -> rusqlite::Result<MonitorRow> {
+    Ok(MonitorRow {
+        slug: row.get(0)?,
+        name: row.get(1)?,
+        schedule: row.get(2)?,
+        zone: row.get(3)?,
+        margin_ms: row.get(4)?,
+        max_runtime_ms: row.get(5)?,
+        owner: row.get(6)?,
+        on_change: row.get(7)?,
+        base: row.get(8)?,
+        health: row.get(9)?,
+        since_ms: row.get(10)?,
+        weighed_ms: row.get(11)?,
+    })
+}
+
+fn check_in(row: &Row<'_>) -> rusqlite::Result<CheckInRow> {
+    Ok(CheckInRow {
+        no: row.get(0)?,
+        id: row.get(1)?,
+        status: row.get(2)?,
+        source: row.get(3)?,
+        at_ms: row.get(4)?,
+        due_ms: row.get(5)?,
+        duration_ms: row.get(6)?,
+        count: unsigned(row, 7)?,
+    })
+}
+
+fn news(row: &Row<'_>) -> rusqlite::Result<NewsRow> {
+    Ok(NewsRow {
+        no: row.get(0)?,
+        delivery: row.get(1)?,
+        monitor: row.get(2)?,
+        data: row.get(3)?,
+        made_ms: row.get(4)?,
+        tries: unsigned(row, 5)?,
+    })
+}
