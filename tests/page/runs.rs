@@ -29,7 +29,7 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
     browser.press("first");
     browser.until("document.querySelectorAll('.runs li').length === 1");
     assert!(browser.text(".runs").contains("Make the first file"));
-    assert_eq!(browser.js("return location.hash"), "#/runs?q=first");
+    browser.until("location.hash === '#/runs?q=first'");
     browser.go(&place.page("#/runs?state=failed"));
     browser.until_text("main", "No run is like that.");
     assert_eq!(browser.js("return document.querySelector('[name=state]').value"), "failed");

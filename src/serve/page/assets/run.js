@@ -181,6 +181,7 @@ class Page {
   async again() {
     const detail = await get(path("runs", this.id)).catch(() => null);
     if (!detail || this.closed || !this.run) return;
+    this.fold.began = Date.parse(detail.started_at); // one that had to wait begins anew
     this.fold.refill(detail.story ?? []);
     this.view.soon();
     this.put(detail);
