@@ -52,7 +52,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("std::thread::Builder", &["cli/live.rs", "driver/watcher.rs"]),
     ("tokio::spawn", &[]),
     ("tokio::task::spawn", &[]),
-    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "serve/http/listener.rs"]),
+    ("JoinSet::new", &["cli/signals.rs", "driver/inbox.rs", "scheduler/crew.rs", "serve/http/listener.rs"]),
     (
         "spawn_blocking",
         &[
@@ -68,6 +68,10 @@ const DOORS: &[(&str, &[&str])] = &[
             "gate/planted.rs",
             "gate/sentry.rs",
             "lane_runner/explain.rs",
+            "cli/serve/jobs.rs",
+            "scheduler/crew.rs",
+            "scheduler/ledger.rs",
+            "scheduler/tests.rs",
             "serve/house.rs",
             "store/queue/mod.rs",
             "sync/outbox.rs",
@@ -85,12 +89,15 @@ const DOORS: &[(&str, &[&str])] = &[
     (
         "Timestamp::now",
         &[
+            "cli/jobs/mod.rs",
             "cli/memory/mod.rs",
+            "cli/monitors/mod.rs",
             "cli/runs/mod.rs",
             "cli/serve/",
             "cli/worktrees/mod.rs",
             "driver/mod.rs",
             "provider/transport/",
+            "scheduler/clock.rs",
             "serve/clock.rs",
             "store/queue/clock.rs",
         ],

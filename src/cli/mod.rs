@@ -14,10 +14,14 @@ mod failure;
 mod fix;
 mod init;
 mod inside;
+#[cfg(feature = "serve")]
+mod jobs;
 mod lanes;
 mod live;
 mod memory;
 mod models;
+#[cfg(feature = "serve")]
+mod monitors;
 mod options;
 mod outlet;
 mod pages;
@@ -98,6 +102,12 @@ enum Verb {
     /// Serve a project: an API and a page for its runs, jobs and monitors
     #[cfg(feature = "serve")]
     Serve(serve::ServeArguments),
+    /// Look at what comes again, and what became of it
+    #[cfg(feature = "serve")]
+    Jobs(jobs::JobsArguments),
+    /// Look at what is expected to happen regularly, or say that it did
+    #[cfg(feature = "serve")]
+    Monitors(monitors::MonitorsArguments),
     /// Print the JSON Schema of what can be written, or of what is given out
     Schema(schema::SchemaArguments),
     /// Print what a shell completes
@@ -154,6 +164,10 @@ pub fn main() -> ExitCode {
         Verb::Config(arguments) => config::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Serve(arguments) => serve::run(&arguments, &environment),
+        #[cfg(feature = "serve")]
+        Verb::Jobs(arguments) => jobs::run(&arguments, &environment),
+        #[cfg(feature = "serve")]
+        Verb::Monitors(arguments) => monitors::run(arguments, &environment),
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),

@@ -1,1 +1,160 @@
-//! x
+//! A server that is killed and started again, with a clock that jumps, seed by seed: whatever happens, every moment at which a task was due is
+//! begun once at most, and is begun or said to be missed, once.
+
+use super::tasks::{Order, Submit, TaskEnd};
+use super::tests::{SetClock, at, ledger, quiet, write_task};
+use super::*;
+use crate::id::RunId;
+use crate::schedule::Schedule;
+use crate::store::Store;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+const SEEDS: u64 = 6;
+
+/// Who runs tasks, and outlives every server: a run goes on in it however often one is killed, as it does with a real one.
+#[derive(Debug, Default)]
+struct Runner {
+    /// By their keys: how often each was begun, which is once.
+    runs: Mutex<BTreeMap<String, u64>>,
+    took: Mutex<BTreeSet<String>>,
+    length: Duration,
+}
+
+impl Submit for Runner {
+    fn submit(&self, order: Order) -> BoxFuture<'_, Result<RunId, JobError>> {
+        *self.runs.lock().unwrap().entry(order.key.clone()).or_default() += 1;
+        async move { Ok(RunId::new(order.key)) }.boxed()
+    }
+
+    fn ended(&self, run: RunId) -> BoxFuture<'_, Result<TaskEnd, JobError>> {
+        async move {
+            if !self.took.lock().unwrap().contains(run.as_str()) {
+                sleep(self.length).await;
+                self.took.lock().unwrap().insert(run.to_string());
+            }
+            Ok(TaskEnd { is_well: true, said: "verified".into() })
+        }
+        .boxed()
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+#[test]
+fn every_moment_is_begun_once_at_most_and_begun_or_said_to_be_missed() {
+    for seed in 0..SEEDS {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.block_on(live(seed))));
+        assert!(lived.is_ok(), "seed {seed}");
+    }
+}
+
+async fn live(seed: u64) {
+    let mut dice = Dice(seed + 1);
+    let home = tempfile::tempdir().unwrap();
+    let schedules = ["every 7m", "*/10 * * * *", "13 * * * *", "every 1h"];
+    let text = schedules[dice.below(4) as usize];
+    write_task(home.path(), "work.md", &format!("schedule: \"{text}\""));
+    let (schedule, clock) = (Schedule::parse(text, None).unwrap(), SetClock::at(at("2026-05-05T05:05:00Z")));
+    let runner = Arc::new(Runner { length: Duration::from_secs(30 + dice.below(900)), ..Runner::default() });
+    // What a clock has shown while a server looked at it: only then can it know what was due.
+    let (mut first, mut latest) = (None, Timestamp::MIN);
+    for _life in 0..5 {
+        let (stop, scheduler) = (CancellationToken::new(), server(home.path(), &clock, &runner));
+        let living = scheduler.run(&stop, Duration::from_millis(1));
+        let acting = async {
+            for _act in 0..3 {
+                settle(&clock).await;
+                first.get_or_insert(clock.now());
+                latest = latest.max(clock.now());
+                for _ in 0..dice.below(25) {
+                    clock.pass(Duration::from_secs(60)).await;
+                }
+                settle(&clock).await;
+                latest = latest.max(clock.now());
+                match dice.below(4) {
+                    0 => clock.jump(SignedDuration::from_mins(dice.below(300) as i64)),
+                    1 => clock.jump(-SignedDuration::from_mins(dice.below(200) as i64)),
+                    _ => {}
+                }
+            }
+        };
+        // A kill: all is dropped where it stands.
+        tokio::select! { () = living => {}, () = acting => {} }
+        clock.jump(SignedDuration::from_mins(dice.below(500) as i64)); // until the next one starts
+    }
+    // The last one lives long enough for everything, at a time that is past all others.
+    let now = clock.now();
+    clock.jump((latest.max(now) + Duration::from_secs(7200)).duration_since(now));
+    let (stop, scheduler) = (CancellationToken::new(), server(home.path(), &clock, &runner));
+    let living = scheduler.run(&stop, Duration::from_secs(1));
+    let acting = async {
+        for _ in 0..60 {
+            clock.pass(Duration::from_secs(60)).await;
+            settle(&clock).await;
+        }
+        stop.cancel();
+    };
+    tokio::join!(living, acting);
+    judge(home.path(), &schedule, &runner, first.unwrap(), clock.now());
+}
+
+/// Each moment has one row or is counted in one, no row is open, and no run was asked for without its row.
+fn judge(home: &Path, schedule: &Schedule, runner: &Runner, first: Timestamp, now: Timestamp) {
+    let store = Store::open(&home.join("state"), home).unwrap();
+    let rows = store.job_history("work", 5000).unwrap();
+    let mut dues = BTreeSet::new();
+    let mut counted = 0;
+    for row in rows.iter().filter(|row| row.due_ms.is_some()) {
+        let due = Timestamp::from_millisecond(row.due_ms.unwrap()).unwrap();
+        assert!(dues.insert(due), "{due} has two rows");
+        counted += row.count.saturating_sub(1);
+        let key = format!("schedule:work:{due}");
+        let was_begun = runner.runs.lock().unwrap().contains_key(&key);
+        assert_eq!(was_begun, !matches!(row.state.as_str(), "missed" | "skipped"), "{due} is {}", row.state);
+    }
+    let expected: Vec<Timestamp> = schedule.due(first, now - Duration::from_secs(900), 10_000).newest;
+    let missing: Vec<&Timestamp> = expected.iter().filter(|due| !dues.contains(due)).collect();
+    assert!(missing.len() as u64 <= counted, "nothing is said of {missing:?}; {counted} were counted together");
+    let keys: BTreeSet<String> = dues.iter().map(|due| format!("schedule:work:{due}")).collect();
+    assert!(runner.runs.lock().unwrap().keys().all(|key| keys.contains(key)), "a run without a row");
+    // Check-ins: one for each moment.
+    let heard = store.check_ins("work", 5000).unwrap();
+    let mut met = BTreeSet::new();
+    assert!(heard.iter().filter_map(|row| row.due_ms).all(|due| met.insert(due)), "two check-ins for one moment");
+}
+
+fn server(home: &Path, clock: &Arc<SetClock>, runner: &Arc<Runner>) -> Scheduler {
+    let ledger = ledger(home);
+    let shared: Arc<dyn Clock> = Arc::clone(clock) as Arc<dyn Clock>;
+    let builtin = vec![missed_runs(&ledger, &shared, quiet()).unwrap()];
+    let submit: Arc<dyn Submit> = Arc::clone(runner) as Arc<dyn Submit>;
+    Scheduler::new(Terms {
+        ledger,
+        clock: shared,
+        builtin,
+        workspace: home.to_owned(),
+        submit: Some(submit),
+        tell: quiet(),
+    })
+}
+
+/// Lets all that can happen now happen, threads of the store included.
+async fn settle(clock: &SetClock) {
+    clock.pass(Duration::from_secs(25)).await;
+}

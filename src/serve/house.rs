@@ -1,12 +1,14 @@
 //! What all that serves shares: the project, what is kept of it, who gets in, the bell.
 
-use super::bell::Bell;
+use super::bell::{Bell, Topic};
 use super::engine::Engine;
 use super::entrance::Entrance;
 use super::http::{Figures, Problem};
+use crate::scheduler::{DELIVERIES, Scheduler, Tidings};
 use crate::store::{Store, StoreError};
+use serde_json::json;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +49,7 @@ pub struct House {
     pub(in crate::serve) figures: Arc<Figures>,
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
+    scheduler: OnceLock<Scheduler>,
     desks: Semaphore,
     /// Opened ones that nobody uses now.
     stores: Mutex<Vec<Store>>,
@@ -66,6 +69,7 @@ impl House {
             engine,
             figures: Arc::default(),
             stopping: CancellationToken::new(),
+            scheduler: OnceLock::new(),
             desks: Semaphore::new(DESKS),
             stores: Mutex::default(),
         })
@@ -74,6 +78,36 @@ impl House {
     /// Forgets links and sessions that have expired; says how many. May block.
     pub fn sweep(&self) -> usize {
         self.entrance.sweep(super::clock::now())
+    }
+
+    /// Who gets in.
+    pub fn entrance(&self) -> &Entrance {
+        &self.entrance
+    }
+
+    /// Has this scheduler tend the project's jobs: the first one that is given.
+    pub fn employ(&self, scheduler: Scheduler) {
+        let _the_first_one_stays = self.scheduler.set(scheduler);
+    }
+
+    /// Who tends the project's jobs.
+    ///
+    /// # Errors
+    /// When nobody does.
+    pub(in crate::serve) fn scheduler(&self) -> Result<&Scheduler, Problem> {
+        self.scheduler.get().ok_or_else(|| Problem::unavailable("no jobs are tended here"))
+    }
+
+    /// Tells all who listen what a job or a monitor has come to.
+    pub fn tell(&self, tidings: Tidings) {
+        match tidings {
+            Tidings::Job { name, state } => self.bell.ring(Topic::Job, json!({ "name": name, "state": state })),
+            Tidings::Monitor(change) => {
+                self.bell.ring(Topic::Monitor, json!(change));
+                // Whoever else is to hear of it need not wait for the minute.
+                let _is_told_later = self.scheduler.get().map(|scheduler| scheduler.ask(DELIVERIES));
+            }
+        }
     }
 
     /// Looks into what is kept, or changes it, beside the requests of others.

@@ -22,6 +22,8 @@ pub(super) use apply::{ApplyArguments, apply};
 pub(super) use data::{ago, rfc3339};
 pub(super) use left::heeding;
 #[cfg(feature = "serve")]
+pub(super) use prune::tidy;
+#[cfg(feature = "serve")]
 pub(super) use resume::settings as resumed_settings;
 pub(super) use resume::{Found, Place, interrupted, keyed, resume};
 

@@ -14,6 +14,7 @@ use crate::store::{Pruned, Retention, Store, project_dir};
 use crate::workspace::delivery::Repository;
 use clap::Args;
 use serde_json::json;
+use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -80,6 +81,20 @@ pub(super) fn prune(shelf: &Shelf, arguments: &PruneArguments, environment: &Env
     let runs = if runs.len() == 1 { "1 run".into() } else { format!("{} runs", count(runs.len() as u64)) };
     paint::line(&[(Tone::Plain, format!("{runs} {verb}, {} bytes", count(*bytes)))]);
     Ok(0)
+}
+
+/// The same for who stays, by what is usual. Says how many went.
+///
+/// # Errors
+/// When what is kept cannot be read or written.
+pub(in crate::cli) async fn tidy(workspace: &Path, environment: &Environment) -> Result<usize, Failure> {
+    let shelf = Shelf::of(workspace, environment)?;
+    let Some(store) = shelf.store()? else { return Ok(0) };
+    let keep = Retention::default();
+    let pruned = store.prune(&keep, shelf.now_ms).map_err(failed)?;
+    forget_beside(&project_dir(&shelf.state, &shelf.project), &keep);
+    let_go(&shelf, &store, environment).await?;
+    Ok(pruned.runs.len())
 }
 
 /// Keeps no tree of a run that is gone, and names no commit of its turns, also of one that was removed at the start of another.

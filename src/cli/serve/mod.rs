@@ -1,5 +1,6 @@
 //! `fledge serve`: the runner that stays, and the way in for a browser.
 
+mod jobs;
 mod link;
 mod source;
 mod start;
@@ -70,7 +71,7 @@ struct PlaceArguments {
 }
 
 /// The folders of a project that is served.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Site {
     state_dir: PathBuf,
     workspace: PathBuf,

@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{block_on, configured, no_output, print_data, signals};
 use super::source::{Connections, Tasks};
-use super::{ServeArguments, Site, failed, link};
+use super::{ServeArguments, Site, failed, jobs, link};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::duration::show_duration;
@@ -34,7 +34,7 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     let url = door.url();
     lease.is_at(&url).map_err(failed)?;
     let project = site.workspace.display().to_string();
-    let Site { state_dir, workspace, project: own, folder } = site;
+    let Site { state_dir, workspace, project: own, folder } = site.clone();
     let (bell, most) = (Bell::default(), arguments.max_runs);
     let source = Arc::new(Tasks {
         state_dir: state_dir.clone(),
@@ -50,6 +50,8 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     let request_within = arguments.request_timeout;
     let parts = Parts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
     let house = House::new(parts);
+    let scheduler = jobs::scheduler(&house, &site, environment, Some(Arc::new(engine.clone())))?;
+    house.employ(scheduler.clone());
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {
         let code = Link::make(&folder, now).map_err(failed)?;
@@ -66,7 +68,8 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
         stop.token().cancelled().await;
         engine.stop(arguments.grace).await;
     };
-    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest);
+    let jobs = scheduler.run(stop.token(), arguments.grace);
+    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, jobs);
     drop((lease, listening));
     Ok(0)
 }

@@ -5,12 +5,18 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::{no_output, print_json};
 use super::{State, Tree, WORKTREES_SCHEMA_VERSION, Yard, told};
+use crate::config::Environment;
 use crate::duration::{parse_duration, show_duration};
 use crate::store::{Hold, StoreError};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How old a worktree is that nobody is about to use.
+const SETTLED: Duration = Duration::from_secs(60 * 60);
 
 /// Arguments of `fledge worktrees clean`.
 #[derive(Debug, Args)]
@@ -83,6 +89,28 @@ pub(super) async fn clean(yard: &Yard, arguments: &CleanArguments) -> Result<u8,
     let verb = if arguments.dry_run { "would be removed" } else { "removed" };
     tell(arguments, Tone::Plain, "", &format!("{} {verb}, {} stay", numbers(&removed), stays.len()));
     Ok(code)
+}
+
+/// The same for who stays and cleans again and again: those that are at least an hour old and hold nothing. Says how many went.
+///
+/// # Errors
+/// When they cannot be looked at.
+pub(in crate::cli) async fn tidy(
+    workspace: &Path,
+    environment: &Environment,
+    stop: CancellationToken,
+) -> Result<usize, Failure> {
+    let yard = Yard::of(workspace, environment, stop)?;
+    let arguments = CleanArguments { older_than: Some(SETTLED), discard: Vec::new(), dry_run: false, json: true };
+    let mut gone = 0;
+    for tree in yard.trees().await? {
+        match one(&yard, &arguments, &tree, false).await {
+            Done::Removed(_) => gone += 1,
+            Done::Stays(_) => {}
+            Done::Failed(why) => tracing::warn!("the worktree {} could not be removed: {why}", tree.folder.display()),
+        }
+    }
+    Ok(gone)
 }
 
 fn tell(arguments: &CleanArguments, tone: Tone, mark: &str, says: &str) {

@@ -3,6 +3,9 @@
 mod clean;
 mod list;
 
+#[cfg(feature = "serve")]
+pub(super) use clean::tidy;
+
 use super::failure::Failure;
 use super::runs::heeding;
 use crate::config::Environment;

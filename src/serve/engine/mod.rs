@@ -7,6 +7,7 @@
 //! crew     the thread: which wish is next, and its lease      work     one run, from its wish to its end
 //! live     a run under way, as others see it: log, asking     follow   what is told of a run, for who follows it
 //! look     the list of all     glance   one of them     left     what it has left
+//! orders   what the scheduler wants
 //! ```
 
 mod asking;
@@ -18,6 +19,7 @@ mod left;
 mod live;
 mod log;
 mod look;
+mod orders;
 mod ring;
 mod wish;
 mod work;

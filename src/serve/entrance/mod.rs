@@ -62,9 +62,14 @@ impl Entrance {
         self.sessions.end(given);
     }
 
-    /// Forgets links and sessions that have expired; says how many. May block.
-    pub(in crate::serve) fn sweep(&self, now: Timestamp) -> usize {
-        Link::sweep(&self.folder, now) + self.sessions.sweep(now)
+    /// Forgets sessions that have ended; says how many. May block.
+    pub fn sweep_sessions(&self, now: Timestamp) -> usize {
+        self.sessions.sweep(now)
+    }
+
+    /// Forgets links that have expired; says how many. May block.
+    pub fn sweep_links(&self, now: Timestamp) -> usize {
+        Link::sweep(&self.folder, now)
     }
 }
 

@@ -104,7 +104,7 @@ class Card {
     const box = el("div", {}, el("p.faint", {}, "Loading…"));
     get(`${path("jobs", this.name, "history")}?limit=20`).then(
       (found) => {
-        const items = found.history.map((entry) => el("li", {}, outcome(entry)));
+        const items = found.runs.map((entry) => el("li", {}, outcome(entry)));
         show(box, items.length ? el("ul.plain", {}, items) : el("p.faint", {}, "Nothing yet."));
       },
       (error) => show(box, el("p.bad", {}, error.message)),

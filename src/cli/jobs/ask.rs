@@ -1,0 +1,59 @@
+//! `fledge jobs run`: asks the server of the project, which is found in what is kept of it.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::{block_on, no_output, print_json};
+use super::{JOBS_SCHEMA_VERSION, Place, unknown};
+use crate::config::Environment;
+use crate::courier::{Address, Answer, Courier, Letter, Ways};
+use crate::serve::Lease;
+use crate::store::read_text;
+use anyhow::anyhow;
+use serde_json::{Value, json};
+
+/// Bytes of the longest token.
+const LONGEST: usize = 2048;
+
+/// Asks; gives the exit code.
+pub(super) fn ask(place: &Place, name: &str, environment: &Environment) -> Result<u8, Failure> {
+    let jobs = place.jobs()?;
+    if !jobs.iter().any(|(job, _)| job.name == name) {
+        return Err(unknown(name, jobs.iter().map(|(job, _)| job.name.as_str())));
+    }
+    let Some(url) = Lease::address(&place.folder) else {
+        let none = anyhow!("no server tends the jobs of {}", place.workspace.display());
+        return Err(Failure::input(none).hint("`fledge serve` starts one; `fledge run tasks/…` runs a task without"));
+    };
+    let answer = block_on(sent(&url, name, &token(place, environment)?))??;
+    if answer.status != 202 {
+        let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let detail =
+            said["detail"].as_str().map_or_else(|| format!("it answers with {}", answer.status), str::to_owned);
+        let failure = Failure::input(anyhow!("the server does not run it: {detail}"));
+        let hint = "with a token of its own (--token-file), set FLEDGE_SERVE_TOKEN here, too";
+        return Err(if answer.status == 401 { failure.hint(hint) } else { failure });
+    }
+    if place.json {
+        let asked = json!({ "schema_version": JOBS_SCHEMA_VERSION, "name": name, "state": "asked" });
+        print_json(&asked.to_string()).map_err(no_output)?;
+    } else {
+        paint::line(&[(Tone::Plain, format!("the job `{name}` begins"))]);
+    }
+    Ok(0)
+}
+
+async fn sent(url: &str, name: &str, token: &str) -> Result<Answer, Failure> {
+    let address = Address::parse(url).map_err(Failure::own)?.join(&format!("v1/jobs/{name}/run"));
+    let courier = Courier::to(address, &Ways::default()).map_err(Failure::own)?;
+    let letter = Letter::json(b"{}".to_vec()).with("authorization", format!("Bearer {token}"));
+    courier.send(&letter).await.map_err(Failure::own)
+}
+
+fn token(place: &Place, environment: &Environment) -> Result<String, Failure> {
+    if let Some(token) = environment.get("FLEDGE_SERVE_TOKEN") {
+        return Ok(token.trim().to_owned());
+    }
+    let text = read_text(&place.folder.join("token"), LONGEST).map_err(Failure::own)?;
+    let none = || Failure::input(anyhow!("the server's token is not kept here")).hint("set FLEDGE_SERVE_TOKEN to it");
+    text.map(|text| text.trim().to_owned()).ok_or_else(none)
+}

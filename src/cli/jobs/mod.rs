@@ -1,0 +1,246 @@
+//! `fledge jobs`: what comes again, and what became of it. Looking needs no server; having a job run does, since one at a time tends them.
+
+mod ask;
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::runs::ago;
+use super::steps::Line;
+use super::{no_output, print_data, print_json};
+use crate::config::Environment;
+use crate::driver::project_of;
+use crate::schedule::Schedule;
+use crate::scheduler::{Finding, JobData, JobRunData, JobState, Kind, Shown, scan};
+use crate::serve::{Lease, folder};
+use crate::store::{JobRow, JobRun, Store};
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// The version of what `--json` gives out.
+const JOBS_SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge jobs`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A task comes again with `schedule: \"0 3 * * *\"` in its front matter, as long as `fledge serve` serves its project.\n\n\
+    Examples:\n  fledge jobs list\n  fledge jobs history nightly\n  fledge jobs run nightly"
+)]
+pub(super) struct JobsArguments {
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+    /// As JSON, to standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: JobsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum JobsVerb {
+    /// List jobs: tasks that have a schedule, and fledge's own work
+    #[command(after_help = "Examples:\n  fledge jobs list\n  fledge jobs list --json")]
+    List,
+    /// Say what became of a job, the newest first
+    #[command(after_help = "Examples:\n  fledge jobs history nightly --limit 10")]
+    History {
+        /// The job
+        name: String,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: u32,
+    },
+    /// Have a job run now, by the server of the project
+    #[command(after_help = "Examples:\n  fledge jobs run nightly")]
+    Run {
+        /// The job
+        name: String,
+    },
+}
+
+/// Where jobs are looked for, and when.
+#[derive(Debug)]
+struct Place {
+    workspace: PathBuf,
+    /// That of the server among what is kept.
+    folder: PathBuf,
+    store: Option<Store>,
+    now: Timestamp,
+    json: bool,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When there is no such job, or what is kept cannot be read.
+pub(super) fn run(arguments: &JobsArguments, environment: &Environment) -> Result<u8, Failure> {
+    let none = || format!("there is no folder {}", arguments.workspace.display());
+    let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(Failure::input)?;
+    let project = project_of(&state, &workspace);
+    let store = Store::existing(&state, &project).map_err(Failure::own)?;
+    let folder = folder(&state, &project);
+    let place = Place { workspace, folder, store, now: Timestamp::now(), json: arguments.json };
+    match &arguments.verb {
+        JobsVerb::List => list(&place),
+        JobsVerb::History { name, limit } => history(&place, name, *limit),
+        JobsVerb::Run { name } => ask::ask(&place, name, environment),
+    }
+}
+
+impl Place {
+    /// All jobs, by their names, each with what became of it last.
+    fn jobs(&self) -> Result<Vec<(Shown, Option<JobRun>)>, Failure> {
+        let rows = self.store.as_ref().map(Store::jobs).transpose().map_err(Failure::own)?.unwrap_or_default();
+        let own = rows.into_iter().filter(|row| row.kind == Kind::Builtin.word()).map(|row| self.own(row));
+        let mut all: Vec<Shown> = own.collect();
+        let found = scan(&self.workspace).into_iter().filter(|(name, _)| !all.iter().any(|job| job.name == *name));
+        let tasks: Vec<Shown> = found.map(|(name, finding)| self.task(name, finding)).collect();
+        all.extend(tasks);
+        all.sort_by(|a, b| (a.kind == Kind::Builtin, &a.name).cmp(&(b.kind == Kind::Builtin, &b.name)));
+        let is_served = Lease::address(&self.folder).is_some();
+        let with_last = |mut shown: Shown| {
+            let last = match &self.store {
+                Some(store) => store.job_history(&shown.name, 1).map_err(Failure::own)?.pop(),
+                None => None,
+            };
+            if is_served && last.as_ref().is_some_and(|last| last.ended_ms.is_none()) {
+                shown.state = JobState::Running;
+            }
+            Ok((shown, last))
+        };
+        all.into_iter().map(with_last).collect()
+    }
+
+    fn own(&self, row: JobRow) -> Shown {
+        let next = Schedule::parse(&row.schedule, Some(&row.zone)).ok().and_then(|schedule| schedule.next(self.now));
+        let schedule = Some((row.schedule, row.zone));
+        Shown { name: row.name, kind: Kind::Builtin, schedule, next, state: JobState::Idle, monitor: None, fault: None }
+    }
+
+    fn task(&self, name: String, finding: Finding) -> Shown {
+        let kind = Kind::Task;
+        match finding {
+            Finding::Scheduled(task) => {
+                let schedule = &task.timetable.schedule;
+                let written = Some((schedule.text().to_owned(), schedule.zone().to_owned()));
+                let monitor = task.timetable.monitor.map(|_| name.clone());
+                Shown {
+                    name,
+                    kind,
+                    schedule: written,
+                    next: schedule.next(self.now),
+                    state: JobState::Idle,
+                    monitor,
+                    fault: None,
+                }
+            }
+            Finding::Broken(fault) => Shown {
+                name,
+                kind,
+                schedule: None,
+                next: None,
+                state: JobState::Disabled,
+                monitor: None,
+                fault: Some(fault),
+            },
+        }
+    }
+}
+
+fn list(place: &Place) -> Result<u8, Failure> {
+    let jobs = place.jobs()?;
+    if place.json {
+        let jobs: Vec<JobData> = jobs.into_iter().map(|(shown, last)| JobData::new(shown, last.as_ref())).collect();
+        print_json(&json!({ "schema_version": JOBS_SCHEMA_VERSION, "jobs": jobs }).to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
+    if jobs.is_empty() {
+        let none =
+            format!("nothing comes again in {}: no task below tasks/ has a `schedule`", place.workspace.display());
+        paint::line(&[(Tone::Plain, paint::one_line(&none))]);
+        return Ok(0);
+    }
+    let lines: Vec<Line> = jobs.iter().flat_map(|(shown, last)| lines(place, shown, last.as_ref())).collect();
+    print_data(&paint::page(&lines)).map_err(no_output)?;
+    Ok(0)
+}
+
+fn lines(place: &Place, shown: &Shown, last: Option<&JobRun>) -> Vec<Line> {
+    let tone = match shown.state {
+        JobState::Idle => Tone::Faint,
+        JobState::Running => Tone::Strong,
+        JobState::Disabled => Tone::Bad,
+    };
+    let when = shown.schedule.as_ref().map_or(String::new(), |(text, zone)| {
+        if zone == "UTC" { format!("  {text}") } else { format!("  {text} {zone}") }
+    });
+    let mut first = vec![
+        (Tone::Strong, paint::one_line(&shown.name)),
+        (tone, format!("  {}", shown.state.word())),
+        (Tone::Plain, paint::one_line(&when)),
+    ];
+    first.extend(shown.next.map(|next| (Tone::Faint, format!("  next {next:.0}"))));
+    let mut lines = vec![first];
+    if let Some(last) = last {
+        let ago = ago(place.now.as_millisecond(), last.began_ms);
+        lines.push(vec![(Tone::Faint, format!("  last {ago}: ")), (tone_of(&last.state), last.state.clone())]);
+    }
+    lines.extend(shown.fault.as_ref().map(|fault| vec![(Tone::Bad, format!("  {}", paint::one_line(fault)))]));
+    lines
+}
+
+fn history(place: &Place, name: &str, limit: u32) -> Result<u8, Failure> {
+    let runs = place.store.as_ref().map(|store| store.job_history(name, limit)).transpose().map_err(Failure::own)?;
+    let runs = runs.unwrap_or_default();
+    if runs.is_empty() {
+        let jobs = place.jobs()?;
+        if !jobs.iter().any(|(job, _)| job.name == name) {
+            return Err(unknown(name, jobs.iter().map(|(job, _)| job.name.as_str())));
+        }
+    }
+    if place.json {
+        let runs: Vec<JobRunData> = runs.iter().map(JobRunData::of).collect();
+        let all = json!({ "schema_version": JOBS_SCHEMA_VERSION, "name": name, "runs": runs });
+        print_json(&all.to_string()).map_err(no_output)?;
+        return Ok(0);
+    }
+    let line = |run: &JobRun| -> Line {
+        let JobRunData { due_at, began_at, tries, count, error, run: started, .. } = JobRunData::of(run);
+        let many = if count > 1 { format!(" and {} before it", count - 1) } else { String::new() };
+        let tried = if tries > 1 { format!(", {tries} tries") } else { String::new() };
+        let mut line = vec![
+            (Tone::Plain, due_at.unwrap_or(began_at)),
+            (tone_of(&run.state), format!("  {:<11}", run.state)),
+            (Tone::Faint, format!("{many}{tried}")),
+        ];
+        line.extend(started.map(|run| (Tone::Faint, format!("  run {}", paint::one_line(&run)))));
+        line.extend(error.map(|error| (Tone::Bad, format!("  {}", paint::one_line(&error)))));
+        line
+    };
+    if runs.is_empty() {
+        paint::line(&[(Tone::Plain, format!("the job `{name}` was not due yet"))]);
+        return Ok(0);
+    }
+    print_data(&paint::page(&runs.iter().map(line).collect::<Vec<_>>())).map_err(no_output)?;
+    Ok(0)
+}
+
+fn tone_of(state: &str) -> Tone {
+    match state {
+        "ok" => Tone::Good,
+        "failed" => Tone::Bad,
+        "missed" | "skipped" | "interrupted" => Tone::Warn,
+        _ => Tone::Plain,
+    }
+}
+
+/// There is no such job.
+fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Failure {
+    let failure =
+        Failure::input(anyhow!("there is no job `{name}`")).hint("`fledge jobs list` shows those that there are");
+    failure.near(name, known)
+}

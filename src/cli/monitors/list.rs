@@ -1,0 +1,115 @@
+//! `fledge monitors list` and `show`: the history of a monitor is a strip of signs, the newest at its end.
+
+use super::super::failure::Failure;
+use super::super::paint::{self, Tone};
+use super::super::runs::ago;
+use super::super::steps::Line;
+use super::super::{no_output, print_data, print_json};
+use super::{MONITORS_SCHEMA_VERSION, Place};
+use crate::duration::show_duration;
+use crate::scheduler::{CheckInData, MonitorData, STRIP};
+use crate::store::MonitorRow;
+use serde_json::json;
+use std::time::Duration;
+
+/// Check-ins that are told one by one.
+const TOLD: usize = 10;
+
+/// Lists them; gives the exit code.
+pub(super) fn list(place: &Place) -> Result<u8, Failure> {
+    let mut all = Vec::new();
+    if let Some(store) = place.existing()? {
+        for row in store.monitors().map_err(Failure::own)? {
+            let data = MonitorData::of(&store, &row, STRIP, place.now).map_err(Failure::own)?;
+            all.push((row, data));
+        }
+    }
+    if place.json {
+        let monitors: Vec<MonitorData> = all.into_iter().map(|(_, data)| data).collect();
+        let all = json!({ "schema_version": MONITORS_SCHEMA_VERSION, "monitors": monitors });
+        return print_json(&all.to_string()).map_err(no_output).map(|()| 0);
+    }
+    if all.is_empty() {
+        paint::line(&[(Tone::Plain, format!("nothing is expected in {}", place.project.display()))]);
+        return Ok(0);
+    }
+    let lines: Vec<Line> = all.iter().flat_map(|(row, data)| head(place, row, data)).collect();
+    print_data(&paint::page(&lines)).map_err(no_output)?;
+    Ok(0)
+}
+
+/// Shows one; gives the exit code.
+pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
+    let (store, row) = place.find(slug)?;
+    let data = MonitorData::of(&store, &row, STRIP, place.now).map_err(Failure::own)?;
+    if place.json {
+        let all = json!({ "schema_version": MONITORS_SCHEMA_VERSION, "monitor": data });
+        return print_json(&all.to_string()).map_err(no_output).map(|()| 0);
+    }
+    let mut lines = head(place, &row, &data);
+    let length = |ms: i64| show_duration(Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+    let most = row.max_runtime_ms.map(|ms| format!(", it may take {}", length(ms))).unwrap_or_default();
+    lines.push(vec![(Tone::Faint, format!("  {} late at most{most}", length(row.margin_ms)))]);
+    lines.extend(data.next_expected_at.as_ref().map(|next| vec![(Tone::Faint, format!("  expected {next}"))]));
+    let whose = data.task.as_ref().map(|task| format!("of the scheduled task {task}"));
+    let tells = data.on_change.map(|how| format!("another health is told to a {how}"));
+    lines.extend(
+        [whose, tells].into_iter().flatten().map(|says| vec![(Tone::Faint, format!("  {}", paint::one_line(&says)))]),
+    );
+    lines.extend(data.strip.iter().take(TOLD).map(told));
+    print_data(&paint::page(&lines)).map_err(no_output)?;
+    Ok(0)
+}
+
+fn head(place: &Place, row: &MonitorRow, data: &MonitorData) -> Vec<Line> {
+    let tone = match data.health.as_str() {
+        "healthy" => Tone::Good,
+        "late" => Tone::Warn,
+        _ => Tone::Bad,
+    };
+    let zone = if data.zone == "UTC" { String::new() } else { format!(" {}", data.zone) };
+    let name = if data.name == data.slug { String::new() } else { format!("  {}", paint::one_line(&data.name)) };
+    let first = vec![
+        (Tone::Strong, data.slug.clone()),
+        (tone, format!("  {}", data.health)),
+        (Tone::Faint, format!(" since {}", ago(place.now.as_millisecond(), row.since_ms))),
+        (Tone::Plain, format!("  {}{zone}", data.schedule)),
+        (Tone::Faint, name),
+    ];
+    let strip: Line = data.strip.iter().rev().map(|one| (tone_of(one), sign(one).to_owned())).collect();
+    let strip = [vec![(Tone::Plain, "  ".to_owned())], strip].concat();
+    if data.strip.is_empty() { vec![first] } else { vec![first, strip] }
+}
+
+fn told(one: &CheckInData) -> Line {
+    let took = one
+        .duration_ms
+        .and_then(|ms| u64::try_from(ms).ok())
+        .map(|ms| format!("  {}", show_duration(Duration::from_millis(ms))));
+    let many = if one.count > 1 { format!("  and {} before it", one.count - 1) } else { String::new() };
+    vec![
+        (tone_of(one), format!("  {} ", sign(one))),
+        (Tone::Plain, one.at.clone()),
+        (tone_of(one), format!("  {:<11}", one.status)),
+        (Tone::Faint, format!("{}{}{many}", one.source, took.unwrap_or_default())),
+    ]
+}
+
+fn sign(one: &CheckInData) -> &'static str {
+    match one.status.as_str() {
+        "ok" => "✓",
+        "error" => "✗",
+        "missed" => "·",
+        "timeout" => "t",
+        _ => "…",
+    }
+}
+
+fn tone_of(one: &CheckInData) -> Tone {
+    match one.status.as_str() {
+        "ok" => Tone::Good,
+        "error" | "timeout" => Tone::Bad,
+        "missed" => Tone::Warn,
+        _ => Tone::Plain,
+    }
+}

@@ -1,0 +1,277 @@
+//! `fledge monitors`: what is expected to happen regularly, and the word that it did. None of this needs a server; but only a server looks at the
+//! clock, and tells others.
+
+mod list;
+
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::{no_output, print_data, print_json};
+use crate::config::Environment;
+use crate::driver::project_of;
+use crate::duration::parse_duration;
+use crate::monitor::Status;
+use crate::scheduler::{CheckIn, MonitorData, MonitorFault, NewMonitor, NewWebhook, OnChange, STRIP, check_in};
+use crate::store::{MonitorRow, Store, read_text};
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The version of what `--json` gives out.
+const MONITORS_SCHEMA_VERSION: u32 = 1;
+/// Bytes of the longest secret.
+const LONGEST: usize = 1024;
+
+/// Arguments of `fledge monitors`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Scheduled tasks check in by themselves. Anything else does with one request to `fledge serve`:\n  \
+    curl -X POST -H \"Authorization: Bearer $TOKEN\" 'http://127.0.0.1:7777/v1/monitors/backup/checkins?status=ok'\n\n\
+    Examples:\n  fledge monitors list\n  fledge monitors show backup\n  fledge monitors add backup --schedule \"0 3 * * *\" --margin 15m\n  \
+    fledge monitors checkin backup ok\n  fledge monitors tell backup --command notify-send backup"
+)]
+pub(super) struct MonitorsArguments {
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    workspace: PathBuf,
+    /// As JSON, to standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: MonitorsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum MonitorsVerb {
+    /// List monitors and how it is with them
+    #[command(after_help = "Examples:\n  fledge monitors list\n  fledge monitors list --json")]
+    List,
+    /// Show one, with what was heard of it
+    #[command(after_help = "Examples:\n  fledge monitors show backup")]
+    Show {
+        /// The monitor
+        slug: String,
+    },
+    /// Expect something from now on, or expect it otherwise
+    Add(AddArguments),
+    /// Say how it is: in_progress, ok or error
+    Checkin(CheckinArguments),
+    /// Say who hears of it when its health is another one
+    Tell(TellArguments),
+    /// Expect it no more, and forget what was heard
+    #[command(after_help = "Examples:\n  fledge monitors remove backup")]
+    Remove {
+        /// The monitor
+        slug: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge monitors add backup --schedule \"0 3 * * *\" --zone Europe/Berlin --max-runtime 1h\n  \
+    fledge monitors add pulse --schedule \"every 10m\" --margin 2m"
+)]
+struct AddArguments {
+    /// The name that it goes by: small letters, digits, `-` and `_`
+    slug: String,
+    /// When: five fields of cron, `@daily` and its like, or `every 30m`
+    #[arg(long, value_name = "WHEN")]
+    schedule: String,
+    /// The time zone of that: Europe/Berlin [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    zone: Option<String>,
+    /// What it is called
+    #[arg(long)]
+    name: Option<String>,
+    /// How late it may be
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    margin: Duration,
+    /// How long it may take
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    max_runtime: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  fledge monitors checkin backup ok\n  fledge monitors checkin backup in_progress --id 42"
+)]
+struct CheckinArguments {
+    /// The monitor
+    slug: String,
+    /// How it is
+    #[arg(value_parser = ["in_progress", "ok", "error"])]
+    status: String,
+    /// Which run of it: what is said twice with the same id counts once
+    #[arg(long)]
+    id: Option<String>,
+    /// How long it took
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    duration: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A program finds FLEDGE_MONITOR, FLEDGE_HEALTH, FLEDGE_HEALTH_WAS, FLEDGE_SINCE and FLEDGE_DELIVERY in its environment. To an\n\
+    address the change is sent with `X-Fledge-Signature: t=SECOND,v1=…`: the HMAC-SHA256 of SECOND, a dot and the body. What fails is tried\n\
+    again for about an hour, with the same `X-Fledge-Delivery`.\n\n\
+    Examples:\n  fledge monitors tell backup --webhook https://example.org/hook\n  fledge monitors tell backup --command notify-send backup\n  fledge monitors tell backup --nobody"
+)]
+struct TellArguments {
+    /// The monitor
+    slug: String,
+    #[command(flatten)]
+    who: Who,
+    /// With what it is signed, in a file; else a secret is made, and printed once
+    #[arg(long, value_name = "FILE", requires = "webhook")]
+    secret_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Who {
+    /// Send it to an address
+    #[arg(long, value_name = "URL")]
+    webhook: Option<String>,
+    /// Run a program: all that follows
+    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
+    command: Option<Vec<String>>,
+    /// Tell nobody
+    #[arg(long)]
+    nobody: bool,
+}
+
+/// Where monitors are.
+#[derive(Debug)]
+struct Place {
+    state: PathBuf,
+    project: PathBuf,
+    now: Timestamp,
+    json: bool,
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When there is no such monitor, or what is said of it cannot be.
+pub(super) fn run(arguments: MonitorsArguments, environment: &Environment) -> Result<u8, Failure> {
+    let none = || format!("there is no folder {}", arguments.workspace.display());
+    let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+    let state = environment.state_dir().map_err(Failure::input)?;
+    let project = project_of(&state, &workspace);
+    let place = Place { state, project, now: Timestamp::now(), json: arguments.json };
+    match arguments.verb {
+        MonitorsVerb::List => list::list(&place),
+        MonitorsVerb::Show { slug } => list::show(&place, &slug),
+        MonitorsVerb::Add(arguments) => add(&place, arguments),
+        MonitorsVerb::Checkin(arguments) => checkin(&place, &arguments),
+        MonitorsVerb::Tell(arguments) => tell(&place, arguments),
+        MonitorsVerb::Remove { slug } => remove(&place, &slug),
+    }
+}
+
+impl Place {
+    fn existing(&self) -> Result<Option<Store>, Failure> {
+        Store::existing(&self.state, &self.project).map_err(Failure::own)
+    }
+
+    /// The monitor of a name, and the store that it is in.
+    fn find(&self, slug: &str) -> Result<(Store, MonitorRow), Failure> {
+        let none = || {
+            let failure = Failure::input(anyhow!("there is no monitor `{slug}`"));
+            failure.hint("`fledge monitors list` shows those that there are")
+        };
+        let store = self.existing()?.ok_or_else(none)?;
+        match store.monitor(slug).map_err(Failure::own)? {
+            Some(row) => Ok((store, row)),
+            None => {
+                let known = store.monitors().map_err(Failure::own)?;
+                Err(none().near(slug, known.iter().map(|row| row.slug.as_str())))
+            }
+        }
+    }
+
+    /// The same, where a person may change it.
+    fn own(&self, slug: &str) -> Result<(Store, MonitorRow), Failure> {
+        let (store, row) = self.find(slug)?;
+        if row.owner.is_some() {
+            let error = anyhow!("the monitor `{slug}` belongs to the scheduled task of that name");
+            return Err(Failure::input(error).hint("its file says what is expected, below `schedule: { monitor: … }`"));
+        }
+        Ok((store, row))
+    }
+
+    fn told(&self, store: &Store, slug: &str, says: &str, more: Option<(&str, String)>) -> Result<u8, Failure> {
+        if !self.json {
+            paint::line(&[(Tone::Plain, paint::one_line(says))]);
+            if let Some((_, secret)) = more {
+                print_data(&secret).map_err(no_output)?;
+            }
+            return Ok(0);
+        }
+        let row = store.monitor(slug).map_err(Failure::own)?;
+        let data = row.map(|row| MonitorData::of(store, &row, STRIP, self.now)).transpose().map_err(Failure::own)?;
+        let mut all = json!({ "schema_version": MONITORS_SCHEMA_VERSION, "monitor": data });
+        if let Some((name, secret)) = more {
+            all[name] = secret.into();
+        }
+        print_json(&all.to_string()).map_err(no_output).map(|()| 0)
+    }
+}
+
+fn add(place: &Place, arguments: AddArguments) -> Result<u8, Failure> {
+    let AddArguments { slug, schedule, zone, name, margin, max_runtime } = arguments;
+    let minutes = |length: Duration| length.as_secs_f64() / 60.0;
+    let (margin_minutes, max_runtime_minutes) = (Some(minutes(margin)), max_runtime.map(minutes));
+    let new = NewMonitor { slug, name, schedule, zone, margin_minutes, max_runtime_minutes, webhook: None };
+    let (row, _) = new.row(place.now).map_err(|why| Failure::input(anyhow!(why)))?;
+    let store = Store::open(&place.state, &place.project).map_err(Failure::own)?;
+    if store.monitor(&row.slug).map_err(Failure::own)?.is_some() {
+        place.own(&row.slug)?;
+    }
+    let is_new = store.put_monitor(&row).map_err(Failure::own)?;
+    let says = if is_new { "is expected from now on" } else { "is expected so from now on" };
+    place.told(&store, &row.slug, &format!("`{}` {says}", row.slug), None)
+}
+
+fn checkin(place: &Place, arguments: &CheckinArguments) -> Result<u8, Failure> {
+    let (store, row) = place.find(&arguments.slug)?;
+    let status = Status::of(&arguments.status).unwrap_or(Status::Error);
+    let said = CheckIn { id: arguments.id.clone(), duration: arguments.duration, ..CheckIn::new(status) };
+    let heard = check_in(&store, &row.slug, &said, place.now).map_err(|fault| match fault {
+        MonitorFault::Id | MonitorFault::Status { .. } | MonitorFault::Unknown { .. } => Failure::input(fault),
+        MonitorFault::Schedule { .. } | MonitorFault::Slug(_) | MonitorFault::Store(_) => Failure::own(fault),
+    })?;
+    place.told(&store, &row.slug, &format!("`{}` is {}", row.slug, heard.health.word()), None)
+}
+
+fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
+    let (store, row) = place.find(&arguments.slug)?;
+    let (how, secret) = match (arguments.who.webhook, arguments.who.command) {
+        (Some(url), _) => {
+            let read = |path: PathBuf| {
+                let text = read_text(&path, LONGEST).map_err(Failure::input)?;
+                text.map(|text| text.trim().to_owned()).ok_or_else(|| Failure::no_file("file", &path))
+            };
+            let secret = arguments.secret_file.map(read).transpose()?;
+            let (how, made) = NewWebhook { url, secret }.checked().map_err(|why| Failure::input(anyhow!(why)))?;
+            (how.text(), made)
+        }
+        (None, Some(command)) => (OnChange::Command(command).text(), None),
+        (None, None) => (String::new(), None),
+    };
+    let says = match (&how, &secret) {
+        (how, _) if how.is_empty() => "nobody is told of it",
+        (_, Some(_)) => "it is told; what is sent is signed with this secret, which is not shown again:",
+        (_, None) => "it is told",
+    };
+    store.tell_monitor(&row.slug, &how).map_err(Failure::own)?;
+    place.told(&store, &row.slug, says, secret.map(|secret| ("webhook_secret", secret)))
+}
+
+fn remove(place: &Place, slug: &str) -> Result<u8, Failure> {
+    let (store, row) = place.own(slug)?;
+    store.remove_monitor(&row.slug).map_err(Failure::own)?;
+    place.told(&store, &row.slug, &format!("`{}` is expected no more", row.slug), None)
+}

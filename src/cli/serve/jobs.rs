@@ -1,0 +1,94 @@
+//! The jobs of a server: fledge's own work, put together where all that it needs is known.
+
+use super::super::failure::Failure;
+use super::super::{block_on, runs, worktrees};
+use super::Site;
+use crate::config::Environment;
+use crate::courier::Ways;
+use crate::schedule::ScheduleFault;
+use crate::scheduler::{
+    Chore, Clock, Context, Job, JobError, Ledger, Scheduler, Submit, SystemClock, Terms, Tidings, deliveries,
+    memory_expiry, missed_runs,
+};
+use crate::serve::House;
+use std::sync::{Arc, Weak};
+
+/// The scheduler of a house. Tasks with a schedule are run by whoever runs tasks.
+///
+/// # Errors
+/// When what is kept cannot be opened.
+pub(super) fn scheduler(
+    house: &Arc<House>,
+    site: &Site,
+    environment: &Environment,
+    submit: Option<Arc<dyn Submit>>,
+) -> Result<Scheduler, Failure> {
+    let ledger = Ledger::open(&site.state_dir, &site.project).map_err(Failure::own)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let told: Weak<House> = Arc::downgrade(house);
+    let tell: Arc<dyn Fn(Tidings) + Send + Sync> = Arc::new(move |tidings| {
+        if let Some(house) = told.upgrade() {
+            house.tell(tidings);
+        }
+    });
+    let (dir, env) = (site.workspace.clone(), environment.hand_env().into_iter().collect());
+    let own = || -> Result<Vec<Arc<dyn Job>>, ScheduleFault> {
+        Ok(vec![
+            memory_expiry(&ledger, &clock)?,
+            missed_runs(&ledger, &clock, Arc::clone(&tell))?,
+            deliveries(&ledger, &clock, dir, env, Ways::default())?,
+            worktrees_cleanup(site, environment)?,
+            journal_pruning(site, environment)?,
+            sweep(60, "session-cleanup", house, &clock, |house, now| house.entrance().sweep_sessions(now))?,
+            sweep(15, "link-cleanup", house, &clock, |house, now| house.entrance().sweep_links(now))?,
+        ])
+    };
+    let builtin = own().map_err(Failure::own)?;
+    let workspace = site.workspace.clone();
+    Ok(Scheduler::new(Terms { ledger, clock, builtin, workspace, submit, tell }))
+}
+
+fn worktrees_cleanup(site: &Site, environment: &Environment) -> Result<Arc<dyn Job>, ScheduleFault> {
+    let (workspace, environment) = (site.workspace.clone(), environment.clone());
+    Chore::every(30, "worktrees-cleanup", move |context: Context| {
+        let (workspace, environment) = (workspace.clone(), environment.clone());
+        apart(move || block_on(worktrees::tidy(&workspace, &environment, context.stop)))
+    })
+}
+
+fn journal_pruning(site: &Site, environment: &Environment) -> Result<Arc<dyn Job>, ScheduleFault> {
+    let (workspace, environment) = (site.workspace.clone(), environment.clone());
+    Chore::every(24 * 60, "journal-pruning", move |_| {
+        let (workspace, environment) = (workspace.clone(), environment.clone());
+        apart(move || block_on(runs::tidy(&workspace, &environment)))
+    })
+}
+
+fn sweep(
+    minutes: u32,
+    name: &'static str,
+    house: &Arc<House>,
+    clock: &Arc<dyn Clock>,
+    work: fn(&House, jiff::Timestamp) -> usize,
+) -> Result<Arc<dyn Job>, ScheduleFault> {
+    let (house, clock) = (Arc::downgrade(house), Arc::clone(clock));
+    Chore::every(minutes, name, move |_| {
+        let (house, now) = (house.clone(), clock.now());
+        apart(move || Ok(Ok(house.upgrade().map_or(0, |house| work(&house, now)))))
+    })
+}
+
+/// Does it where it may block, and harms no request.
+async fn apart(
+    work: impl FnOnce() -> Result<Result<usize, Failure>, Failure> + Send + 'static,
+) -> Result<(), JobError> {
+    let done = tokio::task::spawn_blocking(move || match work() {
+        Ok(Ok(count)) => Ok(count),
+        Ok(Err(failure)) | Err(failure) => Err(failure.message()),
+    });
+    match done.await {
+        Ok(Ok(_count)) => Ok(()),
+        Ok(Err(why)) => Err(JobError::Retryable(why)),
+        Err(_panicked) => Err(JobError::Final("it panicked".into())),
+    }
+}
