@@ -17,6 +17,7 @@ mod stories;
 #[path = "../it/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "what only the other tests need")]
 mod support;
+mod watched;
 mod wire;
 
 pub(crate) use browser::{Browser, browser};
