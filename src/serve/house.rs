@@ -75,11 +75,6 @@ impl House {
         })
     }
 
-    /// Forgets links and sessions that have expired; says how many. May block.
-    pub fn sweep(&self) -> usize {
-        self.entrance.sweep(super::clock::now())
-    }
-
     /// Who gets in.
     pub fn entrance(&self) -> &Entrance {
         &self.entrance
