@@ -313,7 +313,7 @@ fn endpoint(
 }
 
 /// The key in a file that nobody else may read.
-fn key_in(path: &Path) -> Result<Secret, Failure> {
+pub(super) fn key_in(path: &Path) -> Result<Secret, Failure> {
     let refused = |why: &str| Failure::input(anyhow!("the key file {}: {why}", path.display()));
     let unread = |error: std::io::Error| refused(&error.to_string());
     if !path.metadata().map_err(unread)?.is_file() {

@@ -37,6 +37,7 @@ mod serve;
 mod signals;
 mod specs;
 mod steps;
+mod sync;
 mod verify_report;
 mod worktrees;
 
@@ -102,6 +103,8 @@ enum Verb {
     /// Serve a project: an API and a page for its runs, jobs and monitors
     #[cfg(feature = "serve")]
     Serve(serve::ServeArguments),
+    /// Tell a server of runs that it was not told of yet
+    Sync(sync::SyncArguments),
     /// Look at what comes again, and what became of it
     #[cfg(feature = "serve")]
     Jobs(jobs::JobsArguments),
@@ -164,6 +167,7 @@ pub fn main() -> ExitCode {
         Verb::Config(arguments) => config::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Serve(arguments) => serve::run(&arguments, &environment),
+        Verb::Sync(arguments) => sync::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Jobs(arguments) => jobs::run(&arguments, &environment),
         #[cfg(feature = "serve")]

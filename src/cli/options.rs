@@ -9,6 +9,7 @@ use super::record;
 use super::results::{Beside, ResultArguments};
 use super::runs::Place;
 use super::secrets::secrets;
+use super::sync::ServerArguments;
 use crate::config::Environment;
 use crate::driver::{Asker, Settings};
 use crate::process::wall::WallChoice;
@@ -87,6 +88,8 @@ pub(super) struct RunOptions {
     pub(super) results: ResultArguments,
     #[command(flatten)]
     pub(super) voice: VoiceArguments,
+    #[command(flatten)]
+    pub(super) server: ServerArguments,
     /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
     sandbox: Option<WallChoice>,

@@ -129,7 +129,8 @@ fn start_or_resume(
     place: Place<'_>,
     results: Results,
 ) -> Result<u8, Failure> {
-    let voice = Voice::new(options.voice, place.set, environment).with(results);
+    let voice = Voice::new(options.voice, place.set, environment).telling(&options.server, place.set, environment);
+    let voice = voice.with(results);
     let tape = options.record(place.workspace)?;
     let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
     let mut key = options.run_key.clone();

@@ -64,7 +64,7 @@ pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, is_for_now, spent, terms};
+pub use resume::{ResumeFault, is_for_now, must_be_ours, spent, terms};
 pub use stop::Stop;
 pub use story::story;
 pub use tape::cassette;

@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 25] = [
+pub(crate) const VERBS: [(&str, &[&str]); 26] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -20,6 +20,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 25] = [
     ("doctor", &[]),
     ("config", &["show", "path"]),
     ("serve", &["link"]),
+    ("sync", &[]),
     ("jobs", &["list", "history", "run"]),
     ("monitors", &["list", "show", "add", "checkin", "tell", "remove"]),
     ("schema", &[]),

@@ -8,3 +8,4 @@ mod hostile;
 mod rows;
 mod starting;
 mod support;
+mod sync;

@@ -40,7 +40,8 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
             "One of them: its report as data or in Markdown, its journal, a patch of what \
              it has changed, a log of its gate",
         )
-        .sends(200, "The file", TEXT),
+        .sends(200, "The file", TEXT)
+        .sends(200, "The file", JSON),
     ]
 }
 

@@ -111,7 +111,6 @@ impl Engine {
         let live = self.shop.live_run(run);
         data["pending"] = json!(live.as_ref().map_or(0, |live| live.questions.count()));
         data["doing"] = json!(live.and_then(|live| live.doing()));
-        data["machine"] = Value::Null;
         data
     }
 

@@ -123,12 +123,11 @@ impl Operation {
         let parameters: Vec<Value> = in_path.chain(in_query).collect();
         let mut answers = Map::new();
         for Answer { status, summary, content } in &self.answers {
-            let mut answer = json!({ "description": summary });
+            let answer = answers.entry(status.to_string()).or_insert_with(|| json!({ "description": summary }));
             if let Some((media, shape)) = content {
                 let form = shape.map_or(json!({}), |shape| json!({ "schema": (shape.0)(schemas) }));
-                answer["content"] = json!({ *media: form });
+                answer["content"][*media] = form; // one of several, where it is said so
             }
-            answers.insert(status.to_string(), answer);
         }
         answers.insert("default".into(), json!({ "$ref": "#/components/responses/Problem" }));
         let mut operation = json!({ "summary": self.summary, "parameters": parameters, "responses": answers });

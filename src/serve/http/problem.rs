@@ -106,9 +106,10 @@ impl From<StoreError> for Problem {
         let said = told(&error);
         match error {
             StoreError::Unknown { .. } => Self::not_found(said),
-            StoreError::Ambiguous { .. } | StoreError::KeyTaken { .. } | StoreError::Held { .. } => {
-                Self::conflict(said)
-            }
+            StoreError::Ambiguous { .. }
+            | StoreError::KeyTaken { .. }
+            | StoreError::Elsewhere { .. }
+            | StoreError::Held { .. } => Self::conflict(said),
             StoreError::File { .. }
             | StoreError::Database { .. }
             | StoreError::Newer { .. }
