@@ -1,7 +1,7 @@
 //! Whole runs with sub-agents, and cassettes in the place of their models.
 
 use super::*;
-use crate::driver::inbox::{Happened, Inbox};
+use crate::driver::inbox::{Happened, Heed, Inbox};
 use crate::driver::tests::{agent_of, cut_off, store, task};
 use crate::driver::{EventRecord, record, replay, whose};
 use crate::limits::OUTPUT_ESTIMATE;
@@ -292,7 +292,7 @@ async fn a_sub_agent_that_does_not_stop_in_time_is_paid_for() {
     assert!(begun.iter().any(|action| matches!(action, Action::CallModel { .. })), "{begun:?}");
     let mut inbox = Inbox::new(0);
     drop(Unheard { drive, call: CallId(7), outbox: Some(inbox.outbox()) });
-    let happened = inbox.next(None, &Stop::default(), false).await;
+    let happened = inbox.next(None, &Stop::default(), Heed::default()).await;
     let Happened::Event(Event::ChildFinished { call, outcome, usage, .. }) = happened else { panic!("{happened:?}") };
     assert_eq!((call, outcome.is_error, usage.output_tokens), (CallId(7), true, OUTPUT_ESTIMATE), "{outcome:?}");
 }

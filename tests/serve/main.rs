@@ -5,6 +5,7 @@
 mod crowds;
 mod entering;
 mod hostile;
+mod jobs;
 mod rows;
 mod starting;
 mod support;

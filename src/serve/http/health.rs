@@ -1,6 +1,7 @@
 //! Whether the server works, for whoever restarts it when it does not.
 
 use super::super::House;
+use super::super::clock::{now, rfc3339};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 /// How long what is kept may take to answer.
 const WITHIN: Duration = Duration::from_secs(3);
+/// How long who tends jobs may not be seen.
+const UNSEEN: Duration = Duration::from_secs(5 * 60);
 
 /// How it is with the server.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,6 +26,8 @@ pub(in crate::serve) struct Health {
     engine: &'static str,
     /// The folder that is served.
     workspace: String,
+    /// Jobs are tended: `ok`, or since when nobody was seen to do so.
+    jobs: String,
     /// The version of fledge.
     version: &'static str,
 }
@@ -37,8 +42,19 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
         Err(_) => format!("it has not answered within {} seconds", WITHIN.as_secs()),
     };
     let engine = if house.engine.is_alive() { "ok" } else { "the thread of runs is over" };
-    let workspace = house.workspace.display().to_string();
-    let is_well = store == "ok" && engine == "ok";
+    let (jobs, workspace) = (jobs(&house), house.workspace.display().to_string());
+    let is_well = store == "ok" && engine == "ok" && jobs == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
-    (code, Json(Health { status, store, engine, workspace, version: env!("CARGO_PKG_VERSION") }))
+    (code, Json(Health { status, store, engine, workspace, jobs, version: env!("CARGO_PKG_VERSION") }))
+}
+
+/// How it is with who tends jobs, who is seen every minute. Just after the start nobody was yet.
+fn jobs(house: &House) -> String {
+    let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
+    match beat {
+        Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {
+            format!("nobody was seen since {}", rfc3339(beat))
+        }
+        Some(_) | None => "ok".into(),
+    }
 }
