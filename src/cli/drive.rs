@@ -2,11 +2,12 @@
 
 use super::display::{Display, closing};
 use super::failure::Failure;
+use super::paint::{self, Tone};
 use super::results::Results;
 use super::sync::{Plan, ServerArguments};
-use super::{asking, hear_out, no_output, paint, print_json, signals};
+use super::{asking, drawing, hear_out, no_output, print_json, signals};
 use crate::config::{self, Environment};
-use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
+use crate::driver::{Agent, PlanFault, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
 use crate::run::TaskResult;
 use crate::task::Task;
@@ -159,8 +160,9 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     let (mut code, run) = (result.exit_code, result.run.clone());
     let unwritten = lock(&unwritten).take();
     let (is_quiet, results) = (voice.quiet, voice.results);
+    let unplanned = agent.unplanned().cloned();
     let closing = tokio::task::spawn_blocking(move || {
-        close(&result, is_quiet);
+        close(&result, unplanned.as_ref(), is_quiet);
         results.write(&result)
     });
     let mut written = Ok(());
@@ -217,8 +219,18 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
 }
 
 /// The last lines: how it ended, and the summary.
-fn close(result: &TaskResult, quiet: bool) {
-    if !(quiet && result.verified && result.exit_code == 0) {
-        closing(result, quiet).iter().for_each(|line| paint::line(line));
+fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool) {
+    if quiet && result.verified && result.exit_code == 0 {
+        return;
+    }
+    let lines = closing(result, quiet);
+    // Where it says no more than the message, with the places.
+    let drawn = unplanned.filter(|fault| fault.message == result.message).and_then(|fault| drawing::of(fault));
+    match (drawn, lines.split_first()) {
+        (Some(drawn), Some((_, facts))) => {
+            drawing::say((Tone::Bad, &format!("{}: ", result.reason.row().word)), drawn);
+            facts.iter().for_each(|line| paint::line(line));
+        }
+        _ => lines.iter().for_each(|line| paint::line(line)),
     }
 }

@@ -69,7 +69,7 @@ pub(super) struct RunOptions {
     /// Write what the models say to this file, as a cassette that plays it again; a file that is there is not replaced
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// What becomes a commit: on-success (the verified tree), none
+    /// What becomes a commit: on-success (the verified tree), each-turn (also what each turn has left, apart from every branch), none
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
     /// Where the agent works: in-place, or in a worktree of its own, on a branch of its own

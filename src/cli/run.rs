@@ -5,6 +5,7 @@ use super::configured;
 use super::connect::{Asked, connect_models};
 use super::drive::{Voice, Work, driven};
 use super::failure::Failure;
+use super::init;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::results::Results;
@@ -201,6 +202,9 @@ fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Fail
     let text = read_source(source)?;
     let values = values(arguments.params.as_deref(), &arguments.param)?;
     let mut task = task::parse_with(&text, source, &values, defaults).map_err(Failure::input)?;
+    if let Some(fault) = init::unwritten(&text, source) {
+        return Err(Failure::input(fault));
+    }
     if !task.needs.is_empty() {
         let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
         return Err(Failure::input(error).hint("name them beside it: `fledge run a.md b.md`, or a folder"));

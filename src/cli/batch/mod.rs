@@ -148,7 +148,7 @@ fn begin(
     }
     let texts = &order.tasks;
     let ending = Arc::new(Ending::find(request, &jobs, workspace, &sites.state_dir, environment)?);
-    let Beforehand { models, notes } = sites.beforehand(&jobs, texts)?;
+    let Beforehand { models, waiting, notes } = sites.beforehand(&jobs, texts)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
         None => identity(workspace, &jobs, &sites),
@@ -172,7 +172,8 @@ fn begin(
         let (at_once, commits) = (bounds.jobs.min(jobs.len()), Mutex::new(commits));
         let left = before.iter().filter_map(|(job, outcome)| Some((*job, site::leftover(outcome)?))).collect();
         let (left, stop) = (Mutex::new(left), &Stop::default());
-        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits, left, stop };
+        let works =
+            Works { sites: &sites, texts, jobs: &jobs, models, waiting, ledger: &ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
         let paid = works.paid().map_err(Failure::own)?;
         let mut course = Course::new(bounds, plan::seats(&jobs), |job| match before.get(&job) {
@@ -182,7 +183,8 @@ fn begin(
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
-        let voice = Voice::open(screen, before.len());
+        let over = before.iter().map(|(job, outcome)| (*job, outcome.is_verified())).collect();
+        let voice = Voice::open(screen, over);
         let ran = drive(&mut course, &jobs, &works, stop, &voice, plan.as_ref()).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
@@ -226,10 +228,18 @@ async fn drive(
         }
         std::future::pending::<()>().await;
     };
+    let mut waiting = works.waiting.clone();
+    let paced = async {
+        while waiting.changed().await.is_ok() {
+            voice.paced(*waiting.borrow_and_update());
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         biased;
         ran = running => ran,
         () = hint => Ok(()), // it never ends
+        () = paced => Ok(()), // nor does this
         never = follow(plan) => match never {},
     }
 }

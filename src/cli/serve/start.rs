@@ -10,8 +10,8 @@ use crate::config::{self, Environment};
 use crate::driver::Stop;
 use crate::duration::show_duration;
 use crate::serve::engine::{Engine, Terms};
-use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, Token, serve};
-use crate::store::Store;
+use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, ServeFault, Token, serve};
+use crate::store::{Store, is_inside};
 use anyhow::Context;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,13 +97,14 @@ fn told_server(site: &Site, environment: &Environment) -> Result<Option<Plan>, F
     Ok(Some(plan))
 }
 
-fn token(
-    arguments: &ServeArguments,
-    site: &Site,
-    environment: &Environment,
-) -> Result<Token, crate::serve::ServeFault> {
+fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> Result<Token, ServeFault> {
     const VARIABLE: &str = "FLEDGE_SERVE_TOKEN";
     match (&arguments.token_file, environment.get(VARIABLE)) {
+        // What an agent may read is no secret.
+        (Some(file), _) if is_inside(file, &site.workspace) => {
+            let why = "it lies in the folder that is served, where agents read it".to_owned();
+            Err(ServeFault::Token { place: format!("of {}", file.display()), why })
+        }
         (Some(file), _) => Token::of_file(file),
         (None, Some(text)) => Token::given(text, &format!("of {VARIABLE}")),
         (None, None) => Token::kept(&site.folder),
