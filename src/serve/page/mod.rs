@@ -7,7 +7,7 @@ use crate::store::sha256;
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use std::sync::{Arc, OnceLock};
 
@@ -15,17 +15,16 @@ use std::sync::{Arc, OnceLock};
 struct Asset {
     name: &'static str,
     text: &'static str,
-    tag: OnceLock<String>,
 }
 
 /// Files of the page, by their names.
 macro_rules! assets {
     ($($name:literal)*) => {
-        [$(Asset { name: $name, text: include_str!(concat!("assets/", $name)), tag: OnceLock::new() }),*]
+        [$(Asset { name: $name, text: include_str!(concat!("assets/", $name)) }),*]
     };
 }
 
-static INDEX: [Asset; 1] = assets!["index.html"];
+const INDEX: &str = include_str!("assets/index.html");
 static ASSETS: [Asset; 23] = assets![
     "api.js" "begin.js" "bell.js" "blocks.js" "chart.js" "diff.js" "dom.js" "fold.js" "icon.svg" "jobs.js" "main.js" "monitors.js"
     "page.css" "parts.css" "questions.js" "run.js" "runs.js" "scenes.js" "story.css" "story.js" "stream.js" "waiting.js" "words.js"
@@ -33,47 +32,55 @@ static ASSETS: [Asset; 23] = assets![
 
 /// What is answered here.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
-    Router::new().route("/", get(index)).route("/assets/{name}", get(asset))
+    Router::new().route("/", get(index)).route("/assets/{edition}/{name}", get(asset))
 }
 
 /// The same, described.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/", "The page, for browsers").sends(200, "The page", "text/html"),
-        Operation::get("/assets/{name}", "A file of the page")
+        Operation::get("/", "The page, for browsers")
+            .sends(200, "The page", "text/html")
+            .nothing(304, "It is the one that the asker has"),
+        Operation::get("/assets/{edition}/{name}", "A file of the page, as the page names it")
             .sends(200, "The file", "text/javascript")
-            .nothing(304, "It is the one that the asker has")
-            .refuses(404, "There is none of that name"),
+            .refuses(404, "There is none of that name in this edition"),
     ]
 }
 
-async fn index(headers: HeaderMap) -> Response {
-    INDEX[0].answer(&headers)
+/// The digest of all files together. It is in the path of each, so that they are kept by browsers, and none is used with those of another
+/// program.
+fn edition() -> &'static str {
+    static EDITION: OnceLock<String> = OnceLock::new();
+    EDITION.get_or_init(|| {
+        let all: String = ASSETS.iter().map(|asset| asset.text).chain([INDEX]).collect();
+        sha256(all.as_bytes())[..16].to_owned()
+    })
 }
 
-async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    let asset = ASSETS.iter().find(|asset| asset.name == name);
-    asset.map(|asset| asset.answer(&headers)).ok_or_else(|| Problem::not_found("the page has no file of that name"))
+/// The page, which names the files of this edition.
+async fn index(asked: HeaderMap) -> Response {
+    let tag = format!("\"{}\"", edition());
+    let head = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, "private, no-cache")];
+    let known = asked.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
+    if known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag) {
+        return (StatusCode::NOT_MODIFIED, head).into_response();
+    }
+    (head, Html(INDEX.replace("\"/assets/", &format!("\"/assets/{}/", edition())))).into_response()
+}
+
+async fn asset(Path((wanted, name)): Path<(String, String)>) -> Result<Response, Problem> {
+    let asset = ASSETS.iter().find(|asset| asset.name == name && wanted == edition());
+    let asset = asset.ok_or_else(|| Problem::not_found("the page has no file of that name"))?;
+    let keep = "private, max-age=31536000, immutable";
+    Ok(([(header::CONTENT_TYPE, asset.media()), (header::CACHE_CONTROL, keep)], asset.text).into_response())
 }
 
 impl Asset {
-    /// The file, or that the asker has it. It is asked for each time, so that a page is never made of the files of two programs.
-    fn answer(&self, asked: &HeaderMap) -> Response {
-        let tag = self.tag.get_or_init(|| format!("\"{}\"", &sha256(self.text.as_bytes())[..32]));
-        let head = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, "no-cache")];
-        let known = asked.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
-        if known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag) {
-            return (StatusCode::NOT_MODIFIED, head).into_response();
-        }
-        (head, [(header::CONTENT_TYPE, self.media())], self.text).into_response()
-    }
-
     fn media(&self) -> &'static str {
         match self.name.rsplit('.').next() {
             Some("css") => "text/css; charset=utf-8",
-            Some("js") => "text/javascript; charset=utf-8",
             Some("svg") => "image/svg+xml",
-            _ => "text/html; charset=utf-8",
+            _ => "text/javascript; charset=utf-8",
         }
     }
 }
@@ -93,7 +100,7 @@ mod tests {
     #[test]
     fn every_file_of_the_page_is_named_in_it_and_what_is_named_is_there() {
         let there: BTreeSet<&str> = ASSETS.iter().map(|asset| asset.name).collect();
-        assert_eq!(named(INDEX[0].text), there);
+        assert_eq!(named(INDEX), there);
         for asset in ASSETS.iter().filter(|asset| asset.name.ends_with(".js")) {
             let imports = asset.text.lines().filter(|line| line.starts_with("import "));
             for line in imports {
@@ -119,13 +126,13 @@ mod tests {
             "http://",
             "https://",
         ];
-        for asset in ASSETS.iter().chain(&INDEX) {
+        for asset in ASSETS.iter().chain(&[Asset { name: "index.html", text: INDEX }]) {
             // The name of a namespace, which nobody asks for.
             let text = asset.text.replace("http://www.w3.org/2000/svg", "");
             let found: Vec<_> = writers.iter().filter(|writer| text.contains(*writer)).collect();
             assert!(found.is_empty(), "{}: {found:?}", asset.name);
         }
-        let index = INDEX[0].text;
+        let index = INDEX;
         assert!(!index.contains("<style") && !index.contains(" style=") && !index.contains(" onclick"), "inline");
         assert_eq!(index.matches("<script").count(), index.matches("<script type=\"module\" src=\"/assets/").count());
     }
@@ -139,18 +146,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_file_that_the_asker_has_is_not_sent_again() {
+    #[tokio::test]
+    async fn what_the_asker_has_is_not_sent_again_and_files_of_another_edition_are_not_given() {
         let mut headers = HeaderMap::new();
-        let first = INDEX[0].answer(&headers);
-        assert_eq!(first.status(), StatusCode::OK);
-        assert_eq!(first.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+        let first = index(headers.clone()).await;
+        assert_eq!(
+            (first.status(), &first.headers()[header::CONTENT_TYPE]),
+            (StatusCode::OK, "text/html; charset=utf-8")
+        );
         let tag = first.headers()[header::ETAG].to_str().unwrap().to_owned();
         for (known, status) in
             [(tag.clone(), 304), (format!("\"x\", W/{tag}"), 304), ("\"x\"".into(), 200), (String::new(), 200)]
         {
             headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(&known).unwrap());
-            assert_eq!(INDEX[0].answer(&headers).status().as_u16(), status, "{known}");
+            assert_eq!(index(headers.clone()).await.status().as_u16(), status, "{known}");
         }
+        let given = async |edition: &str, name: &str| asset(Path((edition.into(), name.into()))).await.is_ok();
+        assert!(given(edition(), "main.js").await);
+        assert!(!given("another", "main.js").await && !given(edition(), "../mod.rs").await);
     }
 }

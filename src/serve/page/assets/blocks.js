@@ -160,12 +160,13 @@ function gate(block) {
       [block.attempt ? `${words}, attempt ${block.attempt}` : words, took(block.ms)].filter(Boolean).join(" · "),
     );
     element.dataset.state = block.state;
+    let place = steps.firstChild;
     for (const [key, step] of block.steps) {
-      if (!rows.has(key)) {
-        rows.set(key, stepRow());
-        steps.append(rows.get(key).element);
-      }
-      rows.get(key).update(step);
+      if (!rows.has(key)) rows.set(key, stepRow());
+      const { element, update: put } = rows.get(key);
+      if (element === place) place = place.nextSibling;
+      else steps.insertBefore(element, place);
+      put(step);
     }
     if (block.state !== "running" && !more.children.length) more.append(...verdict(block));
   };

@@ -79,7 +79,7 @@ export class Story {
       const block = type === "turn" ? turn(of ?? null, data.number) : type === "gate" ? gate(data.attempt) : null;
       if (!block) continue;
       if (type === "turn") Object.assign(block, { text: data.text, ms: data.duration_ms, model: data.model });
-      else for (const step of data.verdict.steps) block.steps.set(`${step.lane}/${step.step}`, { lines: [], ...step });
+      else block.steps = new Map(data.verdict.steps.map((step) => [`${step.lane}/${step.step}`, { lines: [], ...step }]));
       this.changed.add(block);
     }
   }

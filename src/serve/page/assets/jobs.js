@@ -71,19 +71,20 @@ class Card {
     this.element = el("li.card", {}, el("div.line", {}, el("h2", {}, name), this.button), this.facts, this.last, this.fault, past);
   }
 
-  put({ kind, schedule, zone, next_at, last, state, monitor }) {
+  put({ kind, schedule, zone, next_at, last, state, monitor, fault }) {
     const [shape, tone] = STATES[state] ?? STATES.idle;
-    this.button.disabled = state === "running";
+    this.button.disabled = state !== "idle";
+    if (this.facts.contains(document.activeElement) || this.last.contains(document.activeElement)) return; // it is used just now
     show(
       this.facts,
       el("span", { class: tone }, `${shape} ${state}`),
-      ` · ${kind === "task" ? "a task" : "built in"} · `,
-      el("code", {}, words(schedule)),
+      ` · ${kind === "task" ? "a task" : "built in"}`,
+      schedule ? [" · ", el("code", {}, schedule)] : "",
       zone ? ` ${zone}` : "",
       next_at ? [" · next ", el("time", { datetime: next_at, title: clock(next_at) }, away(next_at))] : "",
       monitor ? [" · ", el("a", { href: `#/monitors/${encodeURIComponent(monitor)}` }, "monitor")] : "",
     );
-    show(this.last, last ? outcome(last) : el("span.faint", {}, "has not run yet"));
+    show(this.last, fault ? el("span.bad", {}, fault) : last ? outcome(last) : el("span.faint", {}, "has not run yet"));
   }
 
   async run() {
@@ -103,17 +104,8 @@ class Card {
     const box = el("div", {}, el("p.faint", {}, "Loading…"));
     get(`${path("jobs", this.name, "history")}?limit=20`).then(
       (found) => {
-        const all = found.history ?? found.runs ?? [];
-        show(
-          box,
-          all.length
-            ? el(
-                "ul.plain",
-                {},
-                all.map((entry) => el("li", {}, outcome(entry))),
-              )
-            : el("p.faint", {}, "Nothing yet."),
-        );
+        const items = found.runs.map((entry) => el("li", {}, outcome(entry)));
+        show(box, items.length ? el("ul.plain", {}, items) : el("p.faint", {}, "Nothing yet."));
       },
       (error) => show(box, el("p.bad", {}, error.message)),
     );
@@ -121,23 +113,18 @@ class Card {
   }
 }
 
-function words(schedule) {
-  return typeof schedule === "string" ? schedule : JSON.stringify(schedule);
-}
+const OUTCOMES = { running: ["▶", "busy"], ok: ["✓", "good"], skipped: ["–", "faint"], interrupted: ["‖", "warn"] };
 
 /** How one time went: a shape, a word, when, how long, what was wrong, which run it was. */
-function outcome(entry) {
-  const word = String(entry.outcome ?? entry.status ?? entry.state ?? "");
-  const isGood = ["ok", "succeeded", "done", "submitted", "skipped"].includes(word);
-  const isOpen = ["running", "started", ""].includes(word);
-  const [shape, tone] = isOpen ? ["▶", "busy"] : isGood ? ["✓", "good"] : ["✕", "bad"];
-  const at = entry.started_at ?? entry.at ?? entry.due_at;
-  const why = entry.error ?? entry.message ?? entry.note;
+function outcome({ state, began_at, ended_at, tries, count, error, run }) {
+  const [shape, tone] = OUTCOMES[state] ?? ["✕", "bad"];
+  const lasted = ended_at ? Date.parse(ended_at) - Date.parse(began_at) : null;
   return [
-    el("span", { class: tone }, `${shape} ${word || "running"} `),
-    at ? el("time.faint", { datetime: at, title: clock(at) }, away(at)) : "",
-    entry.duration_ms === undefined || entry.duration_ms === null ? "" : el("span.faint", {}, ` · ${took(entry.duration_ms)}`),
-    entry.run ? [" · ", el("a", { href: `#/runs/${entry.run}` }, "run")] : "",
-    why ? ` – ${why}` : "",
+    el("span", { class: tone }, `${shape} ${state}${count > 1 ? `, ${count} times` : ""} `),
+    el("time.faint", { datetime: began_at, title: clock(began_at) }, away(began_at)),
+    lasted === null ? "" : el("span.faint", {}, ` · ${took(Math.max(lasted, 0))}`),
+    tries > 1 ? el("span.faint", {}, ` · ${tries} tries`) : "",
+    run ? [" · ", el("a", { href: `#/runs/${run}` }, "run")] : "",
+    error ? ` – ${error}` : "",
   ];
 }

@@ -83,7 +83,7 @@ class Card {
 
   put(monitor) {
     const [shape, tone] = HEALTH[monitor.health] ?? ["·", "faint"];
-    const { schedule, zone, margin_minutes, max_runtime_minutes } = monitor;
+    const { schedule, zone, margin_minutes, max_runtime_minutes, on_change } = monitor;
     show(this.title, monitor.name || monitor.slug);
     show(
       this.health,
@@ -93,11 +93,12 @@ class Card {
     const expected = monitor.next_expected_at;
     show(
       this.facts,
-      el("code", {}, typeof schedule === "string" ? schedule : JSON.stringify(schedule)),
+      el("code", {}, schedule),
       zone ? ` ${zone}` : "",
       [
-        margin_minutes === null || margin_minutes === undefined ? "" : `margin ${margin_minutes} m`,
-        max_runtime_minutes ? `at most ${max_runtime_minutes} m` : "",
+        `margin ${took(margin_minutes * 60_000)}`,
+        max_runtime_minutes ? `at most ${took(max_runtime_minutes * 60_000)}` : "",
+        on_change ? `tells a ${on_change}` : "",
       ]
         .filter(Boolean)
         .map((words) => ` · ${words}`),
@@ -109,33 +110,18 @@ class Card {
 
   table() {
     if (!this.checkins.length) return el("p.faint", {}, "None yet.");
-    const row = ({ at, status, source, duration_ms }) =>
+    const row = ({ at, status, source, duration_ms, count }) =>
       el(
         "tr",
         {},
-        el("td", { class: `mark-${status}` }, `${(MARKS[status] ?? MARKS.ok).sign} ${status.replaceAll("_", " ")}`),
+        el("td", { class: `mark-${status}` }, `${(MARKS[status] ?? MARKS.ok).sign} ${word(status, count)}`),
         el("td", {}, el("time", { datetime: at }, clock(at))),
         el("td.number", {}, took(duration_ms)),
         el("td.faint", {}, source),
       );
-    return el(
-      "div.scroll",
-      {},
-      el(
-        "table",
-        {},
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            ["Status", "When", "Took", "From"].map((name) => el("th", { scope: "col" }, name)),
-          ),
-        ),
-        el("tbody", {}, this.checkins.map(row)),
-      ),
-    );
+    const names = ["Status", "When", "Took", "From"].map((name) => el("th", { scope: "col" }, name));
+    const rows = this.checkins.map(row);
+    return el("div.scroll", { tabindex: "0" }, el("table", {}, el("thead", {}, el("tr", {}, names)), el("tbody", {}, rows)));
   }
 }
 
@@ -151,17 +137,22 @@ const MARKS = {
   in_progress: { sign: "▶", draw: (x) => [svg("path", { d: `M${x} 12l8 8l-8 8z` })] },
 };
 
+/** A status in words, and how many such check-ins it stands for where those are several. */
+function word(status, count) {
+  return `${String(status).replaceAll("_", " ")}${count > 1 ? ` (${count} times)` : ""}`;
+}
+
 /** The newest check-ins, the newest at the right. */
 function strip(checkins) {
-  const marks = checkins.toReversed().map(({ at, status, duration_ms }, place) => {
-    const words = `${status.replaceAll("_", " ")}, ${clock(at)}${duration_ms ? `, ${took(duration_ms)}` : ""}`;
+  const marks = checkins.toReversed().map(({ at, status, duration_ms, count }, place) => {
+    const words = `${word(status, count)}, ${clock(at)}${duration_ms ? `, ${took(duration_ms)}` : ""}`;
     return svg("g", { class: `mark-${status}` }, svg("title", {}, words), (MARKS[status] ?? MARKS.ok).draw(place * 11));
   });
   const counts = Object.keys(MARKS)
     .map((status) => [status, checkins.filter((checkin) => checkin.status === status).length])
     .filter(([, number]) => number);
   const words = counts.length
-    ? `${many(checkins.length, "check-in")}: ${counts.map(([status, number]) => `${number} ${status.replaceAll("_", " ")}`).join(", ")}`
+    ? `${many(checkins.length, "check-in")}: ${counts.map(([status, number]) => `${number} ${word(status)}`).join(", ")}`
     : "No check-in yet";
   const drawing = svg(
     "svg",
@@ -173,11 +164,6 @@ function strip(checkins) {
 
 function legend() {
   const item = ([status, { draw }]) =>
-    el(
-      "li",
-      {},
-      svg("svg", { viewBox: "0 0 8 30", class: `key mark-${status}`, "aria-hidden": "true" }, draw(0)),
-      status.replaceAll("_", " "),
-    );
+    el("li", {}, svg("svg", { viewBox: "0 0 8 30", class: `key mark-${status}`, "aria-hidden": "true" }, draw(0)), word(status));
   return el("ul.legend", { "aria-label": "What the strip means" }, Object.entries(MARKS).map(item));
 }

@@ -12,7 +12,10 @@ export class Questions {
     this.title = title;
     this.changed = changed;
     this.shown = new Map();
-    this.element = el("section.questions", { hidden: true, "aria-label": title ? `Questions of ${title}` : "Questions" });
+    this.element = el(title ? "section.questions" : "section.questions.stays", {
+      hidden: true,
+      "aria-label": title ? `Questions of ${title}` : "Questions",
+    });
     if (title) this.element.append(el("h2", {}, el("a", { href: `#/runs/${run}` }, title)));
   }
 

@@ -108,7 +108,7 @@ class Page {
       ["Cost", money(outcome?.cost_micros)],
       ["Tokens", outcome ? `${count(outcome.input_tokens)} in, ${count(outcome.output_tokens)} out` : ""],
       ["Model", (detail.models ?? []).join(", ")],
-      ["Task", detail.source],
+      ["Task", detail.source === "-" ? "" : detail.source],
       ["Machine", detail.machine],
       ["Run", detail.id],
     ];
@@ -181,6 +181,7 @@ class Page {
   async again() {
     const detail = await get(path("runs", this.id)).catch(() => null);
     if (!detail || this.closed || !this.run) return;
+    this.fold.began = Date.parse(detail.started_at); // one that had to wait begins anew
     this.fold.refill(detail.story ?? []);
     this.view.soon();
     this.put(detail);

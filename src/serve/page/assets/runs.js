@@ -99,6 +99,7 @@ class List {
     this.rows.clear();
     this.list.replaceChildren();
     this.append(found);
+    performance.mark("runs are there");
     const { state, q } = this.filter;
     this.empty.hidden = found.runs.length > 0;
     show(this.empty, state || q ? "No run is like that." : ["No run yet. ", el("a", { href: "#/new" }, "Begin one"), "."]);
@@ -133,9 +134,16 @@ class List {
 
   /** Takes out of a filtered list what is no more like that, as far as the newest runs say. */
   leave(ids, next) {
-    for (const [id, row] of this.rows) {
-      if (ids.has(id) || (next !== null && row.isBeyond(next))) continue;
-      row.element.remove();
+    let isFurther = false;
+    for (const element of [...this.list.children]) {
+      const { id } = element.dataset;
+      if (isFurther && next !== null) return;
+      if (ids.has(id)) {
+        ids.delete(id);
+        isFurther = ids.size === 0;
+        continue;
+      }
+      element.remove();
       this.rows.delete(id);
     }
   }
@@ -176,7 +184,11 @@ class Row {
     this.word = el("span.word");
     this.time = el("time.age");
     this.cost = el("span.cost.number");
-    this.element = el("li", {}, el("a", { href: `#/runs/${run.id}` }, this.shape, this.title, this.word, this.time, this.cost));
+    this.element = el(
+      "li",
+      { "data-id": run.id },
+      el("a", { href: `#/runs/${run.id}` }, this.shape, this.title, this.word, this.time, this.cost),
+    );
     this.put(run);
   }
 
@@ -200,10 +212,5 @@ class Row {
     const lasted = outcome ? Date.parse(outcome.ended_at) - Date.parse(started_at) : null;
     say(this.time, [away(started_at), lasted === null ? "" : took(Math.max(lasted, 0))].filter(Boolean).join(" · "));
     if (!this.time.title) this.time.title = clock(started_at);
-  }
-
-  /** Whether it is older than what was asked for: runs are named by the time they were made. */
-  isBeyond(next) {
-    return this.run.id <= next;
   }
 }

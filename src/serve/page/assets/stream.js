@@ -78,9 +78,11 @@ export class Stream {
   }
 
   async retry() {
-    const probe = await fetch("/v1/runs?limit=1", { cache: "no-store" }).catch(() => null);
-    if (probe?.status === 401) connection.out();
-    if (!this.closed) this.open();
+    const probe = await fetch("/healthz", { cache: "no-store" }).catch(() => null);
+    if (this.closed) return;
+    if (probe?.status !== 401) return this.open();
+    connection.out();
+    this.timer = setTimeout(() => this.retry(), LONGEST_PAUSE); // another tab may find the way in
   }
 
   close() {

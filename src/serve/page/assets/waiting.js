@@ -1,7 +1,7 @@
 // All that waits for a person, over all runs: the count in the navigation and in the title, and the page with the questions.
 
 import { get, query } from "./api.js";
-import { el, say, show, throttled } from "./dom.js";
+import { el, harmless, say, show, throttled } from "./dom.js";
 import { listen } from "./bell.js";
 import { Questions } from "./questions.js";
 
@@ -11,7 +11,7 @@ let title = "fledge";
 
 /** Names the page; the number of open questions stands before the name. */
 export function entitle(name) {
-  title = `${name} · fledge`;
+  title = `${harmless(name)} · fledge`;
   mark();
 }
 
