@@ -151,7 +151,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let first = index(headers.clone()).await;
         assert_eq!(
-            (first.status(), &first.headers()[header::CONTENT_TYPE]),
+            (first.status(), first.headers()[header::CONTENT_TYPE].to_str().unwrap()),
             (StatusCode::OK, "text/html; charset=utf-8")
         );
         let tag = first.headers()[header::ETAG].to_str().unwrap().to_owned();
