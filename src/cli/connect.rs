@@ -118,22 +118,20 @@ impl Shared {
 }
 
 /// What names mean: all that can be wrong with them is told before a program is run for a key.
-fn choices(asked: &Asked<'_>, set: &config::Settings, environment: &Environment) -> Result<Vec<ModelChoice>, Failure> {
+///
+/// # Errors
+/// When one means nothing.
+pub(super) fn choices(
+    asked: &Asked<'_>,
+    set: &config::Settings,
+    environment: &Environment,
+) -> Result<Vec<ModelChoice>, Failure> {
     let names = match asked.names {
         [] => vec![auto_name(set, asked.tier, environment).map_err(Failure::input)?.to_owned()],
         names => names.to_vec(),
     };
     let choices: Result<Vec<ModelChoice>, _> = names.iter().map(|name| resolve_model(name, set, environment)).collect();
     choices.map_err(Failure::input)
-}
-
-/// Whether the names mean models that are configured. Nothing is connected, and no program is run for a key.
-///
-/// # Errors
-/// When one means nothing.
-#[cfg(feature = "serve")]
-pub(super) fn resolve(asked: &Asked<'_>, set: &config::Settings, environment: &Environment) -> Result<(), Failure> {
-    choices(asked, set, environment).map(drop)
 }
 
 /// Connects one model. Its secrets, as far as they are in no variable, come to be known `late`.

@@ -2,7 +2,7 @@
 
 use super::super::batch::cores;
 use super::super::beside::{hooks, servers};
-use super::super::connect::{Asked as Models, Shared, again, resolve};
+use super::super::connect::{Asked as Models, Shared, again, choices};
 use super::super::failure::Failure;
 use super::super::memory::memory_terms;
 use super::super::run::task_folder;
@@ -67,7 +67,7 @@ impl Source for Tasks {
         };
         let task = self.parsed(&text, &source, &asked.params, &set)?;
         let folder = self.folder(&source);
-        resolve(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| unfit(&failure))?;
+        choices(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| unfit(&failure))?;
         let task = self.veiled(task, &set);
         Ok(Wish {
             text,
