@@ -115,7 +115,7 @@ fn the_row_says_what_ran_and_how_it_ended_and_the_journal_has_every_event_in_ord
     let model = Model::new([shell("echo one"), write("done", ""), say("Done.")]);
     let run = Fledge::simple(&model).run();
     let report = run.must_be(0, "verified");
-    let RunRow { head, state: RunState::Ended(end) } = run.row() else { panic!("{:?}", run.row()) };
+    let RunRow { head, state: RunState::Ended(end), .. } = run.row() else { panic!("{:?}", run.row()) };
     assert_eq!((head.journal_version, json!(head.id.as_str())), (2, report["run"].clone()));
     assert_eq!([json!(head.fledge), json!(head.workspace)], [report["fledge"].clone(), report["workspace"].clone()]);
     assert_eq!(
