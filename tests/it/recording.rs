@@ -99,7 +99,7 @@ fn a_run_whose_conversation_was_shortened_plays_again_with_the_same_events() {
         say("Done."),
     ]);
     let entry = format!("{{ provider: anthropic, model: m, base_url: '{}', max_context_tokens: 6000 }}", model.url());
-    let config = format!("models: {{ m: {entry} }}\nmodel: m\ncompact_at: 0.7\n");
+    let config = format!("models: {{ m: {entry} }}\ndefault_model: m\ncompact_at: 0.7\n");
     let run = place().file("../home/.config/fledge/config.yaml", config);
     let run = run.args(&["run", "task.md", "--json", "--record", "../tape.yaml"]).run();
     run.must_be(0, "verified");

@@ -130,7 +130,8 @@ fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
         let mut walk = Walk::calling(Charter { edition, ..charter() });
         let mut told = Vec::new();
         for turn in 1..=9 {
-            let calls = (0..8).map(|n| fledge::chat::Block::ToolUse(crate::walk::tool(&format!("c{n}"), "files-read")));
+            let tool = |n| fledge::chat::ToolCall { id: format!("c{n}"), ..crate::walk::tool("c", "files-read") };
+            let calls = (0..8).map(|n| fledge::chat::Block::ToolUse(tool(n)));
             walk = walk.answer(replies(StopReason::ToolUse, calls.collect()));
             for _ in 0..8 {
                 walk = walk.answer(ran(ToolOutcome::ok("no matches")));

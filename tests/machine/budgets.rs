@@ -174,7 +174,7 @@ fn the_turns_of_a_sub_agent_are_the_parent_s() {
     let ended = walk.answer(finished(3)).answer(hooks);
     ended.ends_as(Reason::MaxTurns);
     let result = ended.run.result().expect("a result");
-    assert_eq!((result.turns, result.usage.requests), (4, 4));
+    assert_eq!((result.turns, result.usage.requests), (4, 5));
     assert_eq!(result.usage.by_model["child-v1"].total(), 7);
 }
 

@@ -94,7 +94,7 @@ pub(super) fn a_retryable_failure_waits_before_the_next_try() {
 #[test]
 pub(super) fn a_conversation_that_is_too_long_is_summarised() {
     let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong));
-    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: Some(4096) }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(3), upto: 3, most: Some(16384) }]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ pub(super) fn a_summary_that_may_come_waits_for_its_next_try() {
 #[test]
 pub(super) fn a_summary_that_was_cut_off_is_asked_for_anew() {
     let walk = Walk::calling_after_much(charter()).answer(fails(ModelFault::ContextTooLong)).answer(interrupted);
-    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: Some(4096) }]);
+    walk.gives("Compacting", &[Action::Compact { call: CallId(4), upto: 3, most: Some(16384) }]);
 }
 
 #[test]

@@ -93,6 +93,7 @@ fn terms(has_price: bool, dice: &mut Dice) -> ModelTerms {
         context_window: dice.pick(&[None, None, Some(0), Some(900), Some(4_000)]),
         max_output_tokens: dice.pick(&[None, Some(0), Some(50), Some(50), Some(u64::MAX)]),
         largest_output: dice.pick(&[None, Some(0), Some(32_000), Some(u64::MAX)]),
+        compact_at_percent: None,
     }
 }
 
