@@ -1,7 +1,7 @@
 //! Whether the server works, for whoever restarts it when it does not.
 
 use super::super::House;
-use super::super::clock::{now, rfc3339};
+use super::super::clock::now;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -53,7 +53,7 @@ fn jobs(house: &House) -> String {
     let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
     match beat {
         Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {
-            format!("nobody was seen since {}", rfc3339(beat))
+            format!("nobody was seen since {beat:.3}")
         }
         Some(_) | None => "ok".into(),
     }
