@@ -16,11 +16,12 @@
 //! | 3a | [`run`] · [`lane`] · [`spec`] | |
 //! | 2 | [`chat`] · [`task`] · [`verdict`] · [`monitor`] | [`workspace`] · [`store`] · `watch` |
 //! | 1b | [`queue`] · [`yaml`] · [`schedule`] | [`process`] |
-//! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] | [`fail_point`] |
+//! | 1a | [`id`] · [`moment`] · [`limits`] · [`duration`] · [`causes`] | [`fail_point`] |
 //!
 //! Start with [`driver::Agent`] to run a task from a program, or with [`run::Run`] to drive the machine by hand.
 
 pub mod batch;
+pub mod causes;
 pub mod chat;
 pub mod config;
 pub mod courier;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// From the ground up. A module imports only from floors below its own, so there is no circle.
 const FLOORS: &[(&str, &[&str])] = &[
-    ("1a", &["duration", "fail_point", "id", "limits", "moment"]),
+    ("1a", &["causes", "duration", "fail_point", "id", "limits", "moment"]),
     ("1b", &["process", "queue", "schedule", "yaml"]),
     ("2", &["chat", "monitor", "store", "task", "verdict", "watch", "workspace"]),
     ("3a", &["lane", "run", "spec"]),
@@ -26,7 +26,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// Modules and files that decide and never wait.
-const PURE: &str = "batch/course.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/purse.rs batch/summary.rs chat/ duration.rs id.rs lane/ limits.rs moment.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
+const PURE: &str = "batch/course.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/purse.rs batch/record.rs batch/summary.rs causes.rs chat/ duration.rs id.rs lane/ limits.rs moment.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
     config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/woven.rs gate/feedback.rs gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \

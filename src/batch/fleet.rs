@@ -3,7 +3,8 @@
 
 use super::course::{Course, Step};
 use super::outcome::{End, NotRun, Outcome, Ran};
-use crate::driver::{Agent, EventRecord, RunError, Settings, Stop};
+use crate::causes::chain;
+use crate::driver::{Agent, EventRecord, Settings, Stop};
 use crate::duration::milliseconds;
 use crate::id::RunId;
 use crate::moment::Moment;
@@ -330,7 +331,7 @@ async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
         Ok(result) => result,
         Err(error) => match error.result() {
             Some(result) => result.clone(),
-            None => return refused(job, Refusal { reason: error.reason(), message: said(&error) }),
+            None => return refused(job, Refusal { reason: error.reason(), message: chain(&error) }),
         },
     };
     Done { job, end: End::Ran(Box::new(Ran::of(&result))), result: Some(result), paid }
@@ -339,17 +340,6 @@ async fn done(job: usize, errand: Errand, stop: Stop, tell: Tell) -> Done {
 async fn in_haste(stop: &Stop) {
     stop.token().cancelled().await;
     tokio::time::sleep(LAST_WORDS_IN_HASTE).await;
-}
-
-/// An error and its causes, in one line.
-fn said(error: &RunError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! are over. What stays of them is said in [`super::Standing::stays`]; everything else is done again by whoever goes on.
 
 use super::outcome::Outcome;
+use crate::causes::chain;
 use crate::queue::{
     BatchId, Completed, JobId, JobRow, JobSpec, Lease, Manifest, NameFault, PoolName, Priority, Queue, QueueFault,
     Released, Renewed, Retry, Which, Worker, WorkerId,
@@ -32,7 +33,7 @@ const POOL: &str = "batch";
 #[expect(missing_docs, reason = "the fields are named after what they hold; the variants say the rest")]
 pub enum LedgerFault {
     /// The queue says no.
-    #[error("{}", whole(.0))]
+    #[error("{}", chain(.0))]
     Queue(QueueFault),
     /// Which batch is the newest cannot be read or written.
     #[error(transparent)]
@@ -246,14 +247,4 @@ fn short(text: &str) -> String {
     let mut digest = sha256(text.as_bytes());
     digest.truncate(24);
     digest
-}
-
-/// A fault with its causes, in one line.
-fn whole(fault: &QueueFault) -> String {
-    let (mut text, mut cause) = (fault.to_string(), std::error::Error::source(fault));
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -16,10 +16,12 @@ mod ledger;
 mod outcome;
 pub mod plan;
 mod purse;
+mod record;
 mod summary;
 
 pub use course::{Before, Bounds, Course, Seat, Step};
 pub use fleet::{As, Errand, News, Refusal, Source, Tell, run};
 pub use ledger::{Ledger, LedgerFault, Wanted};
 pub use outcome::{End, NotRun, Outcome, Ran, Standing};
+pub use record::{BatchEvent, BatchRecord};
 pub use summary::{BATCH_SCHEMA_VERSION, Counts, JobSummary, Summary};

@@ -12,6 +12,7 @@ const FILES: usize = 200;
 
 /// A job that is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// The job's name, which no other of its batch has.
     pub job: String,
@@ -30,6 +31,7 @@ pub struct Outcome {
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// With a run that ended.
@@ -40,6 +42,7 @@ pub enum End {
 
 /// What is kept of a run's result: the rest is in its report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Ran {
     /// The run.
     pub run: RunId,
@@ -83,14 +86,16 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Whether its worktree is there, with something in it that is nowhere else.
-    pub fn has_left_work(&self) -> bool {
-        self.worktree.as_ref().is_some_and(|worktree| worktree.state == WorkplaceState::Kept)
+    /// What is left of its worktree, where that is there still.
+    pub fn left(&self) -> Option<&Workplace> {
+        let stays = |worktree: &&Workplace| matches!(worktree.state, WorkplaceState::Kept | WorkplaceState::Unclear);
+        self.worktree.as_ref().filter(stays)
     }
 }
 
 /// Why no run ended for a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NotRun {
     /// These jobs were not verified, and it needs them.
@@ -110,6 +115,7 @@ pub enum NotRun {
 
 /// How a job ended, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// The gate has passed, or was skipped on purpose.

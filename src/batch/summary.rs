@@ -10,6 +10,7 @@ pub const BATCH_SCHEMA_VERSION: u32 = 1;
 
 /// What a batch came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The version of this form.
     pub schema_version: u32,
@@ -36,6 +37,7 @@ pub struct Summary {
 
 /// Jobs by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are named after the words of `Standing`")]
 pub struct Counts {
     pub jobs: usize,
@@ -49,6 +51,7 @@ pub struct Counts {
 
 /// What a job came to, with the task that it was.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct JobSummary {
     /// The task's file.
     pub task: String,

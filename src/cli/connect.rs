@@ -290,7 +290,8 @@ fn endpoint(
         ProviderKind::Cassette => {
             let path = folder.join(&entry.model);
             let text = store::read_text(&path, MAX_CASSETTE).map_err(Failure::input)?;
-            Kind::Cassette { text: text.ok_or_else(|| Failure::no_file("cassette", &path))? }
+            let text = text.ok_or_else(|| Failure::no_file("cassette", &path))?;
+            Kind::Cassette { text, path: path.strip_prefix(".").unwrap_or(&path).display().to_string() }
         }
     };
     let ca_file = entry.ca_file.as_ref().map(|path| {
@@ -313,7 +314,7 @@ fn endpoint(
 }
 
 /// The key in a file that nobody else may read.
-fn key_in(path: &Path) -> Result<Secret, Failure> {
+pub(super) fn key_in(path: &Path) -> Result<Secret, Failure> {
     let refused = |why: &str| Failure::input(anyhow!("the key file {}: {why}", path.display()));
     let unread = |error: std::io::Error| refused(&error.to_string());
     if !path.metadata().map_err(unread)?.is_file() {

@@ -3,13 +3,17 @@
 
 use super::paint::{self, Tone};
 use super::steps::Line;
+use crate::batch::plan::PlanFaults;
 use crate::config::ConfigFault;
+use crate::driver::PlanFault;
 use crate::gate::GateFault;
 use crate::lane::LaneFault;
 use crate::process::is_invisible;
+use crate::provider::ProviderError;
 use crate::spec::SpecFault;
 use crate::task::TaskFault;
 use crate::yaml::{Problem, Problems, Seen};
+use std::collections::BTreeSet;
 use std::error::Error;
 use unicode_width::UnicodeWidthChar;
 
@@ -18,8 +22,30 @@ const MOST_SHOWN: usize = 20;
 
 /// An error that is about places in files, drawn; `None` for any other.
 pub(super) fn of(error: &(dyn Error + 'static)) -> Option<Vec<Line>> {
-    let files = files(error);
-    (!files.is_empty()).then(|| files.into_iter().flat_map(|(file, problems)| draw(file, &problems.sorted())).collect())
+    if let Some(Several(all)) = error.downcast_ref() {
+        return Some(all.iter().flat_map(each).collect());
+    }
+    let (files, whole) = (files(error), error.downcast_ref().map_or(&[][..], |faults: &PlanFaults| &faults.whole));
+    let drawn = || files.iter().flat_map(|(file, problems)| draw(file, &problems.sorted()));
+    let said = whole.iter().map(|line| vec![(Tone::Plain, line.clone())]);
+    (!files.is_empty()).then(|| drawn().chain(said).collect())
+}
+
+/// Several things that are wrong, each told as if it were the only one.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(|error| format!("{error:#}")).collect::<Vec<_>>().join("\n"))]
+pub(super) struct Several(Vec<anyhow::Error>);
+
+impl Several {
+    /// All of these, but none twice.
+    pub(super) fn of(all: Vec<anyhow::Error>) -> Self {
+        let mut known = BTreeSet::new();
+        Self(all.into_iter().filter(|error| known.insert(format!("{error:#}"))).collect())
+    }
+}
+
+fn each(error: &anyhow::Error) -> Vec<Line> {
+    error.chain().find_map(of).unwrap_or_else(|| vec![vec![(Tone::Plain, format!("{error:#}"))]])
 }
 
 /// Says lines on standard error, the first one after this word.
@@ -40,6 +66,15 @@ fn files<'e>(error: &'e (dyn Error + 'static)) -> Vec<(&'e str, &'e Problems)> {
     }
     if let Some(SpecFault::Invalid { file, problems }) = error.downcast_ref() {
         return vec![(file, problems)];
+    }
+    if let Some(ProviderError::BadCassette { name, problems }) = error.downcast_ref() {
+        return vec![(name, problems)];
+    }
+    if let Some(PlanFaults { files, .. }) = error.downcast_ref() {
+        return files.iter().map(|TaskFault { file, problems }| (file.as_str(), problems)).collect();
+    }
+    if let Some(PlanFault { lane: Some(fault), .. }) = error.downcast_ref() {
+        return lane(fault);
     }
     match (error.downcast_ref::<LaneFault>(), error.downcast_ref::<GateFault>()) {
         (Some(fault), _) | (None, Some(GateFault::Lane(fault))) => lane(fault),

@@ -2,10 +2,12 @@
 
 use super::display::{Display, closing};
 use super::failure::Failure;
+use super::paint::{self, Tone};
 use super::results::Results;
-use super::{asking, hear_out, no_output, paint, print_json, signals};
+use super::sync::{Plan, ServerArguments};
+use super::{asking, drawing, hear_out, no_output, print_json, signals};
 use crate::config::{self, Environment};
-use crate::driver::{Agent, ResumeFault, RunError, Settings, Stop};
+use crate::driver::{Agent, PlanFault, ResumeFault, RunError, Settings, Stop};
 use crate::id::RunId;
 use crate::run::TaskResult;
 use crate::task::Task;
@@ -16,6 +18,9 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// How often a server is told of a run as it goes on.
+const PACE: Duration = Duration::from_secs(2);
 
 /// What the agent is to do.
 #[derive(Debug)]
@@ -51,6 +56,8 @@ pub(super) struct Voice {
     /// Whether somebody can be asked, who sits at the terminal; and whether its cursor can be moved.
     asks: Option<bool>,
     results: Results,
+    /// The server that is told of it, and the environment with its token.
+    server: Option<(config::Sync, Environment)>,
 }
 
 impl Voice {
@@ -58,7 +65,20 @@ impl Voice {
         let VoiceArguments { json, quiet, ni } = arguments;
         let (may_ask, can_move) = (!(ni || set.non_interactive), paint::can_draw(environment));
         let asks = (may_ask && asking::is_somebody_there()).then_some(can_move);
-        Self { json, quiet, is_live: may_ask && can_move, asks, results: Results::of_job(Path::new("."), environment) }
+        Self {
+            json,
+            quiet,
+            is_live: may_ask && can_move,
+            asks,
+            results: Results::of_job(Path::new("."), environment),
+            server: None,
+        }
+        .telling(&ServerArguments::default(), set, environment)
+    }
+
+    /// The same, told of to this server where one is named, else to the one that is configured.
+    pub(super) fn telling(self, server: &ServerArguments, set: &config::Settings, environment: &Environment) -> Self {
+        Self { server: server.server(set).map(|sync| (sync, environment.clone())), ..self }
     }
 
     /// The same, with files for its end.
@@ -82,6 +102,14 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
 pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> Result<(u8, RunId), Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+    let plan = match &voice.server {
+        Some((sync, environment)) => {
+            let plan = Plan::new(sync.clone(), environment, &settings.state_dir, settings.project())?;
+            plan.begin()?;
+            Some(plan)
+        }
+        None => None,
+    };
     let mut agent = Agent::new(settings).with_stop(stop.clone());
     if let Some(can_move) = voice.asks {
         let screen = asking::screen();
@@ -118,6 +146,7 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
         biased;
         ended = work => ended,
         never = hint(&stop, voice.quiet, display) => match never {},
+        never = follow(plan.as_ref()) => match never {},
     };
     let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
@@ -131,14 +160,18 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     let (mut code, run) = (result.exit_code, result.run.clone());
     let unwritten = lock(&unwritten).take();
     let (is_quiet, results) = (voice.quiet, voice.results);
+    let unplanned = agent.unplanned().cloned();
     let closing = tokio::task::spawn_blocking(move || {
-        close(&result, is_quiet);
+        close(&result, unplanned.as_ref(), is_quiet);
         results.write(&result)
     });
     let mut written = Ok(());
     was_heard &= hear_out(&stop, async { written = closing.await.unwrap_or(Ok(())) }).await;
     if !was_heard && code == 0 {
         code = Reason::Cancelled.exit_code(Some(stop.cause()));
+    }
+    if let Some(plan) = &plan {
+        let _the_run_is_what_it_is = hear_out(&stop, plan.close()).await;
     }
     drop(listening);
     written?;
@@ -152,6 +185,14 @@ async fn hint(stop: &Stop, is_quiet: bool, display: Arc<Mutex<Display>>) -> Infa
         let _a_terminal_may_take_nothing = tokio::task::spawn_blocking(move || lock(&display).stopping()).await;
     }
     std::future::pending().await
+}
+
+/// Tells a server of the run as it goes on, where there is one. Never ends.
+pub(super) async fn follow(plan: Option<&Plan>) -> Infallible {
+    match plan {
+        Some(plan) => plan.follow(PACE).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -178,8 +219,18 @@ fn begin_failure(ended: Result<TaskResult, RunError>) -> Failure {
 }
 
 /// The last lines: how it ended, and the summary.
-fn close(result: &TaskResult, quiet: bool) {
-    if !(quiet && result.verified && result.exit_code == 0) {
-        closing(result, quiet).iter().for_each(|line| paint::line(line));
+fn close(result: &TaskResult, unplanned: Option<&PlanFault>, quiet: bool) {
+    if quiet && result.verified && result.exit_code == 0 {
+        return;
+    }
+    let lines = closing(result, quiet);
+    // Where it says no more than the message, with the places.
+    let drawn = unplanned.filter(|fault| fault.message == result.message).and_then(|fault| drawing::of(fault));
+    match (drawn, lines.split_first()) {
+        (Some(drawn), Some((_, facts))) => {
+            drawing::say((Tone::Bad, &format!("{}: ", result.reason.row().word)), drawn);
+            facts.iter().for_each(|line| paint::line(line));
+        }
+        _ => lines.iter().for_each(|line| paint::line(line)),
     }
 }

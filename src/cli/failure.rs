@@ -84,6 +84,15 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
+    /// It, as one of several failures: named for what it is about, unless it names a place in a file.
+    pub(super) fn of(self, what: &str) -> anyhow::Error {
+        if self.error.chain().any(|cause| drawing::of(cause).is_some()) {
+            return self.error;
+        }
+        let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        anyhow::anyhow!("{what}: {}{hint}", self.message())
+    }
+
     /// What it was, for whoever has another way.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
         self.error.downcast_ref()

@@ -6,16 +6,22 @@ use super::paint::{self, Tone};
 use crate::config::Environment;
 use crate::gate::{self, InitFault};
 use crate::store::{StoreError, write_new};
+use crate::task::TaskFault;
+use crate::yaml::{Place, Problem, Problems};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// Where the task comes to be.
 const TASK: &str = "tasks/first.md";
-/// What is in it.
-const TASK_TEXT: &str = "---\nfiles: [\"**\"]                    # what may be changed; the checks themselves never are\n\
-    budget: { turns: 40, time: 30m }   # and usd: 1.00, where the model's price is known\n---\n# Say in one line what is to be done\n\n\
-    Then say it as you would to a colleague: what is wrong or missing, where to look, and how one sees that it is done.\n";
+/// What stands above its text.
+const TASK_FRONT: &str = "---\nfiles: [\"**\"]                    # what may be changed; the checks themselves never are\n\
+    budget: { turns: 40, time: 30m }   # and usd: 1.00, where the model's price is known\n---\n";
+/// Its text, which is for whoever writes the task.
+const TASK_TEXT: [&str; 2] = [
+    "# Say in one line what is to be done",
+    "Then say it as you would to a colleague: what is wrong or missing, where to look, and how one sees that it is done.",
+];
 /// Where the configuration comes to be.
 const CONFIG: &str = "fledge.yaml";
 /// What is in it.
@@ -60,7 +66,8 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
         .map_err(Failure::input)?;
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
-    let mut texts = vec![(TASK, TASK_TEXT)];
+    let task = format!("{TASK_FRONT}{}\n", TASK_TEXT.join("\n\n"));
+    let mut texts = vec![(TASK, task.as_str())];
     texts.extend(arguments.config.then_some((CONFIG, CONFIG_TEXT)));
     if arguments.print {
         return print(&root, path, &texts);
@@ -79,6 +86,17 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
     super::lanes::say(&remarks);
     next(&root, environment);
     Ok(0)
+}
+
+/// What is wrong with a task that says still what was written here: nobody has said what is to be done.
+pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskFault> {
+    let mut problems = Problems::default();
+    for (line, _) in (1..).zip(text.lines()).filter(|(_, line)| TASK_TEXT.contains(&line.trim())) {
+        let place = Place { line, column: 1 };
+        let problem = Problem::at(place, "this line is still the one that `fledge init` has written");
+        problems.push(problem.hint("say in its place what is to be done, or remove it"));
+    }
+    (!problems.is_empty()).then(|| TaskFault { file: source.to_owned(), problems: problems.seen_in(text) })
 }
 
 /// The lane that is the gate: the one that is there, or the one that is found.

@@ -15,6 +15,8 @@ use unicode_width::UnicodeWidthChar;
 /// The least time between two drawings.
 const EVERY: Duration = Duration::from_millis(125);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Columns of the longest row: a terminal that becomes narrower breaks longer ones, and may move what it has broken out of reach.
+const WIDEST: usize = 100;
 /// Columns that stay free: for the `^C` that a terminal adds to the last line, and one so that no line is quite full.
 const FREE: usize = 3;
 
@@ -270,7 +272,7 @@ impl Screen {
 
 /// A row for each that goes on, as far as they fit, with the number of the others.
 fn rows(all: &[Doing], turn: usize, width: usize, height: usize) -> Vec<String> {
-    let (width, most) = (width.saturating_sub(FREE).max(12), height.saturating_sub(2).max(2));
+    let (width, most) = (width.saturating_sub(FREE).clamp(12, WIDEST), height.saturating_sub(2).max(2));
     let named = if all.len() > most { most - 1 } else { all.len() };
     let row = |doing: &Doing| {
         let ms = milliseconds(doing.since.read());
@@ -359,6 +361,7 @@ mod tests {
                 assert!(rows.len() == 1 && cells(&rows[0]) <= width - FREE, "{width}: {rows:?}");
             }
         }
+        assert_eq!(cells(&rows(&[doing("test", &"x".repeat(300))], 0, 250, 24)[0]), WIDEST);
         assert_eq!(rows(&[doing("test", "running 3 tests")], 1, 80, 24), ["⠙   0s test  running 3 tests"]);
         assert_eq!(rows(&[doing("a-long-name", "said: something")], 0, 30, 24), ["⠋   0s a-long-na…  said: s…"]);
     }

@@ -37,6 +37,7 @@ mod serve;
 mod signals;
 mod specs;
 mod steps;
+mod sync;
 mod verify_report;
 mod worktrees;
 
@@ -108,6 +109,8 @@ enum Verb {
     /// Look at what is expected to happen regularly, or say that it did
     #[cfg(feature = "serve")]
     Monitors(monitors::MonitorsArguments),
+    /// Tell a server of runs that it was not told of yet
+    Sync(sync::SyncArguments),
     /// Print the JSON Schema of what can be written, or of what is given out
     Schema(schema::SchemaArguments),
     /// Print what a shell completes
@@ -168,6 +171,7 @@ pub fn main() -> ExitCode {
         Verb::Jobs(arguments) => jobs::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Monitors(arguments) => monitors::run(arguments, &environment),
+        Verb::Sync(arguments) => sync::run(&arguments, &environment),
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),

@@ -9,6 +9,7 @@ use super::record;
 use super::results::{Beside, ResultArguments};
 use super::runs::Place;
 use super::secrets::secrets;
+use super::sync::ServerArguments;
 use crate::config::Environment;
 use crate::driver::{Asker, Settings};
 use crate::process::wall::WallChoice;
@@ -68,7 +69,7 @@ pub(super) struct RunOptions {
     /// Write what the models say to this file, as a cassette that plays it again; a file that is there is not replaced
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// What becomes a commit: on-success (the verified tree), none
+    /// What becomes a commit: on-success (the verified tree), each-turn (also what each turn has left, apart from every branch), none
     #[arg(long, value_name = "WHEN", value_parser = |word: &str| one_of(&Commit::WORDS, word))]
     commit: Option<Commit>,
     /// Where the agent works: in-place, or in a worktree of its own, on a branch of its own
@@ -87,6 +88,8 @@ pub(super) struct RunOptions {
     pub(super) results: ResultArguments,
     #[command(flatten)]
     pub(super) voice: VoiceArguments,
+    #[command(flatten)]
+    pub(super) server: ServerArguments,
     /// What stands around the agent: auto (the best there is, or a refusal), required (bubblewrap), off
     #[arg(long, value_name = "CHOICE", value_parser = wall_choice)]
     sandbox: Option<WallChoice>,

@@ -5,6 +5,7 @@ use super::configured;
 use super::connect::{Asked, connect_models};
 use super::drive::{Voice, Work, driven};
 use super::failure::Failure;
+use super::init;
 use super::options::RunOptions;
 use super::paint::{self, Tone};
 use super::results::Results;
@@ -129,7 +130,8 @@ fn start_or_resume(
     place: Place<'_>,
     results: Results,
 ) -> Result<u8, Failure> {
-    let voice = Voice::new(options.voice, place.set, environment).with(results);
+    let voice = Voice::new(options.voice, place.set, environment).telling(&options.server, place.set, environment);
+    let voice = voice.with(results);
     let tape = options.record(place.workspace)?;
     let taped = |run: &RunId| tape.as_ref().map_or(Ok(()), |tape| record::write(tape, &place.store()?, run));
     let mut key = options.run_key.clone();
@@ -200,6 +202,9 @@ fn read_task(arguments: &RunArguments, defaults: &Defaults) -> Result<Task, Fail
     let text = read_source(source)?;
     let values = values(arguments.params.as_deref(), &arguments.param)?;
     let mut task = task::parse_with(&text, source, &values, defaults).map_err(Failure::input)?;
+    if let Some(fault) = init::unwritten(&text, source) {
+        return Err(Failure::input(fault));
+    }
     if !task.needs.is_empty() {
         let error = anyhow!("{source} needs other tasks: {}", task.needs.join(", "));
         return Err(Failure::input(error).hint("name them beside it: `fledge run a.md b.md`, or a folder"));

@@ -3,6 +3,8 @@
 
 use super::failure::Failure;
 use super::{no_output, print_json};
+use crate::batch::evaluation::Evaluation;
+use crate::batch::{BatchRecord, Summary, plan};
 use crate::driver::EventRecord;
 use crate::report::Report;
 use crate::yaml::schema::{DIALECT, document};
@@ -24,7 +26,7 @@ pub(super) struct SchemaArguments {
     name: Name,
 }
 
-/// What has a schema. One more is a name here and a line in [`Name::schema`].
+/// What has a schema. One more is a name here and an arm in [`Name::schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// The front matter of a task
@@ -37,6 +39,14 @@ enum Name {
     Report,
     /// A line of `fledge run --json`
     Event,
+    /// `batch.yaml`
+    Batch,
+    /// What `--report` writes for many tasks
+    BatchReport,
+    /// A line of `--json` for many tasks that is no event of one run
+    BatchEvent,
+    /// What `--report` writes for `fledge eval`
+    EvalReport,
 }
 
 impl Name {
@@ -52,6 +62,22 @@ impl Name {
                 "event",
                 "A fledge event",
                 "Something that a run tells: a line of `fledge run --json`.",
+            ),
+            Self::Batch => plan::schema(),
+            Self::BatchReport => of_type::<Summary>(
+                "batch-report",
+                "A fledge batch report",
+                "What many tasks came to: what `--report` writes for them.",
+            ),
+            Self::BatchEvent => of_type::<BatchRecord<'_>>(
+                "batch-event",
+                "A fledge batch event",
+                "Something that a batch tells: a line of `--json` with a `batch` in it. Lines between them are events of its runs.",
+            ),
+            Self::EvalReport => of_type::<Evaluation>(
+                "eval-report",
+                "A fledge evaluation",
+                "What models came to on tasks: what `--report` writes for `fledge eval`.",
             ),
         }
     }

@@ -11,7 +11,12 @@ type Named = (String, String);
 pub(super) fn secrets(environment: &Environment, set: &config::Settings, late: &Late) -> Mask {
     let own = environment.secrets().flat_map(|(name, value)| named(name, value));
     let models = set.models.values().flat_map(|model| of_model(model, environment));
-    Mask::of(own.chain(models).chain(set.mcp.values().flat_map(|server| of_server(server, environment)))).with(late)
+    let token = set.sync.iter().flat_map(|sync| match &sync.token {
+        Some(KeyPlace::Variable(name)) => named(name, environment.get(name).unwrap_or_default()),
+        Some(KeyPlace::Command { .. } | KeyPlace::File(_)) | None => Vec::new(),
+    });
+    Mask::of(own.chain(models).chain(token).chain(set.mcp.values().flat_map(|server| of_server(server, environment))))
+        .with(late)
 }
 
 fn of_model(model: &ModelSettings, environment: &Environment) -> Vec<Named> {

@@ -3,6 +3,7 @@
 use super::limits::{LimitsSaid, limits};
 use super::model::ModelSettings;
 use super::servers::{Hook, McpServer, hooks, servers};
+use super::sync::{Sync, sync};
 use super::trust::{self, Owner};
 use super::{ConfigFault, Sourced, model_keys};
 use crate::process::wall::WallChoice;
@@ -31,6 +32,7 @@ pub(super) struct Layer {
     pub(super) defaults: Defaults,
     pub(super) hooks: Vec<Hook>,
     pub(super) mcp: BTreeMap<String, McpServer>,
+    pub(super) sync: Option<Sync>,
     pub(super) trust: Vec<PathBuf>,
 }
 
@@ -78,6 +80,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     layer.defaults = defaults(&mut table, &mut problems);
     layer.hooks = table.take("hooks").map(|node| hooks(node, &mut problems)).unwrap_or_default();
     layer.mcp = table.take("mcp").map(|node| servers(node, &mut problems)).unwrap_or_default();
+    layer.sync = table.take("sync").and_then(|node| sync(node, &mut problems));
     layer.trust = trusted(&mut table, &mut problems);
     table.take("tasks"); // read with the lanes that refer to them
     table.later(LATER, &mut problems);

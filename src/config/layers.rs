@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// What the names of fledge's own variables begin with.
 const OWN_PREFIX: &str = "FLEDGE_";
 /// Those that it reads.
-const READ: [&str; 5] = ["LOG", "MODEL", "NON_INTERACTIVE", "SERVE_TOKEN", "STATE_DIR"];
+const READ: [&str; 7] = ["LOG", "MODEL", "NON_INTERACTIVE", "SERVE_TOKEN", "STATE_DIR", "SYNC", "SYNC_TOKEN"];
 /// Those that it sets for what it starts, which may be fledge again.
 const SET_FOR_CHILDREN: [&str; 4] = ["GIT_READS", "GIT_SAYS", "HOLDOUT", "STEP"];
 

@@ -12,6 +12,7 @@ mod prices;
 mod schema;
 mod servers;
 mod size;
+mod sync;
 mod trust;
 mod url;
 mod woven;
@@ -24,6 +25,8 @@ pub use prices::{PRICES_READ, Published, all_published, near_published, publishe
 pub(crate) use schema::schema;
 pub use servers::{Hook, McpAt, McpServer};
 pub(crate) use size::parse_size;
+pub use sync::Sync;
+pub(crate) use sync::{SYNC_TOKEN_VARIABLE, SYNC_VARIABLE, elsewhere};
 pub use trust::Owner;
 pub use woven::Woven;
 
@@ -62,6 +65,8 @@ pub struct Settings {
     pub hooks: Vec<Hook>,
     /// MCP servers by name. An entry of a later layer replaces an earlier one as a whole.
     pub mcp: BTreeMap<String, McpServer>,
+    /// The server that runs are told of.
+    pub sync: Option<Sync>,
     /// Projects whose own files may say everything, as the user's configuration names them.
     pub trust: Vec<PathBuf>,
 }
@@ -224,6 +229,9 @@ fn load_seen(
     if let Some(value) = environment.get(MODEL_VARIABLE) {
         settings.default_model = Some(Sourced { value: value.into(), origin: MODEL_VARIABLE.into() });
     }
+    if let Some(url) = environment.get(SYNC_VARIABLE) {
+        settings.sync = Some(sync::elsewhere(url, settings.sync.take()));
+    }
     settings.non_interactive = environment.flag("FLEDGE_NON_INTERACTIVE")?;
     Ok(settings)
 }
@@ -256,6 +264,7 @@ fn overlay(settings: &mut Settings, file: &Read, owner: Owner, own: &[String]) -
     };
     settings.hooks.extend(layer.hooks);
     settings.mcp.extend(layer.mcp);
+    settings.sync = layer.sync.or(settings.sync.take());
     settings.trust.extend(layer.trust);
     Ok(())
 }

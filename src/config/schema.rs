@@ -40,6 +40,7 @@ fn means() -> Vec<Row> {
         ("hooks", hooks(), "Commands that follow what the agent does."),
         ("tasks", tasks_schema(), "Commands that the steps of lanes refer to, by name."),
         ("memory", memory, "What is remembered of earlier runs."),
+        ("sync", sync(), "A server that runs are told of. Only in your own configuration."),
     ]
 }
 
@@ -115,6 +116,20 @@ fn limits() -> Value {
         ),
         ("file_size", like(text(), "1GiB"), "The largest file that it may write. Default: 16GiB."),
     ])
+}
+
+fn sync() -> Value {
+    map_with(
+        &["url"],
+        [
+            ("url", url(), "The address of its `fledge serve`."),
+            ("token_env", variable("MY_TOKEN"), "The environment variable with its token."),
+            ("token_file", path("~/.keys/fledge"), "The file with its token."),
+            ("token_command", text_or_texts("pass show fledge"), "A command that prints its token."),
+            ("machine", like(text(), "ci-7"), "What this machine is called there. Default: its own name."),
+            ("ca_file", path("~/ca.pem"), "Certificates that it is trusted by, beside the system's."),
+        ],
+    )
 }
 
 fn model() -> Value {

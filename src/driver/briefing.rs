@@ -2,9 +2,11 @@
 
 use super::earlier::and_then;
 use super::{Settings, memory, spawn};
+use crate::causes::chain;
 use crate::chat::{Message, ToolSpec};
 use crate::gate::{Definition, Gate, GateFault, freeze, freeze_by};
 use crate::id::TreeId;
+use crate::lane::LaneFault;
 use crate::limits::MAX_SOURCE;
 use crate::run::{self, Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
@@ -44,11 +46,17 @@ pub struct PlanFault {
     pub reason: Reason,
     /// One or more lines for people.
     pub message: String,
+    /// The lane that is wrong, with the places, where that is why.
+    pub lane: Option<LaneFault>,
 }
 
 impl PlanFault {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), lane: None }
+    }
+
     pub(super) fn bad(message: impl Into<String>) -> Self {
-        Self { reason: Reason::BadInput, message: message.into() }
+        Self::new(Reason::BadInput, message)
     }
 }
 
@@ -142,19 +150,11 @@ fn frozen(
         if let Some(at) = lanes_at {
             said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
         }
-        PlanFault { reason: fault.reason(), message: format!("{said}{way_out}") }
+        let unplanned = PlanFault::new(fault.reason(), format!("{said}{way_out}"));
+        // Those of another commit are in no file that anybody could open.
+        let lane = if let (GateFault::Lane(fault), None) = (fault, lanes_at) { Some(fault) } else { None };
+        PlanFault { lane, ..unplanned }
     })
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 /// The tools on offer, and the rules of all.

@@ -1,10 +1,10 @@
 //! What an agent has written for later runs to read is put back: at the end of its run, and where a run was killed before that, by the next
 //! start in the same project before it reads any of it.
 
-use super::briefing::chain;
 use super::perform::Hands;
 use super::resume::terms;
 use super::worktree::project_of;
+use crate::causes::chain;
 use crate::gate::{self, PutBack};
 use crate::store::{Filter, Only, RunDir, Store, write_whole};
 use std::fs;

@@ -1,12 +1,13 @@
 //! What becomes of verified work: a commit in the user's repository, a patch. What a commit needs is found out in Planning, before
 //! anything is spent.
 
-use super::briefing::{PlanFault, chain};
+use super::briefing::PlanFault;
 use super::ground::{Ground, trees_of};
 use super::inbox::Inbox;
 use super::perform::Hands;
 use super::planning::Planner;
 use super::report;
+use crate::causes::chain;
 use crate::id::{CallId, TreeId};
 use crate::report::patch::{Mail, body_of, subject_of};
 use crate::run::{Delivery, Event, Run, TaskResult};
@@ -37,7 +38,7 @@ impl Planner {
         }
         let refused = |why: &str| {
             let message = format!("`commit: {}` cannot be kept: {why}", self.task.commits().word());
-            PlanFault { reason: Reason::BadInput, message }
+            PlanFault::new(Reason::BadInput, message)
         };
         let failed = |fault: DeliveryFault| refused(&chain(&fault));
         if self.task.gate == GateChoice::Skip {

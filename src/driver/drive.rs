@@ -8,7 +8,8 @@ use super::perform::Hands;
 use super::record::{self, Asked};
 use super::stop::Stop;
 use super::veil::Veil;
-use super::{briefing, now, now_ms};
+use super::{now, now_ms};
+use crate::causes::chain;
 use crate::id::{CallId, RunId};
 use crate::moment::Moment;
 use crate::run::{Action, AgentEvent, Bill, Charter, Event, Run, StateName, TaskResult};
@@ -224,7 +225,7 @@ impl<'a> Drive<'a> {
         }
         if let Event::ReportSaved { call, .. } | Event::ReportFailed { call, .. } = event {
             self.broken = self.broken.take().or_else(|| self.end(at, &event).err());
-            let why = self.broken.as_ref().map(|error| briefing::chain(error));
+            let why = self.broken.as_ref().map(|error| chain(error));
             // Nothing is said to have ended well whose journal is not whole and safe.
             if let (Event::ReportSaved { .. }, Some(why)) = (&event, why) {
                 event = Event::ReportFailed { call, message: why };
@@ -331,7 +332,7 @@ impl<'a> Drive<'a> {
                 }
             }
             Action::SaveReport { call } if self.broken.is_some() => {
-                let message = self.broken.as_ref().map(|error| briefing::chain(error)).unwrap_or_default();
+                let message = self.broken.as_ref().map(|error| chain(error)).unwrap_or_default();
                 self.inbox.outbox().send(Event::ReportFailed { call, message });
             }
             Action::Deliver { call, .. } if self.broken.is_some() => {

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
     let path = process::outside(variable(settings, "PATH"), &settings.workspace);
     let raised = Wall::raise(settings.wall, settings.helper.as_deref(), &path).await;
-    raised.map_err(|fault| PlanFault { reason: Reason::NoSandbox, message: format!("{fault}: {}", fault.mend) })
+    raised.map_err(|fault| PlanFault::new(Reason::NoSandbox, format!("{fault}: {}", fault.mend)))
 }
 
 /// What tools reach: the workspace without what git keeps, and the folder for their results.
@@ -57,7 +57,7 @@ pub(super) fn must_be_hideable(settings: &Settings) -> Result<(), PlanFault> {
     let Some(folder) = &settings.holdout else { return Ok(()) };
     let fault = |why: &dyn std::fmt::Display| {
         let message = format!("the hold-out folder {} cannot be hidden: {why}", folder.display());
-        Err(PlanFault { reason: Reason::BadInput, message })
+        Err(PlanFault::new(Reason::BadInput, message))
     };
     match folder.canonicalize() {
         Ok(found) if found.is_dir() => Ok(()),
@@ -74,9 +74,7 @@ pub(super) fn must_be_writable(settings: &Settings, wall: &Wall) -> Result<(), P
     let is_asked = wall.kind() != WallKind::Off;
     match process::unwritable(&settings.workspace).filter(|_| is_asked) {
         None => Ok(()),
-        Some(process::Unwritable { why, mend }) => {
-            Err(PlanFault { reason: Reason::NoSandbox, message: format!("{why}: {mend}") })
-        }
+        Some(process::Unwritable { why, mend }) => Err(PlanFault::new(Reason::NoSandbox, format!("{why}: {mend}"))),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a run stands on: the wall around everything that it starts, and the trees of its workspace. Made in Planning, and again when a
 //! run is taken up.
 
-use super::briefing::{PlanFault, chain};
+use super::briefing::PlanFault;
 use super::{Settings, enclosure, project_of};
+use crate::causes::chain;
 use crate::gate::Site;
 use crate::id::{RunId, TreeId};
 use crate::process::wall::Wall;
@@ -109,7 +110,9 @@ impl Ground {
             let store = Store::existing(&settings.state_dir, settings.project())?;
             store.map_or(Ok(true), |store| is_known(&store, run))
         };
-        if let Err(fault) = forget_trees(&self.trees, known, stop).await {
+        if let Err(fault) = forget_trees(&self.trees, known, stop).await
+            && !stop.is_cancelled()
+        {
             tracing::warn!(why = %chain(&fault), "trees of runs that are gone are still kept");
         }
     }
@@ -172,5 +175,5 @@ pub(super) fn baseline(settings: &Settings, task: &Task) -> Baseline {
 }
 
 fn no_trees(fault: TreesFault) -> PlanFault {
-    PlanFault { reason: Reason::GateErrored, message: chain(&fault) }
+    PlanFault::new(Reason::GateErrored, chain(&fault))
 }

@@ -2,11 +2,11 @@
 //! what they have left is kept as a checkpoint and, where the task wants that, as a commit apart from every branch. Nothing of it ever
 //! ends a run.
 
-use super::briefing::chain;
 use super::enclosure;
 use super::ground::kept_as;
 use super::inbox::Inbox;
 use super::perform::{Hands, Ready};
+use crate::causes::chain;
 use crate::id::{CallId, TreeId};
 use crate::limits::{GRACE, LINGER};
 use crate::process::{self, End, Ended, Invocation};

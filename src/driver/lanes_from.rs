@@ -1,8 +1,9 @@
 //! Lanes of another commit: what defines the gate is read there, and not in the workspace, where somebody may have changed it.
 
 use super::Settings;
-use super::briefing::{PlanFault, chain};
+use super::briefing::PlanFault;
 use super::enclosure::variable;
+use crate::causes::chain;
 use crate::workspace::delivery::{DeliveryFault, Repository};
 use crate::workspace::trees::Trees;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Memory in a run: what planning recalls of earlier runs, and what reporting leaves for later ones. Neither can fail a run.
 
-use super::briefing::chain;
 use super::{Settings, now_ms};
+use crate::causes::chain;
 use crate::duration::milliseconds;
 use crate::id::RunId;
 use crate::limits::{EPHEMERAL_TTL, RECALL_TOKENS};

@@ -17,6 +17,8 @@ mod drive;
 mod earlier;
 mod enclosure;
 mod environment;
+#[cfg(feature = "cli")]
+mod export;
 mod failure;
 mod fold;
 mod ground;
@@ -52,6 +54,8 @@ pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};
 pub use earlier::{Earlier, earlier};
+#[cfg(feature = "cli")]
+pub use export::export;
 pub use failure::RunError;
 pub use ground::{ForgetFault, TREES, forget_trees, is_known, kept_as, trees};
 pub use hooks::Hook;
@@ -60,7 +64,7 @@ pub use lineage::whose;
 pub use memory::MemoryTerms;
 pub use record::{Again, RESUMED, Terms, forget_beside};
 pub use replay::{Difference, Replayed, replay};
-pub use resume::{ResumeFault, is_for_now, spent, terms};
+pub use resume::{ResumeFault, is_for_now, must_be_ours, spent, terms};
 pub use stop::Stop;
 pub use story::story;
 pub use tape::cassette;
@@ -85,7 +89,7 @@ use futures_util::FutureExt;
 use perform::Hands;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -185,6 +189,8 @@ pub struct Agent {
     bus: Bus,
     run_key: Option<String>,
     run_id: Option<RunId>,
+    /// Why the last run could not be planned.
+    unplanned: Arc<OnceLock<PlanFault>>,
     /// What a run that is taken up may cost from there on.
     usd_micros: Option<u64>,
 }
@@ -198,6 +204,7 @@ impl Agent {
             bus: Bus::default(),
             run_key: None,
             run_id: None,
+            unplanned: Arc::default(),
             usd_micros: None,
         }
     }
@@ -290,8 +297,14 @@ impl Agent {
         let journal = record::begin(&settings, &charter, &task, worktree.as_ref(), key, now_ms());
         let journal = journal.map_err(RunError::NotBegun)?;
         let hands = Hands::new(settings, Arc::new(task), journal.folder(), self.stop.clone()).within(worktree);
+        self.unplanned = hands.unplanned.clone();
         let drive = Drive::new(&self.bus, &self.stop, hands, journal, charter.run.clone());
         self.see_through(drive, charter.title.clone(), Beginning::Task(Box::new(charter))).await
+    }
+
+    /// Why the run that it has driven last could not be planned, with the places in files: its result says it in words alone.
+    pub fn unplanned(&self) -> Option<&PlanFault> {
+        self.unplanned.get()
     }
 
     /// What the agent may change must not hold what it is judged by.

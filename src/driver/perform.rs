@@ -1,12 +1,13 @@
 //! One action, one effect, one event: how each thing that the machine asks for is done. Decides nothing.
 
-use super::briefing::chain;
+use super::briefing::PlanFault;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
 use super::lineage::Lineage;
 use super::meter::Meter;
 use super::stop::Stop;
 use super::{Settings, alike, environment, interrupted, memory, report, servers, summary};
+use crate::causes::chain;
 use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
 use crate::fail_point::reach;
 use crate::gate::{Gate, Seal, mask_logs};
@@ -37,6 +38,8 @@ pub(super) struct Hands {
     pub(super) lineage: Lineage,
     /// The worktree that the run has for itself.
     pub(super) worktree: Option<Arc<Worktree>>,
+    /// Why it could not be planned.
+    pub(super) unplanned: Arc<OnceLock<PlanFault>>,
 }
 
 #[derive(Debug)]
@@ -68,7 +71,8 @@ pub(super) enum Unready {
 
 impl Hands {
     pub(super) fn new(settings: Arc<Settings>, task: Arc<Task>, run_dir: RunDir, stop: Stop) -> Self {
-        Self { settings, task, run_dir, stop, ready: Arc::default(), lineage: Lineage::default(), worktree: None }
+        let (ready, unplanned, lineage) = (Arc::default(), Arc::default(), Lineage::default());
+        Self { settings, task, run_dir, stop, ready, lineage, worktree: None, unplanned }
     }
 
     /// Starts an effect for an action; its answer comes through the inbox.

@@ -1,11 +1,12 @@
 //! The effect of Planning: the ground is made, the base taken, the gate frozen and, where that is wanted, asked what it says of the base;
 //! then the tools are made ready. And the same again, as far as it must be, for a run that is taken up.
 
-use super::briefing::{Briefing, PlanFault, chain, prepare};
+use super::briefing::{Briefing, PlanFault, prepare};
 use super::ground::{Ground, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
 use super::{Settings, enclosure, lanes_from, memory, servers, worktree};
+use crate::causes::chain;
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate, Site};
 use crate::id::CallId;
@@ -47,11 +48,15 @@ impl Hands {
             outbox: inbox.outbox(),
             stop: inbox.stop_token(),
         };
+        let unplanned = self.unplanned.clone();
         let lost = Event::PlanFailed { call, reason: Reason::Internal, message: "planning panicked".into() };
         let effect = async move {
             match planner.plan().await {
                 Ok(plan) => Event::PlanReady { call, plan: Box::new(plan) },
-                Err(PlanFault { reason, message }) => Event::PlanFailed { call, reason, message },
+                Err(fault) => {
+                    let PlanFault { reason, message, .. } = unplanned.get_or_init(|| fault).clone();
+                    Event::PlanFailed { call, reason, message }
+                }
             }
         };
         inbox.start("plan", effect, lost);
@@ -115,12 +120,11 @@ impl Planner {
         let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
         let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
             let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths, lanes_at.as_deref())?;
-            let failed =
-                |error: &dyn std::error::Error| PlanFault { reason: Reason::PlanFailed, message: chain(error) };
+            let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
             enclosure::note(&settings, &wall, &mut plan);
             let kind = wall.kind();
             let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
-                HostError::HelperInside(_) => PlanFault { reason: Reason::NoSandbox, message: chain(&error) },
+                HostError::HelperInside(_) => PlanFault::new(Reason::NoSandbox, chain(&error)),
                 error => failed(&error),
             })?;
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
@@ -130,7 +134,7 @@ impl Planner {
             keep_ignored(&gate.lanes, &settings.workspace, &run_dir.path().join("ignored"), &mut plan.notes);
             Ok((plan, gate, host))
         };
-        let panicked = |_| PlanFault { reason: Reason::Internal, message: "planning panicked".into() };
+        let panicked = |_| PlanFault::new(Reason::Internal, "planning panicked");
         let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
         let _there_may_be_none = fs::remove_dir_all(&exported);
         let (mut plan, gate, host) = planned??;
@@ -140,14 +144,14 @@ impl Planner {
             plan.notes.extend(notes);
         }
         // Whether the wall can be built around just this workspace is known before anything is spent.
-        let unwalled = |error| PlanFault { reason: Reason::NoSandbox, message: chain(&error) };
+        let unwalled = |error| PlanFault::new(Reason::NoSandbox, chain(&error));
         host.ready(&self.stop).await.map_err(unwalled)?;
         if self.task.gate != GateChoice::Skip {
             self.ask_base(&gate, &ground, &mut plan).await?;
         }
         let needs_model = !(self.task.is_fix && plan.base_passes == Some(true));
         if let Some(why) = self.settings.no_models.as_ref().filter(|_| needs_model) {
-            return Err(PlanFault { reason: Reason::BadInput, message: why.clone() });
+            return Err(PlanFault::new(Reason::BadInput, why.clone()));
         }
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
@@ -180,9 +184,8 @@ impl Planner {
             false => gate.judge_base(&site, &self.stop, &on_step).await.map_err(|fault| not_judged(&fault))?,
         };
         let said = if ruling == Ruling::Passed { "the gate passes on the base" } else { "the gate fails on the base" };
-        let unmet = |wish: &str| PlanFault {
-            reason: Reason::BadInput,
-            message: format!("{said}, and the task says `expect: {wish}`: there is nothing to do as it stands"),
+        let unmet = |wish: &str| {
+            PlanFault::bad(format!("{said}, and the task says `expect: {wish}`: there is nothing to do as it stands"))
         };
         match (self.task.expect, ruling) {
             (Some(Expect::Failing), Ruling::Passed) => Err(unmet("failing")),
@@ -229,10 +232,10 @@ impl Planner {
                 Ok((Ruling::Failed, feedback))
             }
             Ruling::Errored | Ruling::Tampered if self.stop.is_cancelled() => Err(not_judged(&BaseFault::Stopped)),
-            Ruling::Errored | Ruling::Tampered => Err(PlanFault {
-                reason: Reason::GateErrored,
-                message: format!("the gate cannot judge what is there: {feedback}"),
-            }),
+            Ruling::Errored | Ruling::Tampered => {
+                let message = format!("the gate cannot judge what is there: {feedback}");
+                Err(PlanFault::new(Reason::GateErrored, message))
+            }
         }
     }
 }
@@ -242,7 +245,7 @@ fn not_judged(fault: &BaseFault) -> PlanFault {
         BaseFault::Stopped => Reason::PlanFailed,
         _ => Reason::GateErrored,
     };
-    PlanFault { reason, message: chain(fault) }
+    PlanFault::new(reason, chain(fault))
 }
 
 /// Copies the ignored files that lanes include as they are now, before the agent. What is missing is said.

@@ -1,7 +1,7 @@
 //! Writes the report: into the run's folder, and wherever the caller wants a copy. None stays that says a better end than the run had.
 
 use super::Settings;
-use super::briefing::chain;
+use crate::causes::chain;
 use crate::report::Report;
 use crate::run::TaskResult;
 use crate::store::{RunDir, read_text, write_whole};

@@ -67,7 +67,9 @@ impl ResumeFault {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Store(StoreError::Held { .. }) => Reason::Blocked,
-            Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. }) => Reason::BadInput,
+            Self::Store(StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Elsewhere { .. }) => {
+                Reason::BadInput
+            }
             Self::Over { .. } | Self::NotOver { .. } | Self::Elsewhere { .. } | Self::OtherModels { .. } => {
                 Reason::BadInput
             }
@@ -96,6 +98,15 @@ pub fn terms(store: &Store, run: &RunId) -> Result<(RunRow, Terms), ResumeFault>
     readable(&row.head)?;
     let terms = serde_json::from_str(&store.task(run)?.settings);
     Ok((row, terms.map_err(|source| ResumeFault::Unclear { run: run.clone(), seq: 0, source })?))
+}
+
+/// That a run is this machine's to go on with.
+///
+/// # Errors
+/// [`StoreError::Elsewhere`] where another one drives it.
+pub fn must_be_ours(row: &RunRow) -> Result<(), StoreError> {
+    let (run, machine) = (row.head.id.clone(), row.machine.clone());
+    machine.map_or(Ok(()), |machine| Err(StoreError::Elsewhere { run, machine }))
 }
 
 /// What a run has cost, in millionths of a US dollar, as far as that is known; of one that did not end also what it had asked for.
@@ -151,6 +162,7 @@ impl Agent {
         self.must_be_apart()?;
         let store = Store::open(&self.settings.state_dir, self.settings.project()).map_err(ResumeFault::from)?;
         let (row, terms) = terms(&store, run)?;
+        must_be_ours(&row).map_err(ResumeFault::from)?;
         let worktree = terms.worktree.clone();
         self.must_fit(&row, worktree.as_ref())?;
         self.find_outlets(&[terms.reports.as_slice(), terms.patch.as_slice()].concat())?;
@@ -232,7 +244,7 @@ impl Agent {
 
     /// Whether it is the run of this workspace and, where it is to go on, of these models.
     fn must_fit(&self, row: &RunRow, worktree: Option<&Worktree>) -> Result<(), ResumeFault> {
-        let RunRow { head, state } = row;
+        let RunRow { head, state, .. } = row;
         let ours = self.settings.workspace.display().to_string();
         // One with a worktree of its own finds it from wherever its project's runs are found.
         if head.workspace != ours && worktree.is_none() {

@@ -63,7 +63,7 @@ pub(super) async fn offer(
     let too_low = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name) && task.tier < server.tier);
     plan.notes.extend(too_low.map(|server| format!("MCP server `{}` is for tasks of a higher tier", server.name)));
     let offer = servers.offer(stop).await;
-    let offer = offer.map_err(|message| PlanFault { reason: Reason::PlanFailed, message })?;
+    let offer = offer.map_err(|message| PlanFault::new(Reason::PlanFailed, message))?;
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
     for tool in offer.tools {
         let is_allowed = allow.is_match(&tool.name) && !deny.is_match(&tool.name);

@@ -29,7 +29,8 @@ fn agent(home: &Path) -> Agent {
 pub(super) fn agent_of(home: &Path, state: &str, cassette: &str) -> Agent {
     let workspace = home.join("tree");
     fs::create_dir_all(&workspace).unwrap();
-    let cassette = connect(Endpoint::new(Kind::Cassette { text: cassette.into() }, "c.yaml")).unwrap();
+    let cassette =
+        connect(Endpoint::new(Kind::Cassette { text: cassette.into(), path: "c.yaml".into() }, "c.yaml")).unwrap();
     Agent::new(Settings {
         workspace,
         project: None,

@@ -86,3 +86,7 @@ impl Told<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "told_tests.rs"]
+mod tests;

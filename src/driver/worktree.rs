@@ -1,9 +1,10 @@
 //! A worktree for a run that wants one for itself: chosen before the run is written down, made in Planning, and left before the report says
 //! how it ended. What is not committed by then stays.
 
-use super::briefing::{PlanFault, chain};
+use super::briefing::PlanFault;
 use super::perform::Hands;
 use super::{Agent, Settings};
+use crate::causes::chain;
 use crate::id::RunId;
 use crate::run::{Charter, TaskResult, Workplace};
 use crate::store::{RunDir, StoreError, make_private, project_dir};
@@ -144,7 +145,7 @@ fn is_for_now(result: &TaskResult) -> bool {
 
 fn unplanned(fault: WorktreeFault) -> PlanFault {
     let reason = if fault.is_bad_input() { Reason::BadInput } else { Reason::PlanFailed };
-    PlanFault { reason, message: chain(&fault) }
+    PlanFault::new(reason, chain(&fault))
 }
 
 impl Hands {
@@ -174,7 +175,7 @@ impl Hands {
                 let has_branch = result.commit.is_some();
                 return result.worktree.clone().map(|workplace| workplace.removed(has_branch));
             }
-            Err(fault) => return result.worktree.clone().map(|workplace| workplace.kept(chain(&fault), true)),
+            Err(fault) => return result.worktree.clone().map(|workplace| workplace.unclear(chain(&fault))),
         };
         if !self.has_left() {
             if !result.verified {
@@ -196,12 +197,12 @@ impl Hands {
         let left = tokio::select! {
             biased;
             left = record.remove(false, &self.settings.env, self.run_dir.path(), &own) => left,
-            () = late => return Some(workplace.kept("it was stopped before".into(), true)),
+            () = late => return Some(workplace.unclear("it was stopped before".into())),
         };
         Some(match left {
             Ok(Left { stays: None, has_branch }) => workplace.removed(has_branch),
             Ok(Left { stays: Some(why), has_branch }) => workplace.kept(why, has_branch),
-            Err(fault) => workplace.kept(chain(&fault), true),
+            Err(fault) => workplace.unclear(chain(&fault)),
         })
     }
 }

@@ -124,22 +124,40 @@ fn facts(root: &Path, path: &str) -> Facts {
     facts
 }
 
-/// Those of the programs that are what the first line of the `pytest` of the search path names.
+/// Those of the programs that have pytest: what the first line of the `pytest` of the search path names, and who has it as a package.
 fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTreeSet<String> {
     let found = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| may_start(path));
     let line = found("pytest").and_then(|pytest| first_line(&pytest)).unwrap_or_default();
     let words: Vec<&str> = line.strip_prefix("#!").unwrap_or_default().split_whitespace().collect();
     let interpreter = match words.as_slice() {
         ["/usr/bin/env" | "/bin/env", name] => found(name),
-        [path] => Some(PathBuf::from(path)),
+        [path, options @ ..] if options.iter().all(|option| option.starts_with('-')) => Some(PathBuf::from(path)),
         _ => None,
     };
     // Not what links lead to: an interpreter of a virtual environment is a link to one that knows nothing of its packages.
     let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, fs::metadata(path).ok()?.ino()));
-    let Some(wanted) = interpreter.as_deref().and_then(place) else { return BTreeSet::new() };
-    let is_it =
-        |name: &&&str| programs.contains(**name) && found(name).as_deref().and_then(place).as_ref() == Some(&wanted);
-    ["python3", "python"].iter().filter(is_it).map(|name| (*name).to_owned()).collect()
+    let wanted = interpreter.as_deref().and_then(place);
+    let is_named = |path: &Path| wanted.is_some() && place(path) == wanted;
+    let has_it = |name: &&&str| {
+        programs.contains(**name) && found(name).is_some_and(|path| is_named(&path) || has_package(&path, "pytest"))
+    };
+    ["python3", "python"].iter().filter(has_it).map(|name| (*name).to_owned()).collect()
+}
+
+/// Whether a package lies where an interpreter has its own: below the folder that it is in, as in a virtual environment, or that it leads to.
+fn has_package(interpreter: &Path, package: &str) -> bool {
+    let Ok(real) = interpreter.canonicalize() else { return false };
+    let own = interpreter.parent().and_then(Path::parent);
+    let is_venv = own.is_some_and(|own| own.join("pyvenv.cfg").is_file());
+    let prefixes = [own, real.parent().and_then(Path::parent).filter(|_| !is_venv)];
+    // `python3.11`, whose packages those of 3.12 are not. Distributions have some that are for all of them.
+    let version = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let versions = [format!("lib/{version}"), format!("local/lib/{version}"), "lib/python3".to_owned()];
+    prefixes.into_iter().flatten().any(|prefix| {
+        let libraries =
+            versions.iter().flat_map(|library| ["site-packages", "dist-packages"].map(|end| (library, end)));
+        libraries.into_iter().any(|(library, end)| prefix.join(library).join(end).join(package).is_dir())
+    })
 }
 
 /// The first line of a file, if it is short.
@@ -249,8 +267,24 @@ mod tests {
         assert_eq!(by("#!/usr/bin/env python3"), set(&["python3", "python"]));
         assert_eq!(by(&at(&other, "python3")), set(&[]));
         assert_eq!(by(&at(&other, "python")), set(&[]), "a virtual environment's link");
+        assert_eq!(by(&format!("{} -sP", at(&bin, "python3"))), set(&["python3", "python"]));
         assert_eq!(by("#!/bin/sh -e"), set(&[]));
         assert_eq!(by("no script"), set(&[]));
+    }
+
+    #[test]
+    fn an_interpreter_has_pytest_where_it_is_among_its_packages() {
+        let python = folder(&[("bin/python3.11", "", 0o755), ("lib/python3.12/site-packages/pytest/x", "", 0o644)]);
+        let of = |dir: &Path| facts(dir, &dir.join("bin").display().to_string()).pytest_by;
+        symlink("python3.11", python.path().join("bin/python3")).unwrap();
+        assert_eq!(of(python.path()), set(&[]), "of another version");
+        let venv = folder(&[("pyvenv.cfg", "", 0o644), ("bin/x", "", 0o644)]);
+        symlink(python.path().join("bin/python3"), venv.path().join("bin/python")).unwrap();
+        fs::create_dir_all(python.path().join("lib/python3.11/site-packages/pytest")).unwrap();
+        assert_eq!(of(python.path()), set(&["python3"]));
+        assert_eq!(of(venv.path()), set(&[]), "a virtual environment has packages of its own");
+        fs::create_dir_all(venv.path().join("lib/python3.11/site-packages/pytest")).unwrap();
+        assert_eq!(of(venv.path()), set(&["python"]));
     }
 
     #[test]

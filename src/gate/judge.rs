@@ -15,6 +15,7 @@ use super::policy::Policy;
 use super::seal::Seal;
 use super::unfetched::{self, Added};
 use super::{Gate, Site, feedback, planted, refreshed};
+use crate::causes::chain;
 use crate::duration::milliseconds;
 use crate::id::TreeId;
 use crate::lane::{Flaky, Lane, RoomKind};
@@ -23,7 +24,7 @@ use crate::limits::FEEDBACK_LIMIT;
 use crate::process::Stopwatch;
 use crate::task::OnTamper;
 use crate::verdict::{Finding, Proof, Ruling, StepProgress, StepReport, StepStatus, Verdict};
-use early::{Early, told};
+use early::Early;
 use settle::Ran;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -144,7 +145,7 @@ impl Sitting<'_> {
         let Some(caches) = self.base().await?.caches(lane) else { return Ok(None) };
         match refreshed::caches(self.gate, self.site, lane, tree, caches, self.stop).await {
             Ok(caches) => Ok(Some(caches)),
-            Err(fault @ BaseFault::Setup { .. }) => Err(self.not_ready(&told(&fault))),
+            Err(fault @ BaseFault::Setup { .. }) => Err(self.not_ready(&chain(&fault))),
             Err(fault) => Err(fault.into()),
         }
     }
@@ -335,7 +336,7 @@ impl Sitting<'_> {
                 Ok(_) if path.len() == own.len() => break,
                 Ok(_) => {}
                 Err(fault) if path.len() > 1 || own.len() == 1 => {
-                    notes.push(format!("cannot put back what was changed: {}", told(&fault)))
+                    notes.push(format!("cannot put back what was changed: {}", chain(&fault)))
                 }
                 Err(_) => {}
             }
@@ -344,7 +345,7 @@ impl Sitting<'_> {
         let mut still = self.look(move |seal| seal.found(wall)).await.unwrap_or_default();
         match candidate::take(self.gate, self.site, self.stop).await {
             Ok(candidate) => add(&mut still, &candidate.findings),
-            Err(fault) => notes.push(format!("what was put back cannot be looked at: {}", told(&fault))),
+            Err(fault) => notes.push(format!("what was put back cannot be looked at: {}", chain(&fault))),
         }
         if kept.exists() {
             notes.push(format!("what stood in the place of protected files is kept in {}", kept.display()));

@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 25] = [
+pub(crate) const VERBS: [(&str, &[&str]); 26] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -22,6 +22,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 25] = [
     ("serve", &["link"]),
     ("jobs", &["list", "history", "run"]),
     ("monitors", &["list", "show", "add", "checkin", "tell", "remove"]),
+    ("sync", &[]),
     ("schema", &[]),
     ("completions", &[]),
     ("man", &[]),

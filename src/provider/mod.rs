@@ -31,6 +31,7 @@ pub use settings::{Clocks, Effort, Endpoint, Kind, Secret};
 pub use text_tools::TextTools;
 
 use crate::chat::{Delta, Message, ModelError, ModelFault, Reply, ToolSpec};
+use crate::yaml::Problems;
 use answer::Answer;
 use codec::{Dialect, Pulse};
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
@@ -83,7 +84,7 @@ pub struct Request {
 pub fn connect(endpoint: Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
     Ok(match dialect(&endpoint.kind) {
         Ok(dialect) => Arc::new(transport::Connection::open(dialect, endpoint)?),
-        Err(cassette) => Arc::new(Cassette::parse(cassette, &endpoint.model)?),
+        Err((text, path)) => Arc::new(Cassette::parse(text, &endpoint.model).map_err(|fault| fault.at(path))?),
     })
 }
 
@@ -108,14 +109,14 @@ pub fn decode<'b>(
     answer.finish(deltas)
 }
 
-/// The wire format of a kind, or the text of a cassette.
-fn dialect(kind: &Kind) -> Result<Box<dyn Dialect>, &str> {
+/// The wire format of a kind, or the text and the place of a cassette.
+fn dialect(kind: &Kind) -> Result<Box<dyn Dialect>, (&str, &str)> {
     Ok(match kind {
         Kind::Anthropic => Box::new(anthropic::Messages),
         Kind::OpenAi => Box::new(openai_chat::ChatCompletions),
         Kind::OpenAiResponses => Box::new(openai_responses::Responses),
         Kind::Ollama => Box::new(ollama::Chat),
-        Kind::Cassette { text } => return Err(text),
+        Kind::Cassette { text, path } => return Err((text, path)),
     })
 }
 
@@ -170,11 +171,21 @@ pub enum ProviderError {
         source: reqwest::Error,
     },
     /// A cassette does not say what to play.
-    #[error("cassette {name}: {problem}")]
+    #[error("{}", .problems.within(.name))]
     BadCassette {
-        /// The cassette's name.
+        /// The cassette's name, or where it is.
         name: String,
         /// What is wrong, with its place where there is one.
-        problem: String,
+        problems: Problems,
     },
+}
+
+impl ProviderError {
+    /// The same of a cassette that is here.
+    fn at(self, path: &str) -> Self {
+        match self {
+            Self::BadCassette { problems, .. } => Self::BadCassette { name: path.to_owned(), problems },
+            other => other,
+        }
+    }
 }

@@ -34,6 +34,8 @@ pub struct Rate {
 #[derive(Debug, Clone, Default)]
 pub struct Pacer {
     places: Arc<Mutex<BTreeMap<String, Place>>>,
+    /// How many requests wait.
+    waiting: watch::Sender<usize>,
 }
 
 /// A key at an address.
@@ -61,7 +63,12 @@ impl Pacer {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let place = places.entry(place.trim_end_matches('/').to_owned()).or_default();
         let traffic = place.models.entry(provider.name()).or_default().clone();
-        Arc::new(Paced { provider, rate, traffic })
+        Arc::new(Paced { provider, rate, traffic, waiting: self.waiting.clone() })
+    }
+
+    /// How many requests wait since a model may not be asked faster.
+    pub fn waiting(&self) -> watch::Receiver<usize> {
+        self.waiting.subscribe()
     }
 }
 
@@ -71,6 +78,23 @@ struct Paced {
     provider: Arc<dyn Provider>,
     rate: Rate,
     traffic: Arc<Traffic>,
+    waiting: watch::Sender<usize>,
+}
+
+/// A request that waits, or is about to pass.
+struct Wait<'w>(&'w watch::Sender<usize>);
+
+impl<'w> Wait<'w> {
+    fn begin(waiting: &'w watch::Sender<usize>) -> Self {
+        waiting.send_modify(|count| *count += 1);
+        Self(waiting)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 /// A request under way.
@@ -86,6 +110,7 @@ impl Drop for Passage<'_> {
 impl Paced {
     /// Waits for its turn.
     async fn enter(&self) -> Result<Passage<'_>, ModelError> {
+        let _while_it_waits = Wait::begin(&self.waiting);
         let mut quiet = self.traffic.quiet.subscribe();
         let refused = async {
             let too_long = |until: &Option<Instant>| self.left_of(*until).is_some_and(|left| left > self.rate.max_wait);

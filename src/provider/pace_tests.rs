@@ -84,6 +84,23 @@ async fn no_more_requests_begin_in_any_minute_than_may() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn it_is_known_how_many_requests_wait() {
+    let (slow, pacer) = (Slow::new(1000, vec![]), Pacer::default());
+    let (provider, waiting) = (pacer.pace(slow.clone(), "http://a", rate(0, 1)), pacer.waiting());
+    let asked = join_all((0..3).map(|turn| ask(&provider, turn)));
+    let (_, seen) = tokio::join!(asked, async {
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            sleep(Duration::from_millis(500)).await;
+            seen.push(*waiting.borrow());
+            sleep(Duration::from_millis(500)).await;
+        }
+        seen
+    });
+    assert_eq!((seen, *waiting.borrow()), (vec![2, 1, 0], 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn runs_that_share_a_model_share_its_slots_and_are_served_in_the_order_in_which_they_came() {
     let (slow, pacer) = (Slow::new(1000, vec![]), Pacer::default());
     let runs: Vec<_> = (0..3).map(|_| pacer.clone().pace(slow.clone(), "http://a", rate(0, 2))).collect();

@@ -69,6 +69,8 @@ pub enum Kind {
     Cassette {
         /// The cassette's text.
         text: String,
+        /// Where it is, as people are told.
+        path: String,
     },
 }
 

@@ -30,6 +30,7 @@ pub fn row(row: &RunRow, short: &str) -> Value {
         "started_at": rfc3339(head.started_at_ms),
         "state": state,
         "holder": holder,
+        "machine": row.machine,
         "outcome": end.map(outcome_data),
     })
 }

@@ -31,6 +31,8 @@ pub enum WorkplaceState {
     InUse,
     /// It is there: something is in it that is nowhere else.
     Kept,
+    /// It is there, and what is in it could not be looked at.
+    Unclear,
     /// It is gone: all that was in it is committed.
     Removed,
 }
@@ -54,6 +56,12 @@ impl Workplace {
         Self { state: WorkplaceState::Kept, why: Some(why), has_branch, ..self }
     }
 
+    /// The same that stays since nobody could look into it.
+    #[must_use]
+    pub fn unclear(self, why: String) -> Self {
+        Self { state: WorkplaceState::Unclear, ..self.kept(why, true) }
+    }
+
     /// The same that is gone.
     #[must_use]
     pub fn removed(self, has_branch: bool) -> Self {
@@ -65,8 +73,8 @@ impl Workplace {
         let branch = if self.has_branch { format!(", its branch {} stays", self.branch) } else { String::new() };
         match (self.state, &self.why) {
             (WorkplaceState::Removed, _) => format!("removed{branch}"),
-            (WorkplaceState::Kept, Some(why)) => format!("{} stays: {why}", self.path),
-            (WorkplaceState::Kept | WorkplaceState::InUse, _) => self.path.clone(),
+            (WorkplaceState::Kept | WorkplaceState::Unclear, Some(why)) => format!("{} stays: {why}", self.path),
+            (WorkplaceState::Kept | WorkplaceState::Unclear | WorkplaceState::InUse, _) => self.path.clone(),
         }
     }
 }

@@ -32,6 +32,20 @@ pub(super) fn hex(link: &Link) -> String {
     link.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The link that is written so.
+pub(super) fn from_hex(text: &str) -> Option<Link> {
+    let mut link = Link::default();
+    let pairs: Vec<&[u8]> = text.as_bytes().chunks(2).collect();
+    if text.len() != 2 * link.len() || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    for (byte, pair) in link.iter_mut().zip(pairs) {
+        let digit = |at: usize| char::from(*pair.get(at)?).to_digit(16);
+        *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+    }
+    Some(link)
+}
+
 fn plain(digest: Digest) -> Link {
     let mut link = Link::default();
     link.copy_from_slice(digest.as_ref());

@@ -29,7 +29,7 @@ impl Store {
     /// # Errors
     /// When there is no such run or record, or the database cannot be read.
     pub fn events(&self, run: &RunId, after: u64) -> Result<Events<'_>, StoreError> {
-        let (head, task) = (self.run(run)?.head, self.task(run)?);
+        let (head, task) = (self.head_of(run)?, self.task(run)?);
         let sql = "SELECT no, safe_seq, safe_hash FROM runs WHERE id = ?1";
         let found = self.db.query_row(sql, [run.as_str()], |row| Ok((row.get(0)?, (unsigned(row, 1)?, row.get(2)?))));
         let (no, safe) = found.map_err(self.fault("read"))?;

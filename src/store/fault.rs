@@ -42,6 +42,9 @@ pub enum StoreError {
     /// More than one run's id begins like this.
     #[error("`{name}` is the start of more than one run: {}", .candidates.iter().map(RunId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous { name: String, candidates: Vec<RunId> },
+    /// It is the run of another machine.
+    #[error("run {run} is a run of the machine `{machine}`: only there it can be gone on with")]
+    Elsewhere { run: RunId, machine: String },
     /// Another run has this key.
     #[error("the run key `{key}` belongs to run {run}")]
     KeyTaken { key: String, run: RunId },

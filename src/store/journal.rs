@@ -68,13 +68,16 @@ impl Journal {
     /// that is taken back.
     ///
     /// # Errors
-    /// When there is no such run, another process drives it, or its journal is damaged; and the first one that `each` has, which ends it.
+    /// When there is no such run, it is another machine's, another process drives it, or its journal is damaged; and the first one that `each` has, which ends it.
     pub fn reopen<E: From<StoreError>>(
         store: &Store,
         run: &RunId,
         mut each: impl FnMut(Record) -> Result<(), E>,
     ) -> Result<Self, E> {
         let no = number_of(store, run)?;
+        if let Some(machine) = store.machine_of(run)? {
+            return Err(StoreError::Elsewhere { run: run.clone(), machine }.into());
+        }
         let folder = store.folder(run);
         let place = |how_far| reach("journal reopen", how_far).map_err(|e| StoreError::new("reopen", folder.path(), e));
         place("begun")?;
@@ -112,7 +115,7 @@ impl Journal {
             let link = chain::next(&journal.link, seq, at_ms, kind, &digest);
             let (length, is_large) = (data.len(), data.len() > LARGEST_IN_ROW);
             if is_large {
-                journal.write_blob(&chain::hex(&digest), data)?;
+                write_blob(&journal.folder(), &chain::hex(&digest), data)?;
             }
             let (data, blob) = if is_large { (None, Some(digest)) } else { (Some(data), None) };
             let sql = "INSERT INTO events (place, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -180,17 +183,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes data into a file of its own, named by its digest, safe from a crash of the machine.
-    fn write_blob(&self, name: &str, data: &str) -> Result<(), StoreError> {
-        let blobs = self.folder().blobs();
-        if !blobs.is_dir() {
-            make_private(&blobs)?;
-            blobs.ancestors().skip(1).take(3).try_for_each(sync_folder)?; // the run's, that of all runs, the project's
-        }
-        let path = blobs.join(name);
-        if path.exists() { Ok(()) } else { write_whole(&path, data.as_bytes()) }
-    }
-
     fn guard(&mut self, verb: &str, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), StoreError> {
         if self.is_broken {
             return Err(StoreError::Broken { run: self.run.clone() });
@@ -208,6 +200,17 @@ impl Store {
     fn again(&self) -> Result<Self, StoreError> {
         Ok(Self { db: schema::open(&self.path())?, project: self.project.clone() })
     }
+}
+
+/// Writes data into a file of its own, named by its digest, safe from a crash of the machine.
+pub(super) fn write_blob(folder: &RunDir, name: &str, data: &str) -> Result<(), StoreError> {
+    let blobs = folder.blobs();
+    if !blobs.is_dir() {
+        make_private(&blobs)?;
+        blobs.ancestors().skip(1).take(3).try_for_each(sync_folder)?; // the run's, that of all runs, the project's
+    }
+    let path = blobs.join(name);
+    if path.exists() { Ok(()) } else { write_whole(&path, data.as_bytes()) }
 }
 
 /// Moves a long write-ahead log into the database, so that the next commit begins it anew. It costs syncs, so it is done where one is

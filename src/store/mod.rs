@@ -15,6 +15,7 @@ mod memory;
 mod monitors;
 mod prune;
 mod queue;
+mod received;
 mod runs;
 mod schema;
 mod unsent;
@@ -33,8 +34,9 @@ pub use memory::{Forget, Memory};
 pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, NewsRow};
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
+pub use received::{Delivery, Untaken};
 pub use runs::{Filter, Only, Outcome, RunHead, RunRow, RunState, TaskCopy};
-pub use unsent::Unsent;
+pub use unsent::{Unsent, WhichUnsent};
 
 use crate::id::RunId;
 use rusqlite::Connection;
@@ -113,5 +115,7 @@ mod damage_tests;
 mod memory_tests;
 #[cfg(test)]
 mod prune_tests;
+#[cfg(test)]
+mod received_tests;
 #[cfg(test)]
 mod tests;

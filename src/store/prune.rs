@@ -168,7 +168,12 @@ impl Store {
             let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
             let records = "DELETE FROM events WHERE place BETWEEN ?1 AND ?2";
             transaction.execute(records, [place(run.no, 0), place(run.no, u64::MAX)])?;
-            for sql in ["DELETE FROM tasks WHERE run = ?1", "DELETE FROM runs WHERE no = ?1"] {
+            let rows = [
+                "DELETE FROM tasks WHERE run = ?1",
+                "DELETE FROM received WHERE run = ?1",
+                "DELETE FROM runs WHERE no = ?1",
+            ];
+            for sql in rows {
                 transaction.execute(sql, [run.no])?;
             }
             transaction.commit()

@@ -4,7 +4,7 @@ use super::chain::Link;
 use super::events::{number, unsigned};
 use super::{Store, StoreError, lock};
 use crate::id::RunId;
-use rusqlite::{OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
 /// Candidates that are named when the start of an id is not enough.
@@ -12,7 +12,8 @@ const CANDIDATES: u32 = 5;
 /// Characters of an id that are shown.
 const SHORT: usize = 8;
 const COLUMNS: &str = "id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, started_at, ended_at, \
-    reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary";
+    reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary, \
+    (SELECT machine FROM received WHERE run = no)";
 
 /// What is known of a run when it begins. The first record of its journal is tied to this, so a field that is added later must be left
 /// out of the JSON where it is empty.
@@ -87,6 +88,8 @@ pub struct RunRow {
     pub head: RunHead,
     /// How far it is.
     pub state: RunState,
+    /// The machine that tells of it, where that is another one: nobody here drives it.
+    pub machine: Option<String>,
 }
 
 /// How far a run is.
@@ -208,11 +211,21 @@ impl Store {
     /// When there is none or more than one, or the database cannot be read.
     pub fn find(&self, name: &str) -> Result<RunId, StoreError> {
         let (sql, name) = match name {
-            "last" => ("SELECT id FROM runs WHERE ?1 = ?1 ORDER BY no DESC LIMIT 1", name),
-            "last-failed" => ("SELECT id FROM runs WHERE ?1 = ?1 AND exit_code <> 0 ORDER BY no DESC LIMIT 1", name),
-            _ => ("SELECT id FROM runs WHERE id = ?1 UNION ALL SELECT id FROM runs WHERE run_key = ?1 LIMIT 1", name),
+            // Of this machine's own.
+            "last" => {
+                let own = "no NOT IN (SELECT run FROM received)";
+                (format!("SELECT id FROM runs WHERE ?1 = ?1 AND {own} ORDER BY no DESC LIMIT 1"), name)
+            }
+            "last-failed" => {
+                let own = "exit_code <> 0 AND no NOT IN (SELECT run FROM received)";
+                (format!("SELECT id FROM runs WHERE ?1 = ?1 AND {own} ORDER BY no DESC LIMIT 1"), name)
+            }
+            _ => (
+                "SELECT id FROM runs WHERE id = ?1 UNION ALL SELECT id FROM runs WHERE run_key = ?1 LIMIT 1".into(),
+                name,
+            ),
         };
-        let whole = self.db.query_row(sql, [name], id).optional().map_err(self.fault("read"))?;
+        let whole = self.db.query_row(&sql, [name], id).optional().map_err(self.fault("read"))?;
         if let Some(run) = whole {
             return Ok(run);
         }
@@ -284,34 +297,7 @@ impl Store {
                 return Err(StoreError::KeyTaken { key: key.clone(), run });
             }
         }
-        let sql = "INSERT INTO runs (id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, \
-             started_at, bytes, safe_seq, safe_hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 0, 0, ?12)";
-        let work = || -> rusqlite::Result<i64> {
-            let RunHead { title, source, task_digest, workspace, fledge, journal_version, started_at_ms, .. } = head;
-            let (parent, models) =
-                (head.parent.as_ref().map(RunId::as_str), serde_json::json!(head.models).to_string());
-            let key = &head.run_key;
-            let row = params![
-                head.id.as_str(),
-                key,
-                parent,
-                title,
-                source,
-                task_digest,
-                workspace,
-                models,
-                fledge,
-                journal_version,
-                started_at_ms,
-                link
-            ];
-            transaction.execute(sql, row)?;
-            let no = transaction.last_insert_rowid();
-            let sql = "INSERT INTO tasks (run, text, settings) VALUES (?1, ?2, ?3)";
-            transaction.execute(sql, params![no, task.text, task.settings])?;
-            Ok(no)
-        };
-        let no = work().map_err(&fail)?;
+        let no = insert(&transaction, head, task, link).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(no)
     }
@@ -338,15 +324,46 @@ impl Store {
             journal_version: row.get(9)?,
             started_at_ms: row.get(10)?,
         };
-        let state = match row.get::<_, Option<i64>>(11)? {
-            Some(ended_at_ms) => RunState::Ended(outcome(row, ended_at_ms)?),
-            None => match lock::holder(&self.folder(&head.id)) {
+        let machine: Option<String> = row.get(23)?;
+        let state = match (row.get::<_, Option<i64>>(11)?, &machine) {
+            (Some(ended_at_ms), _) => RunState::Ended(outcome(row, ended_at_ms)?),
+            // Whether it still goes on is known there alone.
+            (None, Some(machine)) => RunState::Running { holder: format!("the machine {machine}") },
+            (None, None) => match lock::holder(&self.folder(&head.id)) {
                 Some(holder) => RunState::Running { holder },
                 None => RunState::Interrupted,
             },
         };
-        Ok(RunRow { head, state })
+        Ok(RunRow { head, state, machine })
     }
+}
+
+/// Writes the rows of a new run, and gives its number.
+pub(super) fn insert(db: &Connection, head: &RunHead, task: &TaskCopy, link: &Link) -> rusqlite::Result<i64> {
+    let sql = "INSERT INTO runs (id, run_key, parent, title, source, task_digest, workspace, models, fledge, journal_version, \
+         started_at, bytes, safe_seq, safe_hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 0, 0, ?12)";
+    let RunHead { title, source, task_digest, workspace, fledge, journal_version, started_at_ms, .. } = head;
+    let (parent, models) = (head.parent.as_ref().map(RunId::as_str), serde_json::json!(head.models).to_string());
+    let key = &head.run_key;
+    let row = params![
+        head.id.as_str(),
+        key,
+        parent,
+        title,
+        source,
+        task_digest,
+        workspace,
+        models,
+        fledge,
+        journal_version,
+        started_at_ms,
+        link
+    ];
+    db.execute(sql, row)?;
+    let no = db.last_insert_rowid();
+    let sql = "INSERT INTO tasks (run, text, settings) VALUES (?1, ?2, ?3)";
+    db.execute(sql, params![no, task.text, task.settings])?;
+    Ok(no)
 }
 
 fn outcome(row: &Row<'_>, ended_at_ms: i64) -> rusqlite::Result<Outcome> {

@@ -32,7 +32,7 @@ const CONNECTION: &str =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256;
     PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;";
 
-const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS];
+const MIGRATIONS: &[&str] = &[RUNS, MEMORY, MEMORY_BY_ID, EVENTS_BY_PLACE, DURATIONS, JOBS, SYNC];
 
 /// `safe_seq` and `safe_hash` are the last record that is safe from a crash of the machine, so that a journal whose end is gone is told
 /// from one that goes no further. `synced` is what a server was sent of it.
@@ -141,6 +141,12 @@ const JOBS: &str = "
         tries INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL, ended INTEGER, said TEXT
     ) STRICT;
     CREATE INDEX monitor_news_due ON monitor_news (next) WHERE ended IS NULL;";
+
+/// Runs that other machines have told of, and from which of the own ones on a server is told: of those whose number is larger. A run of
+/// another machine has its key here alone: it is none in this project.
+const SYNC: &str = "
+    CREATE TABLE received (run INTEGER PRIMARY KEY, machine TEXT NOT NULL, run_key TEXT, heard_at INTEGER NOT NULL) STRICT;
+    CREATE TABLE sending (one INTEGER PRIMARY KEY CHECK (one = 1), beyond INTEGER NOT NULL) STRICT;";
 
 /// Opens the database, new or old.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {

@@ -18,20 +18,44 @@ pub struct Unsent {
     pub has_ended: bool,
 }
 
+/// Which runs are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhichUnsent {
+    /// Those that have begun since [`Store::begin_sending`] was first called.
+    Begun,
+    /// Those before, too.
+    All,
+}
+
 impl Store {
-    /// The runs of which something was not sent, the oldest first, at most `limit`.
+    /// From now on a server is told of new runs. Once this was said it stays so, and saying it again changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin_sending(&self) -> Result<(), StoreError> {
+        let sql = "INSERT OR IGNORE INTO sending (one, beyond) SELECT 1, coalesce(max(no), 0) FROM runs";
+        self.db.execute(sql, []).map(drop).map_err(self.fault("write"))
+    }
+
+    /// The runs of which something was not sent, the oldest first. Those of other machines are none of them.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn unsent(&self, limit: u32) -> Result<Vec<Unsent>, StoreError> {
-        // The outcome counts as one record more.
-        let sql = "SELECT id, synced, newest, ended FROM (SELECT no, id, synced, ended_at IS NOT NULL AS ended, \
+    pub fn unsent(&self, which: WhichUnsent) -> Result<Vec<Unsent>, StoreError> {
+        let beyond = match which {
+            WhichUnsent::Begun => "coalesce((SELECT beyond FROM sending), 9223372036854775807)",
+            WhichUnsent::All => "-1",
+        };
+        // The outcome counts as one record more. Of most runs all is sent, which their rows can tell.
+        let sql = format!(
+            "SELECT id, synced, newest, ended FROM (SELECT no, id, synced, ended_at IS NOT NULL AS ended, \
              (SELECT coalesce(max(place) & 4294967295, 0) FROM events WHERE place BETWEEN no << 32 AND (no << 32) + 4294967295) \
-             AS newest FROM runs) \
-             WHERE synced < newest + ended ORDER BY no LIMIT ?1";
+             AS newest FROM runs WHERE no > {beyond} AND NOT (ended_at IS NOT NULL AND synced > safe_seq)) \
+             WHERE synced < newest + ended ORDER BY no"
+        );
         let read = || -> rusqlite::Result<Vec<Unsent>> {
-            let mut statement = self.db.prepare(sql)?;
-            let rows = statement.query_map([limit], |row| {
+            let mut statement = self.db.prepare(&sql)?;
+            let rows = statement.query_map([], |row| {
                 let (run, from) = (RunId::new(row.get::<_, String>(0)?), unsigned(row, 1)? + 1);
                 Ok(Unsent { run, from, upto: unsigned(row, 2)?, has_ended: row.get(3)? })
             })?;
@@ -60,7 +84,7 @@ mod tests {
     use crate::store::Outcome;
 
     fn queue(store: &Store) -> Vec<(String, u64, u64, bool)> {
-        let unsent = store.unsent(10).unwrap().into_iter();
+        let unsent = store.unsent(WhichUnsent::All).unwrap().into_iter();
         unsent.map(|unsent| (unsent.run.to_string(), unsent.from, unsent.upto, unsent.has_ended)).collect()
     }
 
@@ -99,5 +123,19 @@ mod tests {
         assert_eq!(queue(&store), []);
         journal.append(2, "A", "{}").unwrap();
         assert_eq!(queue(&store), [("r".into(), 2, 2, false)]);
+    }
+
+    #[test]
+    fn what_began_before_anything_was_sent_is_sent_only_when_all_is_asked_for() {
+        let (_home, store) = store();
+        begin(&store, "old").append(1, "A", "{}").unwrap();
+        let begun =
+            |store: &Store| store.unsent(WhichUnsent::Begun).unwrap().into_iter().map(|one| one.run.to_string());
+        assert_eq!(begun(&store).count(), 0);
+        store.begin_sending().unwrap();
+        begin(&store, "new").append(1, "A", "{}").unwrap();
+        store.begin_sending().unwrap();
+        assert_eq!(begun(&store).collect::<Vec<_>>(), ["new"]);
+        assert_eq!(store.unsent(WhichUnsent::All).unwrap().len(), 2);
     }
 }

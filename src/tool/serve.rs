@@ -3,6 +3,7 @@
 use super::bound;
 use super::host::ToolHost;
 use super::wire::{LONGEST_ORDER, Opening, Order, Word};
+use crate::causes::chain;
 use crate::chat::ToolOutcome;
 use crate::id::CallId;
 use crate::process::Lines;
@@ -31,7 +32,7 @@ pub async fn serve() -> io::Result<()> {
     let Opening { settings, ledger, changes } = opening;
     let host = match ToolHost::new(settings) {
         Ok(host) => host,
-        Err(error) => return say(&lines, &Word::Refused(whole(&error))).await,
+        Err(error) => return say(&lines, &Word::Refused(chain(&error))).await,
     };
     host.restore(ledger);
     host.recall(&changes);
@@ -85,11 +86,6 @@ async fn work(host: &ToolHost, lines: &Lines, words: Sender<Word>) -> io::Result
             Some(Order::Open(_)) | None => return Ok(()),
         }
     }
-}
-
-/// An error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", whole(cause)))
 }
 
 async fn next(lines: &Lines) -> io::Result<Option<Order>> {

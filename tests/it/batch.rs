@@ -1,6 +1,6 @@
 //! Many tasks by one command, as their users meet it: what is run, what is told, what is left, and with which exit code.
 
-use crate::support::{Ended, Fledge, Model, git, hang, say, status, write};
+use crate::support::{Ended, Fledge, Model, git, hang, must_be_batch_report, say, status, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -72,6 +72,7 @@ fn jobs_are_told_in_lines_and_a_table_and_kept_in_reports() {
     insta::assert_snapshot!(plain(&ended.stderr));
     let read = |name: &String| fs::read_to_string(name).unwrap();
     let report: Value = serde_json::from_str(&read(&names[2])).unwrap();
+    must_be_batch_report(&report);
     assert_eq!(
         report["counts"],
         json!({"jobs": 3, "verified": 1, "failed": 1, "errored": 0, "cancelled": 0, "skipped": 1, "not_started": 0})
@@ -272,4 +273,47 @@ fn one_by_one_jobs_may_work_in_the_checkout_itself() {
     ended.must_exit(0);
     must_stand(&ended, &[("a", "verified"), ("b", "verified")]);
     assert_eq!((ended.file("done"), ended.file("more")), (Some("1\n".into()), Some("1\n".into())));
+}
+
+#[test]
+fn where_only_errors_are_wanted_there_is_a_line_for_each_job_that_failed() {
+    let run = with(batch(&["tasks", "-j1", "-q"]), "a", "", &writes("done"));
+    let run = with(with(run, "b", "", &writes("other")), "c", "needs: [b]", &writes("done"));
+    let ended = run.committed().run();
+    ended.must_exit(1);
+    insta::assert_snapshot!(ended.story());
+    let good = ended.again(&["run", "tasks/a.md", "--jobs", "1", "-q"]).run();
+    good.must_exit(0);
+    assert_eq!((good.stdout.as_str(), good.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn a_warning_that_several_jobs_have_is_told_once_with_their_number() {
+    let run = with(batch(&["tasks", "-j1", "--lanes-from", "main"]), "a", "", &writes("done"));
+    let run = with(with(run, "b", "", &writes("done")), "c", "", &writes("done")).committed();
+    let ended = run.run();
+    ended.must_exit(0);
+    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("the lanes are those of")).collect();
+    assert_eq!(told, ["[a] the lanes are those of `main`", "[3 jobs] the lanes are those of `main`"]);
+}
+
+#[test]
+fn worktrees_that_are_left_are_counted_for_each_repository_with_the_command_that_lists_them() {
+    let file = "tasks: [tasks/a.md]\nrepositories: [., ../other folder]\ndefaults: { max_retries: 0 }\njobs: 1\n";
+    let run = with(batch(&["batch.yaml"]), "a", "", &writes("other")).file("batch.yaml", file).committed();
+    let other = run.workspace().parent().unwrap().join("other folder");
+    fs::create_dir_all(other.join("lanes")).unwrap();
+    fs::write(other.join("lanes/verify.yaml"), "steps:\n  - { name: there, run: test -f done }\n").unwrap();
+    git(&other, &["init", "-q", "-b", "main"]);
+    git(&other, &["add", "-A"]);
+    git(&other, &["commit", "-qm", "first"]);
+    let ended = run.run();
+    ended.must_exit(1);
+    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("fledge worktrees list")).collect();
+    let other = other.canonicalize().unwrap().display().to_string();
+    let elsewhere = format!("  1 worktree with work that is not committed: `fledge worktrees list -C '{other}'`");
+    let here = "  1 worktree with work that is not committed: `fledge worktrees list`";
+    assert_eq!(told, [elsewhere.as_str(), here], "{}", ended.story());
+    let listed = ended.again(&["worktrees", "list", "-C", &other]).run();
+    assert_eq!(listed.stdout.matches("uncommitted").count(), 1, "{}", listed.story());
 }

@@ -195,7 +195,8 @@ fn a_place_for_state_that_cannot_be_made_is_said_as_it_is() {
     let below_a_file = look("a-file/state");
     assert!(below_a_file.1.contains("/a-file is no folder, so ") && below_a_file.0 == "fail", "{below_a_file:?}");
     let unwritable = look("/proc/nope");
-    assert_eq!(unwritable.1, "/proc cannot be written to, so /proc/nope cannot be made");
+    let (start, end) = ("/proc cannot be written to: ", ", so /proc/nope cannot be made");
+    assert!(unwritable.1.starts_with(start) && unwritable.1.ends_with(end), "{unwritable:?}");
     let homeless = look("");
     assert!(homeless.0 == "fail" && homeless.1.contains("nor HOME is set"), "{homeless:?}");
     for found in [below_a_file, unwritable, homeless] {
@@ -243,4 +244,19 @@ fn a_run_that_did_not_end_is_named_with_what_goes_on_with_it() {
     let found = checks(&ended.again(&["doctor", "--json"]).anthropic(&model).run());
     let mend = format!("`fledge runs resume {run}` goes on; `fledge runs list` shows all");
     assert_eq!(part(&found, "runs"), warned("1 run did not end, and can be gone on with", &mend));
+}
+
+#[test]
+fn where_nothing_can_be_written_it_is_said_of_what_and_git_is_not_blamed() {
+    let place = Fledge::new().lane("verify", &needs("x")).env("ANTHROPIC_API_KEY", KEY).args(&["doctor", "--json"]);
+    // No file of this process and its children may have a byte.
+    let ended = place.under(&["sh", "-c", "ulimit -f 0; exec \"$0\" \"$@\""]).run();
+    ended.must_exit(1);
+    let checks = checks(&ended);
+    for what in ["tmp", "state"] {
+        let (health, said, mend) = about(&checks, what);
+        assert!(health == "fail" && said.contains("cannot be written to: File too large"), "{what}: {said} ({mend})");
+    }
+    let git = about(&checks, "git");
+    assert!(!git.2.contains("install git"), "{git:?}");
 }

@@ -1,6 +1,6 @@
 //! Models measured on tasks, as their users meet it: rates, what is left of the runs, and the exit code.
 
-use crate::support::{Ended, Fledge, Model, hang, needs, say, write};
+use crate::support::{Ended, Fledge, Model, hang, must_be_eval_report, needs, say, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -44,8 +44,10 @@ fn models_have_rates_with_intervals_and_nothing_is_left_of_their_runs() {
     let run = eval(&args).committed();
     let at = run.state().parent().unwrap().to_owned();
     let file = at.join("rates.md").display().to_string();
-    let ended = run.arg("--summary").arg(&file).run();
+    let report = at.join("rates.json").display().to_string();
+    let ended = run.arg("--summary").arg(&file).arg("--report").arg(&report).run();
     ended.must_exit(0);
+    must_be_eval_report(&serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap());
     let last = ended.events().pop().unwrap();
     assert_eq!(
         (&last["type"], &last["data"]["schema_version"]),
@@ -79,13 +81,21 @@ fn a_rate_that_is_too_low_fails_and_an_error_is_no_rate() {
     assert!(low.stderr.contains("2 of 2 runs judged, below 50.0 %: cassette/bad.tape"), "{}", low.story());
     let high = low.again(&["eval", "tasks", "--model", "cassette/good.tape", "--min-rate", "1"]).run();
     high.must_exit(0);
-    let none = high.again(&["eval", "tasks/a.md", "--model", "cassette/none.tape", "--json"]).run();
+    let mut none = high.again(&["eval", "tasks/a.md", "--model", "cassette/none.tape", "--json"]).run();
     none.must_exit(3);
     let data = &none.events().pop().unwrap()["data"];
     let model = &data["models"][0];
     assert_eq!((&model["rate"], &model["errored"], &model["judged"]), (&Value::Null, &json!(1), &json!(0)));
     assert_eq!(data["unjudged"][0]["job"], "a.cassette-none.tape.1");
     must_have_left_nothing(&none);
+    // Each error is told once: when it is there, or at the end where nothing is told before.
+    for quiet in [&[][..], &["-q"]] {
+        let args = [&["eval", "tasks/a.md", "--model", "cassette/none.tape"], quiet].concat();
+        let told = none.again(&args).run();
+        told.must_exit(3);
+        assert_eq!(told.stderr.matches("there are 0 turns").count(), 1, "{}", told.story());
+        none = told;
+    }
 }
 
 #[test]

@@ -30,6 +30,24 @@ fn a_project_gets_a_lane_and_a_task_that_can_be_run_at_once() {
 }
 
 #[test]
+fn a_task_that_says_what_it_said_when_it_was_written_is_no_task_yet() {
+    let ended = a_project().args(&["init"]).run();
+    let mut ended = ended.again(&["run", "tasks/first.md", "--dry-run"]).run();
+    ended.must_exit(2);
+    insta::assert_snapshot!(ended.stderr);
+    ended = ended.again(&["run", "tasks", "--jobs", "2"]).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("tasks/first.md:5:1: this line is still") && ended.runs().is_empty());
+    let text = ended.file("tasks/first.md").unwrap();
+    let said = text.replace("Say in one line what is to be done", "Mend the clock");
+    ended = ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run();
+    ended.must_exit(2);
+    assert!(ended.stderr.contains("tasks/first.md:7:1") && !ended.stderr.contains("first.md:5"), "{}", ended.story());
+    let said = format!("{}\nIt is late.\n", said.split("\nThen say").next().unwrap());
+    ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run().must_exit(0);
+}
+
+#[test]
 fn what_is_there_already_is_left_as_it_is() {
     let before =
         a_project().file("tasks/first.md", "mine").file("lanes/verify.yaml", "steps: [{ name: a, run: \"true\" }]");

@@ -71,6 +71,18 @@ fn a_fresh_python_project_passes_what_is_written_for_it() {
 }
 
 #[test]
+fn modules_beside_the_tests_are_found_whichever_interpreter_has_pytest() {
+    let files = [
+        ("pyproject.toml", "[project]\nname = \"fresh\"\n"),
+        ("fresh.py", "def two():\n    return 2\n"),
+        ("tests/test_it.py", "import fresh\n\ndef test_it():\n    assert fresh.two() == 2\n"),
+    ];
+    if is_installed("pytest") {
+        a_fresh_project("pytest", &files, &["test"]);
+    }
+}
+
+#[test]
 fn a_fresh_project_with_a_makefile_passes_what_is_written_for_it() {
     a_fresh_project(
         "make",

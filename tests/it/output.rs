@@ -21,6 +21,22 @@ fn a_quiet_failed_run_prints_why_in_one_line() {
 }
 
 #[test]
+fn what_is_wrong_with_a_lane_is_drawn_when_a_run_cannot_be_planned() {
+    let run = Fledge::new().lane("verify", "steps:\n  - { name: x, rn: y }\n").task("Do it.");
+    let run = run.file("c.tape", "turns: []\n").args(&["run", "task.md", "--model", "cassette/c.tape", "-q"]).run();
+    run.must_be(2, "bad_input");
+    insta::assert_snapshot!(run.stderr);
+    let said = run.stderr.clone();
+    let plan = run.again(&["run", "task.md", "--model", "cassette/c.tape", "--dry-run"]).run();
+    plan.must_exit(2);
+    assert_eq!(plan.stderr.replace("error: ", "bad_input: "), said);
+    let wrong =
+        plan.again(&["run", "task.md", "--model", "cassette/c.tape"]).file("c.tape", "turns:\n  - txt: a\n").run();
+    wrong.must_exit(2);
+    insta::assert_snapshot!(wrong.stderr);
+}
+
+#[test]
 fn a_run_tells_its_story_on_standard_error_alone() {
     let model = Model::new([write("done", "1\n").saying("Making it."), say("Done.")]);
     let run = Fledge::simple(&model).run();

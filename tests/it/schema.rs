@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const NAMES: [&str; 5] = ["config", "event", "lane", "report", "task"];
+const NAMES: [&str; 9] =
+    ["batch", "batch-event", "batch-report", "config", "eval-report", "event", "lane", "report", "task"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

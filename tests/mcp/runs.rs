@@ -29,7 +29,8 @@ async fn run(
         folder.path().display()
     );
     fs::write(workspace.join("lanes/verify.yaml"), looks).unwrap();
-    let cassette = connect(Endpoint::new(Kind::Cassette { text: turns.into() }, "c.yaml")).unwrap();
+    let cassette =
+        connect(Endpoint::new(Kind::Cassette { text: turns.into(), path: "c.yaml".into() }, "c.yaml")).unwrap();
     let mut agent = Agent::new(Settings {
         workspace: workspace.canonicalize().unwrap(),
         project: None,

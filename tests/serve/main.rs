@@ -9,3 +9,4 @@ mod jobs;
 mod rows;
 mod starting;
 mod support;
+mod sync;

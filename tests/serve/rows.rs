@@ -142,7 +142,7 @@ fn paths() -> Vec<Row> {
         row("an asset that is a path in code", "GET /assets/..%2f..%2fetc%2fpasswd HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("an asset that is a path of another system", "GET /assets/..%5c..%5cetc HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("a job that is a path", "GET /v1/jobs/..%2f..%2fx/history HTTP/1.1|{H}|{A}||", &[400, 404]),
-        row("a monitor that is a path", "GET /v1/monitors/..%2f..%2fx HTTP/1.1|{H}|{A}||", &[400, 422]),
+        row("a monitor that is a path", "GET /v1/monitors/..%2f..%2fx HTTP/1.1|{H}|{A}||", &[400, 404, 422]),
         row("NUL in code", "GET /v1/runs/%00 HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("half a code", "GET /v1/runs/%2 HTTP/1.1|{H}|{A}||", &[400, 404]),
         row("no UTF-8 in code", "GET /v1/runs/%ff%fe HTTP/1.1|{H}|{A}||", &[400, 404]),

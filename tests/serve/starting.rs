@@ -23,7 +23,8 @@ fn what_keeps_a_server_from_starting_is_said_with_what_to_do() {
         place.says(&["serve", "--listen", "127.0.0.1"], &[]),
         place.says(&["serve", "--listen", "192.0.2.1:0", "--allow-public"], &[]),
         place.says(&["serve", "--token-file", &token], &[]),
-        place.says(&["serve", "--token-file", "nowhere"], &[]),
+        place.says(&["serve", "--token-file", "../nowhere"], &[]),
+        place.says(&["serve", "--token-file", "token"], &[]),
         place.says(&["serve"], &[("FLEDGE_SERVE_TOKEN", "with blanks in it, which no header takes")]),
         place.says(&["serve", "-C", "nowhere"], &[]),
         place.says(&["serve", "link"], &[]),
@@ -126,4 +127,22 @@ fn what_does_not_end_within_the_grace_is_cut_off() {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("some requests were not answered within the grace"), "{log}");
     assert!(begun.elapsed() < PATIENCE / 2);
+}
+
+#[test]
+fn streams_end_with_a_comment_when_the_server_stops() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let mut socket = server.connect();
+    let head = format!("GET /v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n", server.address);
+    socket.write_all(head.as_bytes()).unwrap();
+    let mut begun = [0; 15];
+    socket.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200 OK");
+    kill_process(server.pid(), Signal::TERM).unwrap();
+    let mut rest = String::new();
+    socket.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("content-type: text/event-stream") && rest.contains(": the server stops\n"), "{rest}");
+    assert!(rest.ends_with("0\r\n\r\n"), "the stream is whole: {rest}");
+    assert_eq!(server.ended().0, Some(0));
 }

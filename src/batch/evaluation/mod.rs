@@ -18,6 +18,7 @@ pub const EVAL_SCHEMA_VERSION: u32 = 1;
 
 /// What models came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Evaluation {
     /// The version of this form.
     pub schema_version: u32,
@@ -51,6 +52,7 @@ pub struct Evaluation {
 
 /// What models came to on one task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub struct TaskTally {
     pub task: String,
@@ -59,6 +61,7 @@ pub struct TaskTally {
 
 /// What a model came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// The model, as it was asked for.
     pub model: String,
@@ -94,6 +97,7 @@ pub struct Tally {
 
 /// A run that was not judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are named after what they hold")]
 pub struct Unjudged {
     pub job: String,

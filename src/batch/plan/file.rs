@@ -51,7 +51,7 @@ pub struct RepositoryEntry {
 /// # Errors
 /// [`TaskFault`] with everything that is wrong.
 pub fn parse(text: &str, source: &str) -> Result<BatchFile, TaskFault> {
-    let fault = |problems| TaskFault { file: source.into(), problems };
+    let fault = |problems: Problems| TaskFault { file: source.into(), problems: problems.seen_in(text) };
     let node = crate::yaml::parse(text, 1).map_err(|problem| fault(problem.into()))?;
     let mut problems = Problems::default();
     let Some(mut table) = Table::open(&node, "the batch", &mut problems) else { return Err(fault(problems)) };

@@ -5,17 +5,22 @@ mod file;
 mod matrix;
 mod naming;
 mod needs;
+#[cfg(feature = "cli")]
+mod schema;
 mod spread;
 
 pub use file::{BatchFile, MOST_AT_ONCE, MOST_RETRIES, RepositoryEntry, parse};
 pub use matrix::Matrix;
 pub use naming::of_folders as names_of_folders;
+#[cfg(feature = "cli")]
+pub(crate) use schema::schema;
 pub use spread::{repeated, seats};
 
-use crate::task::{Candidates, Isolation, ParamValues, Task};
-use crate::yaml::{Problem, listed};
+use crate::task::{Candidates, Isolation, ParamValues, Task, TaskFault};
+use crate::yaml::{Problem, Problems, listed};
 use matrix::{Dimension, REPOSITORY, TASK, combinations, value_of};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 /// The most jobs of one batch.
@@ -39,6 +44,8 @@ pub struct Order {
     pub matrix: Matrix,
     /// The file that says them.
     pub file: String,
+    /// Its text.
+    pub text: Arc<str>,
     /// The names of the repositories; none: there is one, and nobody names it.
     pub repositories: Vec<String>,
     /// Values for parameters of all tasks, which win.
@@ -74,29 +81,42 @@ pub struct Job {
     pub models: Vec<String>,
 }
 
-/// All that is wrong, a line each, with the file and the place.
-#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.join("\n"))]
-pub struct PlanFaults(pub Vec<String>);
+/// All that is wrong; shown with one problem a line, each with the file and the place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanFaults {
+    /// What is wrong with a file, each file once.
+    pub files: Vec<TaskFault>,
+    /// What is wrong with all of them together.
+    pub whole: Vec<String>,
+}
 
 impl PlanFaults {
-    fn say(&mut self, file: &str, problem: &Problem) {
-        let line = match problem.place {
-            Some(_) => format!("{file}:{problem}"),
-            None => format!("{file}: {problem}"),
-        };
-        self.lines(&line);
+    /// What is wrong with a file whose text this is.
+    fn say(&mut self, file: &str, text: &str, problem: Problem) {
+        self.merge(&TaskFault { file: file.to_owned(), problems: Problems::from(problem).seen_in(text) });
     }
 
     /// The same thing is said once, however many jobs it is wrong for.
-    fn lines(&mut self, text: &str) {
-        for line in text.lines() {
-            if !self.0.iter().any(|known| known == line) {
-                self.0.push(line.to_owned());
-            }
+    fn merge(&mut self, fault: &TaskFault) {
+        match self.files.iter_mut().find(|known| known.file == fault.file) {
+            Some(known) => known.problems.merge(&fault.problems),
+            None => self.files.push(fault.clone()),
         }
     }
+
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.whole.is_empty()
+    }
 }
+
+impl fmt::Display for PlanFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.files.iter().map(TaskFault::to_string);
+        f.write_str(&files.chain(self.whole.iter().cloned()).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl std::error::Error for PlanFaults {}
 
 /// Plans a batch. `read` makes a task of a text with values for its parameters, as it would be run in a repository.
 ///
@@ -104,7 +124,7 @@ impl PlanFaults {
 /// [`PlanFaults`] with everything that is wrong with any of them.
 pub fn plan(
     order: &Order,
-    read: impl Fn(&TaskText, &ParamValues, usize) -> Result<Task, String>,
+    read: impl Fn(&TaskText, &ParamValues, usize) -> Result<Task, TaskFault>,
 ) -> Result<Vec<Job>, PlanFaults> {
     let mut faults = PlanFaults::default();
     let sources: Vec<&str> = order.tasks.iter().map(|task| task.source.as_str()).collect();
@@ -127,7 +147,7 @@ pub fn plan(
         let mut params: ParamValues = combination.into_iter().collect();
         params.extend(order.params.clone());
         match read(&order.tasks[task], &params, repository) {
-            Err(said) => faults.lines(&said),
+            Err(fault) => faults.merge(&fault),
             Ok(Task { title, budget, isolation, candidates, .. }) => {
                 let (usd_micros, needs) = (budget.usd_micros, Vec::new());
                 let (of, race, models) = (name.clone(), None, Vec::new());
@@ -149,10 +169,10 @@ pub fn plan(
             }
         }
     }
-    if jobs.is_empty() && faults.0.is_empty() {
-        faults.lines("there is nothing to run: every combination is excluded");
+    if jobs.is_empty() && faults.is_empty() {
+        faults.whole.push("there is nothing to run: every combination is excluded".to_owned());
     }
-    if !faults.0.is_empty() {
+    if !faults.is_empty() {
         return Err(faults);
     }
     // Jobs of what a task needs, in the repository that it is worked on in itself.
@@ -173,7 +193,7 @@ pub fn plan(
 /// When there are too many jobs.
 pub fn few_enough(jobs: usize) -> Result<(), PlanFaults> {
     let message = format!("{jobs} jobs are too many: at most {MOST_JOBS} make a batch");
-    if jobs > MOST_JOBS { Err(PlanFaults(vec![message])) } else { Ok(()) }
+    if jobs > MOST_JOBS { Err(PlanFaults { whole: vec![message], ..PlanFaults::default() }) } else { Ok(()) }
 }
 
 /// The first two jobs that would change one checkout at the same time, where so many runs are at work at once.
@@ -196,7 +216,7 @@ fn names_known(order: &Order, names: &[String], faults: &mut PlanFaults) {
             let hint =
                 if all().next().is_none() { "there are none".into() } else { format!("there are: {}", listed(all())) };
             let unknown = Problem::at(entry.place, format!("there is no {dimension} `{value}`"));
-            faults.say(&order.file, &unknown.hint(hint).near(value, all()));
+            faults.say(&order.file, &order.text, unknown.hint(hint).near(value, all()));
         }
     }
 }

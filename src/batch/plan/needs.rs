@@ -12,14 +12,17 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFa
         for (name, at) in task::needs(text) {
             match names.iter().position(|known| *known == name) {
                 Some(need) if need == place => {
-                    faults.say(source, &Problem::at(at, format!("`{name}` needs itself")).hint("remove it"));
+                    faults.say(source, text, Problem::at(at, format!("`{name}` needs itself")).hint("remove it"));
                 }
                 Some(need) => own.push((need, at)),
                 None => {
                     let unknown = Problem::at(at, format!("`{name}` is no task of this batch"));
                     let known = || names.iter().map(String::as_str).filter(|known| *known != names[place]);
-                    let hint = format!("there are: {}", listed(known()));
-                    faults.say(source, &unknown.hint(hint).near(&name, known()));
+                    let hint = match known().next() {
+                        None => "there is no other one: name it beside this one, or a folder".to_owned(),
+                        Some(_) => format!("there are: {}", listed(known())),
+                    };
+                    faults.say(source, text, unknown.hint(hint).near(&name, known()));
                 }
             }
         }
@@ -32,7 +35,7 @@ pub(super) fn resolved(tasks: &[TaskText], names: &[String], faults: &mut PlanFa
             let last = circle.last().copied().unwrap_or_default();
             let said: Vec<&str> = circle.iter().chain(circle.first()).map(|task| names[*task].as_str()).collect();
             let problem = Problem::at(at, format!("a circle of needs: {}", said.join(" needs ")));
-            faults.say(&tasks[last].source, &problem.hint("remove one of them"));
+            faults.say(&tasks[last].source, &tasks[last].text, problem.hint("remove one of them"));
         });
     }
     all.into_iter().map(|needs| needs.into_iter().map(|(need, _)| need).collect()).collect()

@@ -10,6 +10,7 @@ fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> Order {
         tasks: tasks.iter().map(text).collect(),
         matrix: file.matrix,
         file: "batch.yaml".into(),
+        text: batch.into(),
         repositories: repositories.iter().map(|name| (*name).to_owned()).collect(),
         params: ParamValues::new(),
     }
@@ -18,7 +19,6 @@ fn order(batch: &str, tasks: &[(&str, &str)], repositories: &[&str]) -> Order {
 fn planned(order: &Order) -> Result<Vec<Job>, String> {
     let read = |text: &TaskText, params: &ParamValues, _: usize| {
         parse_with(&text.text, &text.source, params, &crate::task::Defaults::default())
-            .map_err(|fault| fault.to_string())
     };
     plan(order, read).map_err(|faults| faults.to_string())
 }

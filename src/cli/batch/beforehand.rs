@@ -3,6 +3,7 @@
 
 use super::super::block_on;
 use super::super::connect::{Asked, Shared};
+use super::super::drawing::Several;
 use super::super::failure::Failure;
 use super::super::runs::Place;
 use super::site::{Sites, Wanted, wanted};
@@ -13,15 +14,18 @@ use crate::provider::Pacer;
 use crate::task::{Isolation, Task};
 use crate::tool::Late;
 use crate::verdict::Reason;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Error, anyhow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 /// What was found.
 #[derive(Debug)]
 pub(super) struct Beforehand {
     pub(super) models: BTreeMap<Wanted, Shared>,
+    /// How many requests wait since these may not be asked faster.
+    pub(super) waiting: watch::Receiver<usize>,
     /// What people should know, a line each.
     pub(super) notes: Vec<String>,
 }
@@ -47,32 +51,32 @@ impl Sites<'_> {
         let mut tasks = Vec::new();
         for job in jobs {
             let task = self.task_of(&texts[job.task], job);
-            tasks.push((job, task.map_err(|said| Failure::input(anyhow!(said)))?));
+            tasks.push((job, task.map_err(Failure::input)?));
         }
-        let models = self.connected(&tasks, &mut faults);
+        let pacer = Pacer::default();
+        let models = self.connected(&tasks, &pacer, &mut faults);
         self.grounded(&tasks, &mut faults, &mut notes)?;
-        let mut known = BTreeSet::new();
-        faults.retain(|fault| known.insert(fault.clone()));
+        let waiting = pacer.waiting();
         if faults.is_empty() {
-            Ok(Beforehand { models, notes })
+            Ok(Beforehand { models, waiting, notes })
         } else {
-            Err(Failure::input(anyhow!(faults.join("\n"))))
+            Err(Failure::input(Several::of(faults)))
         }
     }
 
     /// Connects the models of all jobs.
-    fn connected(&self, tasks: &[(&Job, Task)], faults: &mut Vec<String>) -> BTreeMap<Wanted, Shared> {
-        let (pacer, mut all, mut failed) = (Pacer::default(), BTreeMap::new(), BTreeSet::new());
+    fn connected(&self, tasks: &[(&Job, Task)], pacer: &Pacer, faults: &mut Vec<Error>) -> BTreeMap<Wanted, Shared> {
+        let (mut all, mut failed) = (BTreeMap::new(), BTreeSet::new());
         for (job, task) in tasks {
             let wanted = wanted(job, task);
             if all.contains_key(&wanted) || failed.contains(&wanted) {
                 continue;
             }
             let asked = Asked { names: &wanted.1, tier: wanted.2, folder: &wanted.3 };
-            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, &pacer) {
+            match Shared::connect(&asked, &self.all[job.repository].set, self.environment, pacer) {
                 Ok(shared) => drop(all.insert(wanted, shared)),
                 Err(failure) => {
-                    faults.push(format!("{}: {}", task.source, failure.message()));
+                    faults.push(failure.of(&task.source));
                     failed.insert(wanted);
                 }
             }
@@ -84,7 +88,7 @@ impl Sites<'_> {
     fn grounded(
         &self,
         tasks: &[(&Job, Task)],
-        faults: &mut Vec<String>,
+        faults: &mut Vec<Error>,
         notes: &mut Vec<String>,
     ) -> Result<(), Failure> {
         let mut starts: BTreeMap<Start, Vec<(&Job, &Task)>> = BTreeMap::new();
@@ -99,10 +103,15 @@ impl Sites<'_> {
                     notes.extend(said.into_iter().map(|note| format!("{named}: {note}")));
                     let place = if self.all.len() == 1 { String::new() } else { format!(" in {named}") };
                     let seen = ground.settings.workspace.display().to_string();
-                    let planned = ground.planned(&all, &place).into_iter();
-                    faults.extend(planned.map(|fault| fault.replace(&seen, &named)));
+                    for (source, fault) in ground.planned(&all) {
+                        // Where there is one repository, the lane's file says where that is.
+                        faults.push(match &fault.lane {
+                            Some(_) if place.is_empty() => Error::new(fault),
+                            _ => anyhow!("{source}{place}: {}", fault.message.replace(&seen, &named)),
+                        });
+                    }
                 }
-                Err(fault) => faults.push(format!("{named}: {}", fault.message)),
+                Err(fault) => faults.push(anyhow!("{named}: {}", fault.message)),
             }
         }
         Ok(())
@@ -132,7 +141,7 @@ impl Sites<'_> {
 impl Ground {
     /// Plans all that begins here, and gives what is wrong. What may rest on another job's work is left to its own run, and so is what only that
     /// can find out.
-    fn planned(&self, all: &[(&Job, &Task)], place: &str) -> Vec<String> {
+    fn planned(&self, all: &[(&Job, &Task)]) -> Vec<(String, PlanFault)> {
         let (mut known, mut faults) = (BTreeSet::new(), Vec::new());
         for (nth, (job, task)) in all.iter().enumerate() {
             let rests_on_others = !job.needs.is_empty() || (nth > 0 && task.isolation == Isolation::InPlace);
@@ -141,9 +150,12 @@ impl Ground {
                 continue;
             }
             let planned = prepare(&bare, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
-            let Err(PlanFault { reason: Reason::BadInput | Reason::PlanFailed, message }) = planned else { continue };
-            let own = format!("{}: ", task.source);
-            faults.push(format!("{}{place}: {}", task.source, message.strip_prefix(&own).unwrap_or(&message)));
+            if let Err(PlanFault { reason: reason @ (Reason::BadInput | Reason::PlanFailed), message, lane }) = planned
+            {
+                let own = format!("{}: ", task.source);
+                let message = message.strip_prefix(&own).unwrap_or(&message).to_owned();
+                faults.push((task.source.clone(), PlanFault { reason, message, lane }));
+            }
         }
         faults
     }

@@ -94,6 +94,7 @@ impl Clearing<'_> {
 
 /// What is left of a worktree now.
 pub(super) fn as_it_is(worktree: Workplace) -> Workplace {
-    let is_gone = worktree.state == WorkplaceState::Kept && !Path::new(&worktree.path).exists();
+    let stays = matches!(worktree.state, WorkplaceState::Kept | WorkplaceState::Unclear);
+    let is_gone = stays && !Path::new(&worktree.path).exists();
     if is_gone { worktree.removed(false) } else { worktree }
 }

@@ -8,13 +8,13 @@ use super::eval::EvalTerms;
 use super::page::{self, Line, padded};
 use super::race::Race;
 use crate::batch::evaluation::page as pages;
-use crate::batch::evaluation::{Evaluation, Tally};
+use crate::batch::evaluation::{Evaluation, Tally, Unjudged};
 use crate::batch::plan::Job;
-use crate::batch::{Summary, forms};
+use crate::batch::{BatchEvent, Summary, forms};
 use crate::config::Environment;
 use crate::run::TaskResult;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a model is called of which nobody has said which one it is.
@@ -57,6 +57,12 @@ impl Ending {
         })
     }
 
+    /// Of a batch of which nothing is written.
+    #[cfg(test)]
+    pub(super) fn of_nothing(environment: &Environment) -> Self {
+        Self::Many(Results::of_job(Path::new("."), environment))
+    }
+
     fn evaluation(&self, summary: &Summary) -> Option<Evaluation> {
         match self {
             Self::Many(_) | Self::Race(_) => None,
@@ -69,17 +75,32 @@ impl Ending {
         self.evaluation(summary).map_or(summary.exit_code, |evaluation| evaluation.exit_code)
     }
 
-    /// The last event, with its name.
-    pub(super) fn data(&self, summary: &Summary) -> (&'static str, Value) {
+    /// The last event.
+    pub(super) fn event<'s>(&self, summary: &'s Summary) -> BatchEvent<'s> {
         match self.evaluation(summary) {
-            None => ("batch_finished", serde_json::to_value(summary).unwrap_or_default()),
-            Some(evaluation) => ("eval_finished", serde_json::to_value(evaluation).unwrap_or_default()),
+            None => BatchEvent::BatchFinished(Cow::Borrowed(summary)),
+            Some(evaluation) => BatchEvent::EvalFinished(Cow::Owned(evaluation)),
         }
     }
 
-    /// The table.
-    pub(super) fn lines(&self, summary: &Summary) -> Vec<Line> {
-        self.evaluation(summary).map_or_else(|| page::table(summary), |evaluation| rates(&evaluation))
+    /// The table; of what was not judged it names the runs whose end was not `told` before.
+    pub(super) fn lines(&self, summary: &Summary, told: &BTreeSet<String>) -> Vec<Line> {
+        match self.evaluation(summary) {
+            None => page::table(summary),
+            Some(evaluation) => rates(&evaluation, told),
+        }
+    }
+
+    /// What is wrong, in a line each.
+    pub(super) fn failures(&self, summary: &Summary) -> Vec<Line> {
+        match self.evaluation(summary) {
+            None => page::failures(summary),
+            Some(evaluation) => {
+                let below = vec![(Tone::Bad, pages::words(&evaluation))];
+                let is_below = !evaluation.below.is_empty();
+                unjudged(&evaluation, &BTreeSet::new()).into_iter().chain(is_below.then_some(below)).collect()
+            }
+        }
     }
 
     /// Tells a job of GitHub's what one of the runs came to; of an evaluation a failure is nothing to complain of.
@@ -109,8 +130,17 @@ impl Ending {
     }
 }
 
-/// An evaluation as a table: models over all tasks, then by task, then what was not judged.
-fn rates(evaluation: &Evaluation) -> Vec<Line> {
+/// Runs that were not judged, but for those that are known.
+fn unjudged(evaluation: &Evaluation, known: &BTreeSet<String>) -> Vec<Line> {
+    let line = |run: &Unjudged| {
+        let text = format!("- {}: {}: {}", run.job, run.standing.word(), super::super::paint::one_line(&run.says));
+        vec![(Tone::Warn, text)]
+    };
+    evaluation.unjudged.iter().filter(|run| !known.contains(&run.job)).map(line).collect()
+}
+
+/// An evaluation as a table: models over all tasks, then by task, then what was not judged and not `told` yet.
+fn rates(evaluation: &Evaluation, told: &BTreeSet<String>) -> Vec<Line> {
     let mut rows: Vec<Vec<String>> = vec![pages::HEADS.map(str::to_owned).to_vec()];
     let add = |rows: &mut Vec<Vec<String>>, tally: &Tally| rows.push(pages::row(tally).to_vec());
     evaluation.models.iter().for_each(|tally| add(&mut rows, tally));
@@ -130,10 +160,7 @@ fn rates(evaluation: &Evaluation) -> Vec<Line> {
         vec![(if place == 0 || row.len() == 1 { Tone::Faint } else { Tone::Plain }, text)]
     };
     let mut lines: Vec<Line> = rows.iter().enumerate().map(line).collect();
-    for run in &evaluation.unjudged {
-        let text = format!("- {}: {}: {}", run.job, run.standing.word(), super::super::paint::one_line(&run.says));
-        lines.push(vec![(Tone::Warn, text)]);
-    }
+    lines.extend(unjudged(evaluation, told));
     let tone = if evaluation.exit_code == 0 { Tone::Good } else { Tone::Bad };
     lines.push(vec![(tone, pages::words(evaluation))]);
     lines

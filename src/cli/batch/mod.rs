@@ -21,17 +21,19 @@ pub(super) use arguments::BatchArguments;
 pub(super) use arguments::cores;
 pub(super) use eval::{EvalArguments, run as evaluate};
 
-use super::drive::VoiceArguments;
+use super::configured;
+use super::drive::{VoiceArguments, follow};
 use super::failure::Failure;
 use super::options::RunOptions;
 use super::paint;
-use super::{block_on, no_output, print_data, print_json, signals};
+use super::sync::Plan;
+use super::{block_on, hear_out, no_output, print_data, print_json, signals};
 use crate::batch::plan::{self, Job, TaskText};
 use crate::batch::{
     Before, Bounds, Course, End, JobSummary, Ledger, LedgerFault, Outcome, Refusal, Summary, Wanted, run as run_fleet,
 };
 use crate::config::Environment;
-use crate::driver::Stop;
+use crate::driver::{Stop, project_of};
 use crate::duration::milliseconds;
 use crate::limits::MAX_SOURCE;
 use crate::process::Stopwatch;
@@ -146,7 +148,7 @@ fn begin(
     }
     let texts = &order.tasks;
     let ending = Arc::new(Ending::find(request, &jobs, workspace, &sites.state_dir, environment)?);
-    let Beforehand { models, notes } = sites.beforehand(&jobs, texts)?;
+    let Beforehand { models, waiting, notes } = sites.beforehand(&jobs, texts)?;
     let identity = match &request.options.run_key {
         Some(key) => format!("key\n{}\n{key}", workspace.display()),
         None => identity(workspace, &jobs, &sites),
@@ -160,6 +162,7 @@ fn begin(
     if request.options.patch().is_some() {
         race::make_patches(&sites.state_dir)?;
     }
+    let plan = plan_of_server(request, workspace, &sites.state_dir, environment)?;
     let queue = SqliteQueue::open(&sites.state_dir.join(QUEUE)).map_err(Failure::own)?;
     block_on(async {
         let clock = Stopwatch::start();
@@ -169,7 +172,8 @@ fn begin(
         let (at_once, commits) = (bounds.jobs.min(jobs.len()), Mutex::new(commits));
         let left = before.iter().filter_map(|(job, outcome)| Some((*job, site::leftover(outcome)?))).collect();
         let (left, stop) = (Mutex::new(left), &Stop::default());
-        let works = Works { sites: &sites, texts, jobs: &jobs, models, ledger: &ledger, at_once, commits, left, stop };
+        let works =
+            Works { sites: &sites, texts, jobs: &jobs, models, waiting, ledger: &ledger, at_once, commits, left, stop };
         let max_usd = bounds.usd_micros;
         let paid = works.paid().map_err(Failure::own)?;
         let mut course = Course::new(bounds, plan::seats(&jobs), |job| match before.get(&job) {
@@ -179,15 +183,31 @@ fn begin(
         let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
         let screen = Screen::new(request.options.voice, environment, ledger.batch(), &jobs, Arc::clone(&ending));
         has_begun.set(true);
-        let voice = Voice::open(screen, before.len());
-        let ran = drive(&mut course, &jobs, &works, stop, &voice).await;
+        let over = before.iter().map(|(job, outcome)| (*job, outcome.is_verified())).collect();
+        let voice = Voice::open(screen, over);
+        let ran = drive(&mut course, &jobs, &works, stop, &voice, plan.as_ref()).await;
         let summary = summary(&course, &works, max_usd, milliseconds(clock.read()));
         let code = ending.code(&summary);
         let was_heard = voice.close(summary, stop).await;
+        tell_rest(plan.as_ref(), stop).await;
         drop(listening);
         ran.map_err(|refusal| Failure::because(refusal.reason, refusal))?;
         Ok(if was_heard? || code != 0 { code } else { Reason::Cancelled.exit_code(Some(stop.cause())) })
     })?
+}
+
+/// The server that is told of the runs of this project; those of other repositories are other projects.
+fn plan_of_server(
+    request: &Request<'_>,
+    workspace: &Path,
+    state_dir: &Path,
+    environment: &Environment,
+) -> Result<Option<Plan>, Failure> {
+    let set = configured::load(environment, workspace).map_err(Failure::input)?;
+    let Some(server) = request.options.server.server(&set) else { return Ok(None) };
+    let plan = Plan::new(server, environment, state_dir, &project_of(state_dir, workspace))?;
+    plan.begin()?;
+    Ok(Some(plan))
 }
 
 async fn drive(
@@ -196,6 +216,7 @@ async fn drive(
     works: &Works<'_>,
     stop: &Stop,
     voice: &Voice,
+    plan: Option<&Plan>,
 ) -> Result<(), Refusal> {
     let names: Vec<(String, String)> = jobs.iter().map(|job| (job.name.clone(), job.title.clone())).collect();
     let tell = voice.tell();
@@ -207,10 +228,26 @@ async fn drive(
         }
         std::future::pending::<()>().await;
     };
+    let mut waiting = works.waiting.clone();
+    let paced = async {
+        while waiting.changed().await.is_ok() {
+            voice.paced(*waiting.borrow_and_update());
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         biased;
         ran = running => ran,
         () = hint => Ok(()), // it never ends
+        () = paced => Ok(()), // nor does this
+        never = follow(plan) => match never {},
+    }
+}
+
+/// Tells the server what is left to tell, where there is one. The runs are what they are.
+async fn tell_rest(plan: Option<&Plan>, stop: &Stop) {
+    if let Some(plan) = plan {
+        let _in_haste = hear_out(stop, plan.close()).await;
     }
 }
 

@@ -8,6 +8,8 @@ use crate::config::Environment;
 use crate::driver::commit_at;
 use crate::limits::MAX_SOURCE;
 use crate::store;
+use crate::task::TaskFault;
+use crate::yaml::{Problem, Problems};
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +26,6 @@ pub(super) struct Planned {
 /// # Errors
 /// Every file, folder and base that is not there.
 pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Environment) -> Result<Planned, Failure> {
-    let wrong = |lines: Vec<String>| Failure::input(anyhow!(lines.join("\n")));
     let params = request.params.clone();
     if let Some(source) = request.tasks.iter().find(|task| sources::is_batch_file(task)) {
         if request.tasks.len() > 1 {
@@ -35,22 +36,22 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
         let text = text.ok_or_else(|| Failure::input(anyhow!("there is no batch file {source}")))?;
         let file = plan::parse(&text, source).map_err(Failure::input)?;
         let below = Path::new(source).parent().unwrap_or(Path::new("")).to_owned();
-        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        let (mut found, mut faults) = (Vec::new(), Problems::default());
         for (place, pattern) in &file.tasks {
             match sources::files(pattern, &below) {
                 Ok(files) => found.extend(files),
-                Err(why) => faults.push(format!("{source}:{place}: {why}")),
+                Err(why) => faults.push(Problem::at(*place, why)),
             }
         }
         let mut folders = Vec::new();
         for entry in &file.repositories {
             match repository(entry, &below, environment)? {
                 Ok(folder) => folders.push(folder),
-                Err(why) => faults.push(format!("{source}:{}: {why}", entry.place)),
+                Err(why) => faults.push(Problem::at(entry.place, why)),
             }
         }
         if !faults.is_empty() {
-            return Err(wrong(faults));
+            return Err(Failure::input(TaskFault { file: source.clone(), problems: faults.seen_in(&text) }));
         }
         let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.as_path()).collect();
         let repositories = plan::names_of_folders(&paths);
@@ -58,6 +59,7 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
             tasks: sources::texts(found)?,
             matrix: file.matrix.clone(),
             file: source.clone(),
+            text: text.into(),
             repositories,
             params,
         };
@@ -75,7 +77,7 @@ pub(super) fn read(request: &Request<'_>, workspace: &Path, environment: &Enviro
         }
     }
     if !faults.is_empty() {
-        return Err(wrong(faults));
+        return Err(Failure::input(anyhow!(faults.join("\n"))));
     }
     let order = Order { tasks: sources::texts(found)?, params, ..Order::default() };
     Ok(Planned { file: BatchFile::default(), order, folders: vec![(workspace.to_owned(), None)] })

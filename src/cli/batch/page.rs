@@ -5,7 +5,10 @@ use super::super::paint::Tone;
 use crate::batch::plan::{Job, TaskText};
 use crate::batch::{Bounds, End, JobSummary, Standing, Summary};
 use crate::report::{money, seconds};
+use crate::run::WorkplaceState;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Cells of the longest name of a job that is shown whole.
 const LONGEST_NAME: usize = 40;
@@ -93,13 +96,8 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
     if rows.len() < summary.jobs.len() {
         lines.push(vec![(Tone::Faint, format!("  and {} more", summary.jobs.len() - rows.len()))]);
     }
-    let left =
-        summary.jobs.iter().filter(|job| matches!(&job.outcome.end, End::Ran(ran) if ran.has_left_work())).count();
-    if left > 0 {
-        let text =
-            format!("  {} with work that is not committed: `fledge worktrees list`", counted(left as u64, "worktree"));
-        lines.push(vec![(Tone::Faint, text)]);
-    }
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    lines.extend(left(summary, &here.display().to_string()).into_iter().map(|text| vec![(Tone::Faint, text)]));
     let tone = if summary.verified { Tone::Good } else { Tone::Bad };
     let bound = summary.max_usd_micros.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
     let cost = if summary.usd_micros == 0 && bound.is_empty() {
@@ -110,6 +108,62 @@ pub(super) fn table(summary: &Summary) -> Vec<Line> {
     let rest = format!(" ({}{cost})", seconds(summary.duration_ms));
     lines.push(vec![(tone, summary.counts.words()), (Tone::Faint, rest)]);
     lines
+}
+
+/// The worktrees that are left, a line for each repository. A command about the folder `here` names none.
+fn left(summary: &Summary, here: &str) -> Vec<String> {
+    let mut all: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for job in &summary.jobs {
+        if let End::Ran(ran) = &job.outcome.end
+            && let Some(worktree) = ran.left()
+        {
+            all.entry(&job.repository).or_default()[usize::from(worktree.state != WorkplaceState::Kept)] += 1;
+        }
+    }
+    let line = |(repository, [uncommitted, unclear]): (&str, [u64; 2])| {
+        let counts = [(uncommitted, "with work that is not committed"), (unclear, "that could not be looked into")];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let said: Vec<String> = counts.map(|(count, what)| format!("{} {what}", counted(count, "worktree"))).collect();
+        let of = if repository == here { String::new() } else { format!(" -C {}", shell_word(repository)) };
+        format!("  {}: `fledge worktrees list{of}`", said.join(", "))
+    };
+    all.into_iter().map(line).collect()
+}
+
+/// A path as a shell takes it for one word.
+fn shell_word(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,=~".contains(c);
+    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
+
+/// What was not verified, in a line each: all that is said where nothing but errors is wanted.
+pub(super) fn failures(summary: &Summary) -> Vec<Line> {
+    let (mut lines, mut unbegun): (Vec<Line>, BTreeMap<&str, Vec<&JobSummary>>) = (Vec::new(), BTreeMap::new());
+    for job in summary.jobs.iter().filter(|job| job.standing != Standing::Verified && !job.outcome.beaten) {
+        if job.standing == Standing::NotStarted {
+            unbegun.entry(&job.says).or_default().push(job);
+        } else {
+            lines.push(failure(job));
+        }
+    }
+    for (says, jobs) in unbegun {
+        lines.push(match jobs.as_slice() {
+            [job] => failure(job),
+            jobs => vec![
+                (Tone::Warn, format!("- {} jobs {}", jobs.len(), Standing::NotStarted.word())),
+                (Tone::Plain, format!(": {says}")),
+            ],
+        });
+    }
+    lines
+}
+
+fn failure(job: &JobSummary) -> Line {
+    let (mark, tone) = mark_of(job);
+    let says = super::super::paint::one_line(&job.says);
+    // Of a run that was cut off there is often no more to say.
+    let says = if says == job.standing.word() { String::new() } else { format!(": {says}") };
+    vec![(tone, format!("{mark} {} {}", job.outcome.job, job.standing.word())), (Tone::Plain, says)]
 }
 
 fn row(job: &JobSummary) -> [String; 6] {
@@ -148,5 +202,43 @@ fn trim(line: &mut Line) {
             return;
         }
         line.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cancelled(name: &str, repository: &str, worktree: Option<&str>) -> JobSummary {
+        let place =
+            |state| json!({ "path": "/w", "branch": "b", "base": "c", "state": state, "why": "x", "has_branch": true });
+        let ran = json!({
+            "run": name, "reason": "cancelled", "exit_code": 130, "verified": false, "verification": "not_reached",
+            "cancelled": true, "message": "cancelled", "summary": "", "attempts": 0, "turns": 1, "tokens_in": 0,
+            "tokens_out": 0, "usd_micros": null, "duration_ms": 5, "files_changed": [], "tree": null, "commit": null,
+            "branch": null, "worktree": worktree.map(place),
+        });
+        let outcome = json!({ "job": name, "title": name, "tries": 1, "usd_micros": 0, "end": { "ran": ran } });
+        let outcome = serde_json::from_value(outcome).unwrap();
+        JobSummary::new(outcome, "t.md".into(), repository.into(), None)
+    }
+
+    #[test]
+    fn only_a_worktree_that_was_looked_into_has_work_that_is_not_committed() {
+        let jobs = [
+            cancelled("a", "/here", Some("kept")),
+            cancelled("b", "/here", Some("unclear")),
+            cancelled("c", "/here", Some("unclear")),
+            cancelled("d", "/here", Some("removed")),
+            cancelled("e", "/it's there", Some("unclear")),
+            cancelled("f", "/else", None),
+        ];
+        let summary = Summary::new("b-1".into(), jobs.into(), None, 9);
+        let expected = [
+            "  1 worktree with work that is not committed, 2 worktrees that could not be looked into: `fledge worktrees list`",
+            "  1 worktree that could not be looked into: `fledge worktrees list -C '/it'\\''s there'`",
+        ];
+        assert_eq!(left(&summary, "/here"), expected);
+        assert_eq!(failures(&summary).len(), 6);
     }
 }

@@ -3,6 +3,7 @@
 use super::super::runs::keyed;
 use super::site::Works;
 use crate::batch::{As, Ran, Refusal};
+use crate::causes::chain;
 use crate::driver::{is_for_now, spent, terms};
 use crate::id::RunId;
 use crate::run::TaskResult;
@@ -30,7 +31,7 @@ impl Works<'_> {
     /// # Errors
     /// When another process drives it, or nothing can be read.
     pub(super) fn taken(&self, job: usize, tries: u32, task: &Task) -> Result<Taken, Refusal> {
-        let own = |error: &dyn Error| Refusal { reason: Reason::IoError, message: said(error) };
+        let own = |error: &dyn Error| Refusal { reason: Reason::IoError, message: chain(error) };
         let store = self.sites.store(self.jobs[job].repository).map_err(|error| own(&error))?;
         let found = keyed(&store, &self.key(job)).map_err(|error| own(&error))?;
         let digest = store::sha256(task.prompt.as_bytes());
@@ -80,7 +81,7 @@ impl Works<'_> {
                 match spent(&store, &row) {
                     Ok(cost) => *all.entry(*job).or_insert(0_u64) += cost,
                     Err(error) => {
-                        tracing::warn!(why = %said(&error), run = %row.head.id, "what a run has cost is not known")
+                        tracing::warn!(why = %chain(&error), run = %row.head.id, "what a run has cost is not known")
                     }
                 }
             }
@@ -104,14 +105,4 @@ fn has_its_place(store: &Store, run: &RunId) -> bool {
 fn ended(store: &Store, run: &RunId) -> Option<TaskResult> {
     let text = store::read_text(&store.folder(run).report(), LARGEST_REPORT).ok()??;
     serde_json::from_str(&text).ok()
-}
-
-/// An error and its causes, in one line.
-fn said(error: &dyn Error) -> String {
-    let (mut text, mut cause) = (error.to_string(), error.source());
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

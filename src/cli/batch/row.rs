@@ -9,13 +9,19 @@ use crate::run::{AgentEvent, Phase, StateName};
 use crate::verdict::StepProgress;
 
 /// What is known of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Row {
     attempt: u32,
     attempts: u32,
     turn: u64,
     pub(super) usd_micros: u64,
     doing: String,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { attempt: 0, attempts: 0, turn: 0, usd_micros: 0, doing: "waiting for its turn".into() }
+    }
 }
 
 impl Row {
@@ -30,11 +36,18 @@ impl Row {
             AgentEvent::StateChanged(StateName::Executing) => self.attempt += 1,
             AgentEvent::StateChanged(StateName::Verifying) => "verifying".clone_into(&mut self.doing),
             AgentEvent::StateChanged(StateName::Reporting) => "reporting".clone_into(&mut self.doing),
-            AgentEvent::PhaseChanged(Phase::CallingModel) => {
-                self.turn += 1;
-                "thinking".clone_into(&mut self.doing);
-            }
-            AgentEvent::PhaseChanged(Phase::BackingOff) => "waiting for another try".clone_into(&mut self.doing),
+            AgentEvent::PhaseChanged(phase) => match phase {
+                Phase::CallingModel => {
+                    self.turn += 1;
+                    "thinking".clone_into(&mut self.doing);
+                }
+                Phase::BackingOff => "waiting for another try".clone_into(&mut self.doing),
+                Phase::Confirming => "waiting for an answer".clone_into(&mut self.doing),
+                Phase::Dispatching => "a sub-agent works".clone_into(&mut self.doing),
+                Phase::RunningHooks => "running hooks".clone_into(&mut self.doing),
+                Phase::Compacting => "shortening the conversation".clone_into(&mut self.doing),
+                Phase::AnsweringQuery | Phase::RunningTools => return false,
+            },
             AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),
             AgentEvent::LaneStep(StepProgress::Started { step, .. }) => {
                 self.doing = format!("verifying: {}", step);

@@ -11,18 +11,19 @@ use super::ending::Ending;
 use super::page::{counted, padded};
 use super::row::{Row, ending};
 use super::voice::Heard;
-use crate::batch::plan::Job;
-use crate::batch::{BATCH_SCHEMA_VERSION, Outcome, Summary};
+use crate::batch::plan::{Job, seats};
+use crate::batch::{BATCH_SCHEMA_VERSION, BatchEvent, BatchRecord, Outcome, Summary};
 use crate::config::Environment;
 use crate::driver::EventRecord;
 use crate::report::{self, money, seconds};
 use crate::run::AgentEvent;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Cells of the longest name of a job in a live line.
 const LONGEST_NAME: usize = 32;
+/// Jobs that wait for others, of which the line above those of the runs says for which.
+const MOST_NEEDING: usize = 8;
 /// The line above those of the runs. No job has a colon in its name.
 const ALL: &str = "all:";
 
@@ -32,6 +33,8 @@ pub(super) struct Screen {
     look: Look,
     batch: Arc<str>,
     names: Arc<[String]>,
+    /// What each job needs: of each of these groups of jobs, one.
+    needs: Vec<Vec<Vec<usize>>>,
     ending: Arc<Ending>,
     state: Mutex<State>,
     failed: Arc<Mutex<Option<Failure>>>,
@@ -49,9 +52,15 @@ struct Look {
 #[derive(Debug, Default)]
 struct State {
     running: BTreeMap<usize, Row>,
-    over: usize,
-    bad: usize,
+    /// Jobs that are over, and whether each is verified.
+    over: BTreeMap<usize, bool>,
     usd_micros: u64,
+    /// Jobs whose end was told.
+    told: BTreeSet<String>,
+    /// Warnings, with the jobs that had them.
+    warned: BTreeMap<String, BTreeSet<usize>>,
+    /// Requests that wait since models may not be asked faster.
+    paced: usize,
     /// Why a line of JSON could not be written.
     unwritten: Option<std::io::Error>,
 }
@@ -69,15 +78,18 @@ impl Screen {
         let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(ALL.len(), LONGEST_NAME);
         let look = Look { live, is_quiet: quiet, is_json: json, width };
-        Self { look, batch: batch.into(), names: names.into(), ending, state: Mutex::default(), failed: Arc::default() }
+        let needs = seats(jobs).into_iter().map(|seat| seat.needs).collect();
+        let (batch, names, state) = (batch.into(), names.into(), Mutex::default());
+        Self { look, batch, names, needs, ending, state, failed: Arc::default() }
     }
 
-    /// Says what begins; so many jobs are over already.
-    fn begin(&self, before: usize) {
-        self.json("batch_started", None, json!({ "jobs": self.names.iter().collect::<Vec<_>>(), "over": before }));
+    /// Says what begins; these jobs are over already.
+    fn begin(&self, before: BTreeMap<usize, bool>) {
+        let over = before.len();
+        self.json(None, || BatchEvent::BatchStarted { jobs: &self.names, over });
         self.state().over = before;
-        if before > 0 && !self.look.is_quiet {
-            let text = format!("{} of {} are finished already", before, self.names.len());
+        if over > 0 && !self.look.is_quiet {
+            let text = format!("{over} of {} are finished already", self.names.len());
             paint::line(&[(Tone::Faint, &text)]);
         }
         self.look.live.begin(&padded(ALL, self.look.width), "");
@@ -87,13 +99,37 @@ impl Screen {
     /// The end: the table, files, and for programs all of it.
     fn close(&self, summary: &Summary) -> Result<(), Failure> {
         self.look.live.clear();
-        let (name, data) = self.ending.data(summary);
-        self.json(name, None, data);
-        if !(self.look.is_quiet && self.ending.code(summary) == 0) {
-            self.ending.lines(summary).iter().for_each(|line| paint::line(line));
-        }
+        self.json(None, || self.ending.event(summary));
+        self.repeated();
+        let lines = match (self.look.is_quiet, self.ending.code(summary)) {
+            (true, 0) => Vec::new(),
+            (true, _) => self.ending.failures(summary),
+            (false, _) => self.ending.lines(summary, &self.state().told),
+        };
+        lines.iter().for_each(|line| paint::line(line));
         self.ending.write(summary)?;
         self.state().unwritten.take().map_or(Ok(()), |error| Err(no_output(error)))
+    }
+
+    /// Says of each warning that several jobs had how many they were: it was told for the first of them.
+    fn repeated(&self) {
+        let warned = std::mem::take(&mut self.state().warned);
+        for (message, jobs) in warned.iter().filter(|(_, jobs)| jobs.len() > 1 && !self.look.is_quiet) {
+            let name = (Tone::Faint, format!("[{}] ", counted(jobs.len() as u64, "job")));
+            paint::line(&[name, (Tone::Warn, paint::one_line(message))]);
+        }
+    }
+
+    /// Tells a warning, unless another job has had the same.
+    fn warn(&self, job: usize, message: &str) {
+        let is_new = {
+            let mut state = self.state();
+            let jobs = state.warned.entry(message.to_owned()).or_default();
+            jobs.insert(job) && jobs.len() == 1
+        };
+        if is_new {
+            self.line(job, &[(Tone::Warn, message.to_owned())]);
+        }
     }
 
     /// Where what could not be written at the end is found.
@@ -105,6 +141,11 @@ impl Screen {
     pub(super) fn show(&self, heard: Heard) {
         match heard {
             Heard::Begun { before } => self.begin(before),
+            Heard::Paced(count) => {
+                let mut state = self.state();
+                state.paced = count;
+                self.count(&state);
+            }
             Heard::Stopping if self.look.is_quiet => {}
             Heard::Stopping => paint::line(&[(Tone::Warn, STOPPING)]),
             Heard::Closed(summary) => {
@@ -112,14 +153,15 @@ impl Screen {
                 *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failure;
             }
             Heard::Started { job, tries } => {
-                self.json("job_started", Some(job), json!({ "tries": tries }));
+                self.json(Some(job), || BatchEvent::JobStarted { tries });
                 let again = if tries > 1 { format!(", run {tries}") } else { String::new() };
                 if !self.look.live.is_wanted() {
                     self.line(job, &[(Tone::Faint, format!("started{again}"))]);
                 }
-                self.look.live.begin(&self.row_name(job), "");
+                let row = Row::default();
+                self.look.live.begin(&self.row_name(job), &row.said());
                 let mut state = self.state();
-                state.running.insert(job, Row::default());
+                state.running.insert(job, row);
                 self.count(&state);
             }
             Heard::Record { job, mut record } => {
@@ -128,16 +170,16 @@ impl Screen {
             }
             Heard::Again { job, tries, after, outcome } => {
                 let wait_ms = crate::duration::milliseconds(after);
-                let data = json!({ "tries": tries, "wait_ms": wait_ms, "outcome": &*outcome });
-                self.json("job_retried", Some(job), data);
+                self.json(Some(job), || BatchEvent::JobRetried { tries, wait_ms, outcome: &outcome });
                 let text = format!("{}; run {tries} follows in {}", outcome.says(), seconds(wait_ms));
                 self.line(job, &[(Tone::Warn, text)]);
                 self.gone(job, None);
             }
             Heard::Over { job, outcome, result } => {
-                let (standing, says) = (outcome.standing(), outcome.says());
-                let data = json!({ "standing": standing, "exit_code": outcome.exit_code(), "says": says, "outcome": &*outcome });
-                self.json("job_finished", Some(job), data);
+                self.json(Some(job), || {
+                    let (standing, exit_code, says) = (outcome.standing(), outcome.exit_code(), outcome.says());
+                    BatchEvent::JobFinished { standing, exit_code, says, outcome: &outcome }
+                });
                 if let Some(result) = result {
                     self.ending.annotate(&result);
                 }
@@ -154,8 +196,8 @@ impl Screen {
         let row = state.running.remove(&job).unwrap_or_default();
         state.usd_micros = state.usd_micros.saturating_add(row.usd_micros);
         if let Some(outcome) = outcome {
-            state.over += 1;
-            state.bad += usize::from(!outcome.is_verified());
+            state.over.insert(job, outcome.is_verified());
+            state.told.insert(self.names[job].clone());
         }
         self.count(&state);
     }
@@ -181,7 +223,7 @@ impl Screen {
                 let text = format!("{what} failed ({error}); try {} in {}", tries + 1, seconds(*wait_ms));
                 self.line(job, &[(Tone::Warn, text)]);
             }
-            AgentEvent::Warning(message) => self.line(job, &[(Tone::Warn, message.clone())]),
+            AgentEvent::Warning(message) => self.warn(job, message),
             AgentEvent::Committed { commit, branch } => {
                 let said = report::committed(commit, branch.as_deref());
                 self.line(job, &[(Tone::Plain, format!("committed {said}"))]);
@@ -199,16 +241,37 @@ impl Screen {
 
     /// The line above the others.
     fn count(&self, state: &State) {
-        if !self.look.live.is_wanted() {
-            return;
+        if self.look.live.is_wanted() {
+            self.look.live.note(&padded(ALL, self.look.width), self.counted(state));
         }
+    }
+
+    fn counted(&self, state: &State) -> String {
         let cost = state.running.values().fold(state.usd_micros, |sum, row| sum.saturating_add(row.usd_micros));
-        let waiting = self.names.len().saturating_sub(state.over + state.running.len());
-        let mut parts = vec![format!("{} of {} over", state.over, self.names.len())];
-        parts.extend((state.bad > 0).then(|| format!("{} not verified", state.bad)));
-        parts.push(format!("{} running, {waiting} waiting", state.running.len()));
+        let mut parts = vec![format!("{} of {} over", state.over.len(), self.names.len())];
+        let bad = state.over.values().filter(|is_verified| !**is_verified).count();
+        parts.extend((bad > 0).then(|| format!("{bad} not verified")));
+        let waiting =
+            (0..self.names.len()).filter(|job| !state.over.contains_key(job) && !state.running.contains_key(job));
+        let waiting: Vec<usize> = waiting.collect();
+        parts.push(format!("{} running, {} waiting", state.running.len(), waiting.len()));
+        parts.extend(
+            (state.paced > 0)
+                .then(|| format!("{} held back by a model's limits", counted(state.paced as u64, "request"))),
+        );
         parts.extend((cost > 0).then(|| money(cost)));
-        self.look.live.note(&padded(ALL, self.look.width), parts.join(" · "));
+        // Last: where there is no room for all of them, these are cut off.
+        let needing =
+            waiting.iter().filter_map(|job| Some(format!("{} needs {}", self.names[*job], self.needed(*job, state)?)));
+        parts.extend(needing.take(MOST_NEEDING));
+        parts.join(" · ")
+    }
+
+    /// What a job needs that is not verified yet.
+    fn needed(&self, job: usize, state: &State) -> Option<String> {
+        let is_met = |group: &&Vec<usize>| group.iter().any(|need| state.over.get(need) == Some(&true));
+        let group = self.needs[job].iter().find(|group| !is_met(group))?;
+        group.first().map(|need| self.names[*need].clone())
     }
 
     fn row_name(&self, job: usize) -> String {
@@ -225,16 +288,12 @@ impl Screen {
         paint::line(&[name].into_iter().chain(pieces).collect::<Vec<_>>());
     }
 
-    fn json(&self, kind: &str, job: Option<usize>, data: Value) {
-        if !self.look.is_json {
-            return;
+    fn json<'r>(&'r self, job: Option<usize>, event: impl FnOnce() -> BatchEvent<'r>) {
+        if self.look.is_json {
+            let (job, event) = (job.map(|job| self.names[job].as_str()), event());
+            let record = BatchRecord { schema_version: BATCH_SCHEMA_VERSION, batch: &self.batch, job, event };
+            self.print(&serde_json::to_string(&record).unwrap_or_default());
         }
-        let mut line =
-            json!({ "schema_version": BATCH_SCHEMA_VERSION, "batch": &*self.batch, "type": kind, "data": data });
-        if let (Some(job), Some(line)) = (job, line.as_object_mut()) {
-            line.insert("job".into(), self.names[job].clone().into());
-        }
-        self.print(&line.to_string());
     }
 
     fn print(&self, line: &str) {
@@ -245,5 +304,47 @@ impl Screen {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Isolation, ParamValues};
+
+    fn job(name: &str, needs: &[usize]) -> Job {
+        Job {
+            name: name.into(),
+            title: name.into(),
+            task: 0,
+            repository: 0,
+            params: ParamValues::new(),
+            needs: needs.to_vec(),
+            usd_micros: None,
+            isolation: Isolation::Worktree,
+            candidates: None,
+            of: name.into(),
+            race: None,
+            models: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_line_above_all_says_what_jobs_wait_for() {
+        let jobs = [job("a", &[]), job("b", &[0]), job("c", &[0, 1]), job("d", &[])];
+        let environment = Environment::from_vars([("PATH", "")]);
+        let voice = VoiceArguments { json: false, quiet: false, ni: true };
+        let screen = Screen::new(voice, &environment, "b-1", &jobs, Arc::new(Ending::of_nothing(&environment)));
+        let mut state = State { paced: 1, ..State::default() };
+        state.running.insert(0, Row::default());
+        let said = screen.counted(&state);
+        assert_eq!(
+            said,
+            "0 of 4 over · 1 running, 3 waiting · 1 request held back by a model's limits · b needs a · c needs a"
+        );
+        (state.running, state.paced) = (BTreeMap::new(), 0);
+        state.over.insert(0, true);
+        assert_eq!(screen.counted(&state), "1 of 4 over · 0 running, 3 waiting · c needs b");
+        assert_eq!(Row::default().said(), "waiting for its turn");
     }
 }

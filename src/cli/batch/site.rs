@@ -3,6 +3,7 @@
 use super::super::configured;
 use super::super::connect::{Asked, Shared};
 use super::super::failure::Failure;
+use super::super::init;
 use super::super::run::task_folder;
 use super::super::runs::Place;
 use super::super::secrets::secrets;
@@ -15,12 +16,14 @@ use crate::batch::{As, End, Errand, Ledger, LedgerFault, Outcome, Refusal, Sourc
 use crate::config::{self, Environment};
 use crate::driver::{Settings, Stop, project_of};
 use crate::store::{self, SqliteQueue, Store};
-use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, Tier};
+use crate::task::{self, Defaults, GateChoice, Isolation, ParamValues, Task, TaskFault, Tier};
 use crate::tool::Late;
 use crate::verdict::Reason;
+use crate::yaml::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// A folder with its configuration.
 #[derive(Debug)]
@@ -72,20 +75,22 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, String> {
+    pub(super) fn task(&self, text: &TaskText, params: &ParamValues, site: usize) -> Result<Task, TaskFault> {
         let Site { set, defaults, base, .. } = &self.all[site];
         let defaults = &defaults.clone().over(Defaults { isolation: Some(Isolation::Worktree), ..Defaults::default() });
-        let mut task =
-            task::parse_with(&text.text, &text.source, params, defaults).map_err(|fault| fault.to_string())?;
+        let mut task = task::parse_with(&text.text, &text.source, params, defaults)?;
+        if let Some(fault) = init::unwritten(&text.text, &text.source) {
+            return Err(fault);
+        }
         if self.request.no_verify {
             task.gate = GateChoice::Skip;
         }
         if task.models.is_empty() {
             task.models.clone_from(&self.models);
         }
-        let said = self.request.options.say(task);
-        let task = said.map_err(|failure| format!("{}: {}", text.source, failure.message()))?;
-        let mut task = fitting::fitted(task, self.request).map_err(|why| format!("{}: {why}", text.source))?;
+        let unfit = |why: String| TaskFault { file: text.source.clone(), problems: Problem::of_file(why).into() };
+        let task = self.request.options.say(task).map_err(|failure| unfit(failure.message()))?;
+        let mut task = fitting::fitted(task, self.request).map_err(unfit)?;
         let mask = secrets(self.environment, set, &Late::default());
         (task.title, task.prompt) = (mask.masked(&task.title), mask.masked(&task.prompt));
         if task.isolation == Isolation::Worktree && task.base.is_none() {
@@ -98,7 +103,7 @@ impl<'s> Sites<'s> {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub(super) fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, String> {
+    pub(super) fn task_of(&self, text: &TaskText, job: &Job) -> Result<Task, TaskFault> {
         let mut task = self.task(text, &job.params, job.repository)?;
         if !job.models.is_empty() {
             task.models.clone_from(&job.models);
@@ -125,6 +130,8 @@ pub(super) struct Works<'s> {
     pub(super) texts: &'s [TaskText],
     pub(super) jobs: &'s [Job],
     pub(super) models: BTreeMap<Wanted, Shared>,
+    /// How many requests wait since these may not be asked faster.
+    pub(super) waiting: watch::Receiver<usize>,
     pub(super) ledger: &'s Ledger<SqliteQueue>,
     /// Runs at once.
     pub(super) at_once: usize,
@@ -145,7 +152,8 @@ impl Works<'_> {
         let planned = &self.jobs[job];
         let site = &self.sites.all[planned.repository];
         let bad = |message: String| Refusal { reason: Reason::BadInput, message };
-        let mut task = self.sites.task_of(&self.texts[planned.task], planned).map_err(bad)?;
+        let task = self.sites.task_of(&self.texts[planned.task], planned);
+        let mut task = task.map_err(|fault| bad(fault.to_string()))?;
         task.budget.usd_micros = usd_micros;
         if task.isolation == Isolation::Worktree
             && let Some(commit) = self.commit_of_needs(job)
@@ -259,8 +267,7 @@ impl Source for Works<'_> {
 pub(super) fn leftover(outcome: &Outcome) -> Option<Leftover> {
     match &outcome.end {
         End::Ran(ran) => {
-            let worktree = ran.worktree.as_ref().filter(|_| ran.has_left_work());
-            let folder = worktree.map(|worktree| PathBuf::from(&worktree.path));
+            let folder = ran.left().map(|worktree| PathBuf::from(&worktree.path));
             Some(Leftover { run: ran.run.clone(), folder, commit: ran.commit.clone() })
         }
         End::NotRun(_) => None,

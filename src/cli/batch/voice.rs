@@ -7,17 +7,38 @@ use crate::batch::{News, Outcome, Summary, Tell};
 use crate::driver::{EventRecord, Stop, Watcher};
 use crate::run::{AgentEvent, TaskResult};
 use crate::verdict::StepProgress;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What the screen is told.
 #[derive(Debug)]
 pub(super) enum Heard {
-    Begun { before: usize },
-    Started { job: usize, tries: u32 },
-    Record { job: usize, record: Box<EventRecord> },
-    Again { job: usize, tries: u32, after: Duration, outcome: Box<Outcome> },
-    Over { job: usize, outcome: Box<Outcome>, result: Option<Box<TaskResult>> },
+    /// With the jobs that are over already, and whether each is verified.
+    Begun {
+        before: BTreeMap<usize, bool>,
+    },
+    Started {
+        job: usize,
+        tries: u32,
+    },
+    Record {
+        job: usize,
+        record: Box<EventRecord>,
+    },
+    Again {
+        job: usize,
+        tries: u32,
+        after: Duration,
+        outcome: Box<Outcome>,
+    },
+    Over {
+        job: usize,
+        outcome: Box<Outcome>,
+        result: Option<Box<TaskResult>>,
+    },
+    /// So many requests wait since models may not be asked faster.
+    Paced(usize),
     Stopping,
     Closed(Box<Summary>),
 }
@@ -31,8 +52,8 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    /// Opens the screen of a batch of which so many jobs are over already.
-    pub(super) fn open(screen: Screen, before: usize) -> Self {
+    /// Opens the screen of a batch of which these jobs are over already.
+    pub(super) fn open(screen: Screen, before: BTreeMap<usize, bool>) -> Self {
         let failed = Arc::clone(&screen.failed());
         let queue = Watcher::new(bytes, move |heard, _| screen.show(heard));
         queue.tell(Heard::Begun { before }, false);
@@ -56,6 +77,11 @@ impl Voice {
                 queue.tell(Heard::Over { job, outcome: Box::new(outcome.clone()), result }, false);
             }
         })
+    }
+
+    /// So many requests wait since models may not be asked faster.
+    pub(super) fn paced(&self, count: usize) {
+        self.queue.tell(Heard::Paced(count), true);
     }
 
     /// A person wants it to stop.

@@ -67,6 +67,8 @@ pub(super) fn rows(set: &Settings, environment: &Environment) -> Vec<Row> {
         };
         row(&format!("mcp.{name}"), format!("{at}, from tier {}", server.tier.name()))
     }));
+    let sync = set.sync.as_ref().map_or("none".into(), |sync| sync.url.clone());
+    rows.push(Row { variable: Some(crate::config::SYNC_VARIABLE), ..row("sync.url", sync) });
     let hooks: Vec<String> = set.hooks.iter().map(|hook| hook.run.clone()).collect();
     rows.push(row("hooks.post_tools", listed(&hooks)));
     let trust: Vec<String> = set.trust.iter().map(|path| path.display().to_string()).collect();

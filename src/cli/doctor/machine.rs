@@ -1,11 +1,11 @@
 //! What the machine has: a sandbox, and a place for what is kept.
 
-use super::{Found, repository};
+use super::{Found, repository, room};
 use crate::config::{self, Environment};
 use crate::process;
-use crate::process::wall::{NoWall, Wall, WallChoice, WallKind, WallLimits};
+use crate::process::wall::{NoWall, WITHOUT, Wall, WallChoice, WallKind, WallLimits};
 use crate::store::is_inside;
-use rustix::fs::{Access, StatVfsMountFlags, access, statfs, statvfs};
+use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,7 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     found.push(sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await);
     found.push(limits(set.limits, set.sandbox));
     found.push(temporary(environment.get("TMPDIR"), root));
+    found.extend(project(root));
     found.extend(match environment.state_dir() {
         Ok(folder) => state(&folder, root),
         Err(fault) => {
@@ -57,8 +58,13 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
     if !folder.is_dir() {
         return problem("and there is no such folder");
     }
-    if access(&folder, Access::WRITE_OK | Access::EXEC_OK).is_err() || tempfile::tempfile_in(&folder).is_err() {
-        return problem("which cannot be written to");
+    match room::refusal(&folder) {
+        None => {}
+        Some(why) if room::is_for_room(&why) => {
+            let says = format!("temporary files go to {shown}, where nothing can be written: {why}");
+            return Found::problem("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
+        }
+        Some(why) => return problem(&format!("which cannot be written to: {why}")),
     }
     if is_inside(&folder, root) {
         let says = format!("TMPDIR is {shown}, which is inside of the project, where an agent could write");
@@ -68,7 +74,22 @@ fn temporary(set: Option<&str>, root: &Path) -> Found {
         let says = format!("{shown} is mounted `noexec`: what tools unpack and run there does not start");
         return Found::warning("tmp", says, "set TMPDIR to a folder on another file system");
     }
+    let free = room::free(&folder);
+    if free < FULL {
+        let says = format!("temporary files go to {shown}, where {} MiB are free", free / 1024 / 1024);
+        return Found::warning("tmp", says, "make room there, or set TMPDIR to a folder on another file system");
+    }
     Found::good("tmp", format!("temporary files go to {shown}"))
+}
+
+/// The project's own file system, where there is little room for what agents and checks write.
+fn project(root: &Path) -> Option<Found> {
+    let (shown, free, mend) = (root.display(), room::free(root), "make room there: agents and checks write there");
+    if room::is_full(root) {
+        return Some(Found::problem("project", format!("the file system of {shown} is full"), mend));
+    }
+    let says = || format!("{} MiB are free where the project is, {shown}", free / 1024 / 1024);
+    (free < FULL).then(|| Found::warning("project", says(), mend))
 }
 
 async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
@@ -96,6 +117,8 @@ async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &
     let second = Wall::raise(WallChoice::Auto, helper, path).await;
     match second.and_then(|wall| wall.stands_outside(root).map(|()| wall.kind())) {
         Ok(WallKind::Landlock) => {
+            // One stands: to run without is no advice.
+            let mend = mend.trim_end_matches(WITHOUT);
             Found::warning("sandbox", format!("landlock{who}, which is weaker than bubblewrap: {tried}"), mend)
         }
         Ok(kind @ (WallKind::Bubblewrap | WallKind::Off)) => Found::good("sandbox", format!("{}{who}", kind.name())),
@@ -120,9 +143,10 @@ fn limits(limits: WallLimits, choice: WallChoice) -> Found {
     Found::good("limits", says)
 }
 
-/// Whose files this process writes says who it is.
+/// Who this process is says its folder in /proc; where there is none, whose files it writes.
 fn is_root() -> bool {
-    tempfile::tempfile().and_then(|file| file.metadata()).is_ok_and(|meta| meta.uid() == 0)
+    let about = std::fs::metadata("/proc/self").or_else(|_| tempfile::tempfile().and_then(|file| file.metadata()));
+    about.is_ok_and(|meta| meta.uid() == 0)
 }
 
 /// Whether runs can be kept there. Of a folder that is not there yet, the one is looked at in which it would be made.
@@ -139,21 +163,20 @@ fn state(folder: &Path, root: &Path) -> Vec<Found> {
     if !there.is_dir() {
         return problem("is no folder");
     }
-    // Root may write everywhere by its rights, and yet cannot on some file systems.
-    if access(&there, Access::WRITE_OK | Access::EXEC_OK).is_err() || tempfile::tempdir_in(&there).is_err() {
-        return problem("cannot be written to");
+    let refusal = room::refusal(&there);
+    if let Some(why) = refusal.as_ref().filter(|why| !room::is_for_room(why)) {
+        return problem(&format!("cannot be written to: {why}"));
     }
-    let room = statvfs(&there).map_or(0, |about| about.f_bavail.saturating_mul(about.f_frsize));
+    let room = room::free(&there);
     let (kind, has_locks) = file_system(&there);
     let sharing =
         if shares_blocks(&there) { "caches are copied without cost" } else { "caches are copied byte by byte" };
-    let says = format!("{shown}, {} MiB free on {kind}, {sharing}", room / 1024 / 1024);
+    let full = refusal.as_ref().map(|why| format!("; nothing can be written there: {why}")).unwrap_or_default();
+    let says = format!("{shown}, {} MiB free on {kind}, {sharing}{full}", room / 1024 / 1024);
+    let more = "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere";
     let first = match room {
-        ..FULL => Found::problem(
-            "state",
-            says,
-            "make room there (`fledge runs prune` removes old runs), or set FLEDGE_STATE_DIR to a folder elsewhere",
-        ),
+        _ if refusal.is_some() => Found::problem("state", says, more),
+        ..FULL => Found::problem("state", says, more),
         FULL..NARROW => Found::warning("state", says, "make room there: `fledge runs prune` removes old runs"),
         NARROW.. => Found::good("state", says),
     };

@@ -3,6 +3,7 @@
 mod machine;
 mod project;
 mod repository;
+mod room;
 
 use super::configured;
 use super::failure::Failure;

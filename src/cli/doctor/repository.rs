@@ -1,10 +1,10 @@
 //! What git has here: itself, and the repository around the project, in which verified work could be committed.
 
-use super::Found;
+use super::{Found, room};
+use crate::causes::chain;
 use crate::store::is_inside;
 use crate::workspace::delivery::{Condition, DeliveryFault, Repository, nobody, refusal};
 use crate::workspace::trees::{Trees, TreesFault};
-use std::error::Error;
 use std::path::Path;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -20,17 +20,27 @@ pub(super) async fn look(root: &Path, path: &str, env: &[(String, String)]) -> V
             let around = around(&trees, root, env, &stop).await;
             [Found::good("git", version)].into_iter().chain(around).collect()
         }
-        Err(why) => vec![Found::problem("git", why, "install git 2.30 or newer, and have it in PATH")],
+        Err((why, mend)) => vec![Found::problem("git", why, mend)],
     }
 }
 
-async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(TempDir, Trees, String), String> {
+/// What could not be done, and what mends it.
+type Unopened = (String, &'static str);
+
+async fn opened(root: &Path, path: &str, stop: &CancellationToken) -> Result<(TempDir, Trees, String), Unopened> {
+    const NO_ROOM: &str = "make room in the folder for temporary files, or set TMPDIR to another";
     // What is wrong with the folder for temporary files is said elsewhere.
-    let folder = tempfile::tempdir().ok().filter(|folder| !is_inside(folder.path(), root));
-    let folder = folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| error.to_string())?;
-    let told = |fault: TreesFault| match fault.source() {
-        Some(cause) => format!("{fault}: {cause}"),
-        None => fault.to_string(),
+    let is_usable = |folder: &TempDir| !is_inside(folder.path(), root) && room::refusal(folder.path()).is_none();
+    let folder = tempfile::tempdir().ok().filter(is_usable);
+    let folder =
+        folder.map_or_else(|| tempfile::tempdir_in("/tmp"), Ok).map_err(|error| (error.to_string(), NO_ROOM))?;
+    let told = |fault: TreesFault| {
+        let mend = match fault {
+            TreesFault::NoGit { .. } | TreesFault::OldGit { .. } => "install git 2.30 or newer, and have it in PATH",
+            TreesFault::Git { .. } => "see whether `git init` works in a folder of its own, and mend what it says",
+            _ => NO_ROOM,
+        };
+        (chain(&fault), mend)
     };
     let trees = Trees::open(&folder.path().join("trees.git"), root, path, stop).await.map_err(told)?;
     let version = trees.version(stop).await.map_err(told)?;

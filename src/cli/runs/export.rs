@@ -6,9 +6,10 @@ use super::super::record::{self, outlet_beside_git};
 use super::super::{no_output, print_data, print_json};
 use super::{Shelf, data, failed, story};
 use crate::chat::{Block, Role, ToolCall};
+use crate::driver::ResumeFault;
 use crate::report::story::Story;
 use crate::run::StateName;
-use crate::store::{Record, RunRow, Store};
+use crate::store::RunRow;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -63,28 +64,33 @@ pub(super) fn export(shelf: &Shelf, arguments: &ExportArguments) -> Result<u8, F
         failure.map_or(Ok(()), Err)?;
         put(&thread(&row, &story).to_string())?;
     } else {
-        journal(&store, &row, &mut put)?;
+        crate::driver::export(&store, &row, |line| put(line).map_err(Stopped::Unwritten)).map_err(Failure::from)?;
     }
     // Whole or not at all, and only when all of it could be read.
     output.map_or(Ok(()), |outlet| outlet.write(whole.as_bytes(), &|| true).map_err(Failure::own))?;
     Ok(0)
 }
 
-fn journal(store: &Store, row: &RunRow, put: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
-    let mut events = store.events(&row.head.id, 0).map_err(failed)?;
-    let task = store.task(&row.head.id).map_err(failed)?;
-    // By hand, so that head and task stand there as they were digested: a map would sort them.
-    let text = |value: Result<String, serde_json::Error>| value.map_err(Failure::own);
-    let (head, task) = (text(serde_json::to_string(&row.head))?, text(serde_json::to_string(&task))?);
-    let end = &data::row(row, row.head.id.as_str())["outcome"];
-    let (version, hash) = (data::RUNS_SCHEMA_VERSION, events.hash());
-    put(&format!(r#"{{"schema_version":{version},"head":{head},"task":{task},"outcome":{end},"hash":"{hash}"}}"#))?;
-    while let Some(record) = events.next() {
-        let Record { seq, at_ms, kind, data } = record.map_err(failed)?;
-        let (kind, hash) = (Value::from(kind), events.hash());
-        put(&format!(r#"{{"seq":{seq},"at_ms":{at_ms},"kind":{kind},"data":{data},"hash":"{hash}"}}"#))?;
+/// Why a journal is not written to its end.
+enum Stopped {
+    Unread(ResumeFault),
+    Unwritten(Failure),
+}
+
+impl From<ResumeFault> for Stopped {
+    fn from(fault: ResumeFault) -> Self {
+        Self::Unread(fault)
     }
-    Ok(())
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Unread(ResumeFault::Store(error)) => failed(error),
+            Stopped::Unread(fault) => Self::own(fault),
+            Stopped::Unwritten(failure) => failure,
+        }
+    }
 }
 
 /// The conversation so far, what it is in the middle of, and what every model call of it begins with.

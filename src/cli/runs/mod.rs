@@ -225,9 +225,10 @@ fn story(store: &Store, row: &RunRow) -> (Story, Option<Failure>) {
 /// A store that does not know the run was asked wrongly; any other failure is its own.
 fn failed(error: StoreError) -> Failure {
     match error {
-        StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::KeyTaken { .. } => {
-            Failure::input(error)
-        }
+        StoreError::Unknown { .. }
+        | StoreError::Ambiguous { .. }
+        | StoreError::KeyTaken { .. }
+        | StoreError::Elsewhere { .. } => Failure::input(error),
         StoreError::File { .. }
         | StoreError::Database { .. }
         | StoreError::Newer { .. }

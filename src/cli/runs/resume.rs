@@ -10,7 +10,7 @@ use super::super::secrets::secrets;
 use super::Shelf;
 use super::data::LARGEST_REPORT;
 use crate::config::{self, Environment};
-use crate::driver::{Asker, ResumeFault, Settings, Terms, is_for_now, project_of, terms};
+use crate::driver::{Asker, ResumeFault, Settings, Terms, is_for_now, must_be_ours, project_of, terms};
 use crate::id::RunId;
 use crate::provider::Pacer;
 use crate::store::{Filter, RunHead, RunRow, RunState, Store, StoreError, read_text};
@@ -52,6 +52,7 @@ impl Place<'_> {
 /// Runs the verb.
 pub(super) fn run(shelf: &Shelf, arguments: &ResumeArguments, environment: &Environment) -> Result<u8, Failure> {
     let (store, row) = shelf.find_to_go_on(&arguments.run)?;
+    must_be_ours(&row).map_err(|elsewhere| failed(elsewhere.into()))?;
     let workspace = home_of(shelf, &store, &row)?;
     let set = configured::load(environment, &workspace).map_err(Failure::input)?;
     let place = Place { workspace: &workspace, state_dir: &shelf.state, set: &set };
@@ -190,7 +191,7 @@ pub(in crate::cli) fn interrupted(
 ) -> Result<Option<RunRow>, StoreError> {
     let rows = store.runs(&Filter { limit: u32::MAX, ..Filter::default() })?.into_iter();
     let mut is_done = false;
-    for row in rows.filter(|row| row.head.task_digest == task_digest && same(store, row)) {
+    for row in rows.filter(|row| row.machine.is_none() && row.head.task_digest == task_digest && same(store, row)) {
         match &row.state {
             RunState::Interrupted => return Ok(Some(row)),
             state if is_for_now(state) && !is_done => return Ok(Some(row)),

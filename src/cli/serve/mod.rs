@@ -32,7 +32,7 @@ pub(super) struct ServeArguments {
     /// Where to listen; port 0 is one that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777", value_parser = address)]
     listen: SocketAddr,
-    /// Take the token from this file, and not one of fledge's own (or set FLEDGE_SERVE_TOKEN)
+    /// Take the token from this file, which agents must not see, and not one of fledge's own (or set FLEDGE_SERVE_TOKEN)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Another name that the server goes by, with a port where that differs: behind a proxy; again for several

@@ -66,8 +66,8 @@ impl Source for Tasks {
             TaskOf::Path(path) => self.read(path)?,
         };
         let task = self.parsed(&text, &source, &asked.params, &set)?;
-        resolve(&self.wanted(&task, &self.folder(&source)), &set, &self.environment)
-            .map_err(|failure| unfit(&failure))?;
+        let folder = self.folder(&source);
+        resolve(&self.wanted(&task, &folder), &set, &self.environment).map_err(|failure| unfit(&failure))?;
         let task = self.veiled(task, &set);
         Ok(Wish {
             text,
@@ -115,6 +115,10 @@ impl Source for Tasks {
             helper: self.environment.program().map(std::path::Path::to_owned),
         };
         Ok((task, settings))
+    }
+
+    fn search_path(&self) -> String {
+        self.environment.get("PATH").unwrap_or_default().to_owned()
     }
 
     fn resume(&self, run: &RunId) -> Result<Settings, Refusal> {

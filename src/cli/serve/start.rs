@@ -2,17 +2,22 @@
 
 use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
+use super::super::sync::Plan;
 use super::super::{block_on, configured, no_output, print_data, signals};
 use super::source::{Connections, Tasks};
 use super::{ServeArguments, Site, failed, jobs, link};
-use crate::config::Environment;
+use crate::config::{self, Environment};
 use crate::driver::Stop;
 use crate::duration::show_duration;
 use crate::serve::engine::{Engine, Terms};
-use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, Token, serve};
-use crate::store::Store;
+use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, ServeFault, Token, serve};
+use crate::store::{Store, is_inside};
 use anyhow::Context;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often another server is told of the runs here.
+const PACE: Duration = Duration::from_secs(60);
 
 /// Serves until a signal comes; gives the exit code.
 pub(super) fn start(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
@@ -24,6 +29,7 @@ pub(super) fn start(arguments: &ServeArguments, environment: &Environment) -> Re
 async fn served(arguments: &ServeArguments, site: Site, environment: &Environment) -> Result<u8, Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+    let plan = told_server(&site, environment)?;
     let mut lease = Lease::take(&site.folder).map_err(failed)?;
     let token = token(arguments, &site, environment).map_err(failed)?;
     drop(Store::open(&site.state_dir, &site.project).map_err(|error| failed(error.into()))?);
@@ -69,18 +75,36 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
         engine.stop(arguments.grace).await;
     };
     let jobs = scheduler.run(stop.token(), arguments.grace);
-    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, jobs);
+    let tell = async {
+        let Some(plan) = &plan else { return };
+        tokio::select! {
+            biased;
+            () = stop.token().cancelled() => plan.close().await,
+            never = plan.follow(PACE) => match never {},
+        }
+    };
+    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, tell, jobs);
     drop((lease, listening));
     Ok(0)
 }
 
-fn token(
-    arguments: &ServeArguments,
-    site: &Site,
-    environment: &Environment,
-) -> Result<Token, crate::serve::ServeFault> {
+/// Another server that is told of the runs of this one, where one is configured.
+fn told_server(site: &Site, environment: &Environment) -> Result<Option<Plan>, Failure> {
+    let set = config::load(environment, &site.workspace).map_err(Failure::input)?;
+    let Some(sync) = set.sync else { return Ok(None) };
+    let plan = Plan::new(sync, environment, &site.state_dir, &site.project)?;
+    plan.begin()?;
+    Ok(Some(plan))
+}
+
+fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> Result<Token, ServeFault> {
     const VARIABLE: &str = "FLEDGE_SERVE_TOKEN";
     match (&arguments.token_file, environment.get(VARIABLE)) {
+        // What an agent may read is no secret.
+        (Some(file), _) if is_inside(file, &site.workspace) => {
+            let why = "it lies in the folder that is served, where agents read it".to_owned();
+            Err(ServeFault::Token { place: format!("of {}", file.display()), why })
+        }
         (Some(file), _) => Token::of_file(file),
         (None, Some(text)) => Token::given(text, &format!("of {VARIABLE}")),
         (None, None) => Token::kept(&site.folder),

@@ -1,5 +1,6 @@
 //! What ends a gate run before its last word: the lanes have spoken, or it cannot be judged.
 
+use crate::causes::chain;
 use crate::verdict::Verdict;
 use std::error::Error;
 
@@ -13,17 +14,6 @@ pub(super) enum Early {
 
 impl<E: Error> From<E> for Early {
     fn from(error: E) -> Self {
-        Self::Broken(told(&error))
+        Self::Broken(chain(&error))
     }
-}
-
-/// An error with its causes.
-pub(super) fn told(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

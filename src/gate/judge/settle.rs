@@ -1,6 +1,7 @@
 //! The lanes of a gate run: on which tree each of them ran, what they have left, and that all of them have passed on one and the same.
 
-use super::{Early, Record, Sitting, told};
+use super::{Early, Record, Sitting};
+use crate::causes::chain;
 use crate::gate::candidate::{self, Candidate};
 use crate::gate::clean::{CleanRoom, Wanted};
 use crate::gate::sentry::Sentry;
@@ -164,7 +165,7 @@ impl Sitting<'_> {
             Err(fault) if self.stop.is_cancelled() => Err(fault.into()),
             // What has run chooses what it leaves.
             Err(fault) => {
-                let why = format!("what lane `{}` has left cannot be read: {}", lane.name, told(&fault));
+                let why = format!("what lane `{}` has left cannot be read: {}", lane.name, chain(&fault));
                 Err(self.fell_short(record, &why))
             }
         }
@@ -203,7 +204,7 @@ impl Sitting<'_> {
         record.notes.retain(|note| *note != said);
         record.notes.push(match self.site.trees.put_back(tree, Some(&paths), self.stop).await {
             Ok(_) => said,
-            Err(fault) => format!("{said}; the workspace is still without that: {}", told(&fault)),
+            Err(fault) => format!("{said}; the workspace is still without that: {}", chain(&fault)),
         });
         Ok(())
     }

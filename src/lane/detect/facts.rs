@@ -13,7 +13,7 @@ pub struct Facts {
     pub unreadable: BTreeMap<String, String>,
     /// The [`PROGRAMS`] that there are, and as `./path` the files that [`is_started`] and may be.
     pub programs: BTreeSet<String>,
-    /// Those of them by which the first line of `pytest` wants to be run.
+    /// Those of them that have pytest: the first line of `pytest` names them, or it is among their packages.
     pub pytest_by: BTreeSet<String>,
     /// Folders further down that [`say what they are`](MARKERS), each with its own facts; these have no such folders.
     pub below: BTreeMap<String, Facts>,

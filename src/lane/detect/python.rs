@@ -78,7 +78,11 @@ impl Project<'_> {
                 Some(pytest) if self.is_of(&python, &pytest) => {
                     found.check(Effect::Tests, "test", format!("{python} -m pytest"));
                 }
-                Some(pytest) => found.check(Effect::Tests, "test", pytest),
+                // Of another interpreter, which may not find them by itself: `python -m pytest` would be without pytest.
+                Some(pytest) => found.check(Effect::Tests, "test", format!("PYTHONPATH=. {pytest}")),
+                None if self.facts.pytest_by.contains(&python) => {
+                    found.check(Effect::Tests, "test", format!("{python} -m pytest"));
+                }
                 None => found.lacks("its tests", "pytest"),
             },
             (Some(python), false) if !files.is_empty() => {

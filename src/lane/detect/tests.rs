@@ -123,6 +123,7 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
             &[("setup.py", ""), ("tests/test_a.py", "def test_a(): pass")],
             "python3 pytest #!python3"
         ),
+        ("pytest without a program of its own", &[("setup.py", ""), ("pytest.ini", "")], "python3 #!python3"),
         ("pytest of another interpreter", &[("setup.py", ""), ("pytest.ini", "")], "python3 pytest"),
         (
             "pytest of the path beside an environment",

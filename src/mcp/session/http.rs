@@ -2,7 +2,8 @@
 //! this machine.
 
 use super::sieve::Sieve;
-use super::{MAX_MESSAGE, short, whole};
+use super::{MAX_MESSAGE, short};
+use crate::causes::chain;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect, retry};
 use rmcp::RoleClient;
@@ -56,7 +57,7 @@ fn client(url: &Url, headers: &[(String, String)]) -> Result<Client, String> {
     if is_local(url) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| short(&whole(&error)))
+    builder.build().map_err(|error| short(&chain(&error)))
 }
 
 fn is_local(url: &Url) -> bool {

@@ -9,6 +9,7 @@ mod stdio;
 use super::catalog::{Catalog, Said};
 use super::connection::Behind;
 use super::server::{Reach, Server};
+use crate::causes::chain;
 use crate::process::wall::Wall;
 use crate::process::{Aside, Dialogue, visible};
 use rmcp::model::{
@@ -124,7 +125,7 @@ impl Session {
                 Err(Fault::Refused("it answered with something that is no result".into()))
             }
             Err(ServiceError::TransportSend(error)) if self.is_elsewhere() => {
-                Err(Fault::Refused(short(&whole(&error))))
+                Err(Fault::Refused(short(&chain(&error))))
             }
             Err(ServiceError::TransportSend(_) | ServiceError::TransportClosed) => {
                 self.is_lost.store(true, Ordering::Relaxed);
@@ -195,7 +196,7 @@ where
     let ours =
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("fledge", env!("CARGO_PKG_VERSION")));
     let newest = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
-    let service = ours.serve_with_lifecycle(transport, newest).await.map_err(|error| short(&whole(&error)))?;
+    let service = ours.serve_with_lifecycle(transport, newest).await.map_err(|error| short(&chain(&error)))?;
     let said = list(service.peer()).await?;
     Ok((service, Catalog::new(server, said)))
 }
@@ -207,7 +208,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Said>, String> {
         let page = peer
             .list_tools(Some(params))
             .await
-            .map_err(|error| format!("no list of tools: {}", short(&whole(&error))))?;
+            .map_err(|error| format!("no list of tools: {}", short(&chain(&error))))?;
         said.extend(page.tools.into_iter().map(|tool| Said {
             name: tool.name.into_owned(),
             description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
@@ -227,11 +228,6 @@ fn last_words(aside: Option<&Aside>) -> String {
     let tail = &said[said.ceil_char_boundary(said.len().saturating_sub(MAX_WHY))..];
     let line = tail.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { String::new() } else { format!("; the last that it said aside: {line:?}") }
-}
-
-/// An error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", whole(cause)))
 }
 
 /// Bounded and without what cannot be seen: there may be words of the server in it.

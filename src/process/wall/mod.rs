@@ -20,7 +20,7 @@ pub use holes::{Holes, Mount, WallLimits};
 pub use homes::at_home_in;
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
-pub use probe::NoWall;
+pub use probe::{NoWall, WITHOUT};
 
 use super::{End, Ended, Invocation};
 use crate::process;

@@ -29,6 +29,9 @@ enum Stands {
     Landlock,
 }
 
+/// What may be done in any case, at the end of what mends it.
+pub const WITHOUT: &str = ", or run without a wall: `--sandbox off`";
+
 /// Why there is no wall: what was tried, why each failed, and what mends it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .tried.join("; "))]
@@ -155,5 +158,5 @@ fn mend(path: &str) -> String {
     } else {
         "allow namespaces and a fresh /proc to the container (`--security-opt seccomp=unconfined --security-opt systempaths=unconfined`)"
     };
-    format!("{way}, or run without a wall: `--sandbox off`")
+    format!("{way}{WITHOUT}")
 }

@@ -32,6 +32,7 @@ pub use recording::Recording;
 
 use super::{Completion, DeltaSink, Provider, ProviderError, Request};
 use crate::chat::{Block, Delta, Message, ModelError, ModelFault, Reply, Role, Spent};
+use crate::yaml::Problems;
 use script::{Act, Expect, Fault, ResultKind, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,8 +70,10 @@ impl Cassette {
     /// # Errors
     /// When the text is not a cassette, with line and column where the YAML parser knows them.
     pub fn parse(text: &str, name: &str) -> Result<Self, ProviderError> {
-        let turns = script::parse(text, name)
-            .map_err(|problem| ProviderError::BadCassette { name: name.to_owned(), problem })?;
+        let turns = script::parse(text, name).map_err(|problem| {
+            let problems = Problems::from(problem).seen_in(text);
+            ProviderError::BadCassette { name: name.to_owned(), problems }
+        })?;
         let mut reel = Reel { name: name.to_owned(), turns: BTreeMap::new(), cursors: Mutex::default() };
         for (of, turn) in turns {
             reel.turns.entry(of).or_default().push(turn);

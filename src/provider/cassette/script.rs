@@ -3,11 +3,11 @@
 use crate::{
     chat::{Block, ModelFault, Reply, Spent, StopReason, ToolCall, ToolInput, Usage, text_of},
     limits::MAX_CASSETTE,
-    yaml::meant,
+    yaml::{Place, Problem, Value, meant, parse as parse_places},
 };
 use jiff::SignedDuration;
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 /// One turn: what must have been asked, and what happens then.
 #[derive(Debug)]
@@ -52,26 +52,46 @@ pub(super) enum ResultKind {
     Error,
 }
 
-/// Reads a cassette's text: each turn with the path of the sub-agent that it is for, which is empty for the run itself. An error is one
-/// line.
-pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, String> {
+/// Reads a cassette's text: each turn with the path of the sub-agent that it is for, which is empty for the run itself.
+pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, Turn)>, Problem> {
     if text.len() > MAX_CASSETTE {
-        return Err(format!("{} bytes, and {MAX_CASSETTE} are allowed", text.len()));
+        return Err(Problem::of_file(format!("{} bytes, and {MAX_CASSETTE} are allowed", text.len())));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The untyped parse refuses duplicate keys that the typed one would not see.
-    serde_yaml::from_str::<serde_yaml::Value>(text).map_err(told)?;
+    serde_yaml::from_str::<serde_yaml::Value>(text).map_err(|error| not_yaml(text).unwrap_or_else(|| told(error)))?;
     let script: RawScript = serde_yaml::from_str(text).map_err(told)?;
-    (1..).zip(script.turns).map(|(number, turn)| turn.check(number, name)).collect()
+    let wrong = |number: usize, what: String| {
+        let problem = Problem::of_file(format!("turn {number}: {what}"));
+        Problem { place: place_of(text, number), ..problem }
+    };
+    (1..).zip(script.turns).map(|(number, turn)| turn.check(number, name).map_err(|what| wrong(number, what))).collect()
 }
 
-/// What the parser says, with the word that was most likely meant: of an unknown one it names those that there are, each in backquotes.
-fn told(error: serde_yaml::Error) -> String {
+/// What is wrong with a text that is no YAML at all: another parser knows better where that begins.
+fn not_yaml(text: &str) -> Option<Problem> {
+    parse_places(text, 1).err().filter(|problem| problem.message.starts_with("not YAML"))
+}
+
+/// What the parser says and where, with the word that was most likely meant: of an unknown one it names those that there are, each in
+/// backquotes.
+fn told(error: serde_yaml::Error) -> Problem {
     let text = error.to_string();
+    let at = error.location().map(|at| Place { line: at.line(), column: at.column() });
+    let end = at.map(|Place { line, column }| format!(" at line {line} column {column}")).unwrap_or_default();
+    let message = text.strip_suffix(&end).unwrap_or(&text).to_owned();
     let unknown = text.find("unknown field `").or_else(|| text.find("unknown variant `"));
     let mut words = unknown.map_or("", |at| &text[at..]).split('`').skip(1).step_by(2);
-    let near = words.next().and_then(|word| meant(word, words));
-    near.map_or_else(|| text.clone(), |near| format!("{text} ({near})"))
+    let hint = words.next().and_then(|word| meant(word, words));
+    Problem { place: at, hint, ..Problem::of_file(message) }
+}
+
+/// Where a turn begins, in a cassette that is no larger than what people write.
+fn place_of(text: &str, number: usize) -> Option<Place> {
+    let Value::Map(entries) = parse_places(text, 1).ok()?.value else { return None };
+    let (_, turns) = entries.into_iter().find(|(key, _)| key.text == "turns")?;
+    let Value::List(turns) = turns.value else { return None };
+    turns.get(number.checked_sub(1)?).map(|turn| turn.place)
 }
 
 #[derive(Deserialize)]
@@ -99,7 +119,7 @@ struct RawTurn {
     fault: Option<RawFault>,
     #[serde(default)]
     hang: bool,
-    of: Option<Value>,
+    of: Option<Json>,
 }
 
 #[derive(Deserialize)]
@@ -108,7 +128,7 @@ struct RawTool {
     id: Option<String>,
     name: String,
     #[serde(default)]
-    input: Value,
+    input: Json,
     /// What is wrong with a text as input that is taken as it is.
     error: Option<String>,
 }
@@ -148,8 +168,8 @@ struct RawFault {
 
 impl RawTurn {
     fn check(self, number: usize, name: &str) -> Result<(String, Turn), String> {
-        let wrong = |what: &str| format!("turn {number}: {what}");
-        let of = self.of.as_ref().map(path).transpose().map_err(|what| wrong(&what))?.unwrap_or_default();
+        let wrong = str::to_owned;
+        let of = self.of.as_ref().map(path).transpose()?.unwrap_or_default();
         let speaks = self.text.is_some() || self.thinking.is_some() || !self.tools.is_empty();
         let replies = self.usage.is_some() || self.stop.is_some() || self.model.is_some() || !self.content.is_empty();
         if !self.content.is_empty() && speaks {
@@ -158,7 +178,7 @@ impl RawTurn {
         let mut content = spoken(self.thinking, self.text);
         content.extend((1..).zip(self.tools).map(|(call, tool)| Block::ToolUse(tool.call(number, call))));
         for (place, block) in (1..).zip(self.content) {
-            content.push(block.check(number, place).map_err(|what| wrong(&what))?);
+            content.push(block.check(number, place)?);
         }
         let usage = self.usage.map(RawUsage::tokens);
         let act = match (self.hang, self.fault) {
@@ -166,7 +186,7 @@ impl RawTurn {
             (true, _) => return Err(wrong("`hang` stands with nothing but `expect`")),
             (false, Some(_)) if self.stop.is_some() => return Err(wrong("`fault` stands without `stop`")),
             (false, Some(fault)) => {
-                let fault = fault.check(&content, (self.model, usage)).map_err(|what| wrong(&what))?;
+                let fault = fault.check(&content, (self.model, usage))?;
                 Act::Fault(content, fault)
             }
             (false, None) if !speaks && !replies => {
@@ -184,7 +204,7 @@ impl RawTurn {
 }
 
 /// The path of a sub-agent. YAML takes `1` for a number, which is one all the same; of `1.10` nobody knows any more how it was written.
-fn path(of: &Value) -> Result<String, String> {
+fn path(of: &Json) -> Result<String, String> {
     let text = match (of.as_str(), of.as_u64()) {
         (Some(text), _) => text.to_owned(),
         (None, Some(number)) => number.to_string(),
@@ -200,12 +220,12 @@ fn path(of: &Value) -> Result<String, String> {
 impl RawTool {
     fn call(self, turn: usize, number: usize) -> ToolCall {
         let input = match self.input {
-            Value::String(text) => match self.error {
+            Json::String(text) => match self.error {
                 Some(error) => ToolInput::Malformed { text, error },
                 None => ToolInput::parse(&text),
             },
-            Value::Null => ToolInput::parse(""),
-            object @ Value::Object(_) => ToolInput::Object(object),
+            Json::Null => ToolInput::parse(""),
+            object @ Json::Object(_) => ToolInput::Object(object),
             other => ToolInput::parse(&other.to_string()),
         };
         ToolCall { id: self.id.unwrap_or_else(|| format!("call_{turn}_{number}")), name: self.name, input }
@@ -272,8 +292,8 @@ mod tests {
     fn a_wrong_cassette_is_refused_with_the_place() {
         let cases = [
             ("turns:\n  - text: a\n    txt: b\n", "turns[0]: unknown field `txt`"),
-            ("turns:\n  - { fault: { kind: tired } }", "line 2 column"),
-            ("turns:\n  - { tools: [{ name: x, input: { a: 1, a: 2 } }] }", "line 2"),
+            ("turns:\n  - { fault: { kind: tired } }", "2:"),
+            ("turns:\n  - { tools: [{ name: x, input: { a: 1, a: 2 } }] }", "2:"),
             ("turns:\n  - { text: a, content: [{ text: b }] }", "turn 1: `content` stands in the place of"),
             ("turns:\n  - { content: [{ text: a, thinking: b }] }", "turn 1: content 1 is not one of"),
             ("turns:\n  - {}", "turn 1: says nothing"),
@@ -290,9 +310,21 @@ mod tests {
             ("turns:\n  - { text: a, stop: end_trun }\n", "(did you mean `end_turn`?)"),
         ];
         for (text, wanted) in cases {
-            let found = parse(text, "c").unwrap_err();
+            let found = parse(text, "c").unwrap_err().to_string();
             assert!(found.contains(wanted), "{text}: {found}");
         }
+    }
+
+    #[test]
+    fn a_turn_that_makes_no_sense_is_named_with_the_place_where_it_begins() {
+        let found = parse("name: x\nturns:\n  - text: a\n  - { hang: true, text: a }\n", "c").unwrap_err();
+        assert_eq!(found.to_string(), "4:5: turn 2: `hang` stands with nothing but `expect`");
+        let found = parse("turns:\n  - text: a\n    txt: b\n", "c").unwrap_err();
+        assert_eq!(
+            (found.place, found.message.starts_with("turns[0]: unknown")),
+            (Some(Place { line: 3, column: 5 }), true)
+        );
+        assert!(!found.message.contains("line 3"), "{found}");
     }
 
     #[test]

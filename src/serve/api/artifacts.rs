@@ -1,26 +1,30 @@
-//! `/v1/runs/{id}/artifacts`: the files that a run leaves. Nothing of them is ever shown as a page.
+//! `/v1/runs/{id}/artifacts`: what a run leaves, as files. Nothing of them is ever shown as a page.
 
 use super::super::House;
+use super::super::engine::LARGEST;
 use super::super::http::{Operation, Problem};
 use crate::id::RunId;
-use axum::Json;
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-/// The largest file that is given out, in bytes.
-const LARGEST: u64 = 64 * 1024 * 1024;
 /// Logs that are listed.
 const MOST: usize = 1000;
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
+const REPORT: &str = "report.json";
+const PAGE: &str = "report.md";
+const JOURNAL: &str = "journal.jsonl";
+const PATCH: &str = "diff.patch";
+/// How the names of logs begin.
+const LOGS: &str = "logs/";
 
 /// What is answered here.
 pub(in crate::serve) fn routes() -> Router<Arc<House>> {
@@ -30,8 +34,14 @@ pub(in crate::serve) fn routes() -> Router<Arc<House>> {
 /// The same, described.
 pub(in crate::serve) fn operations() -> Vec<Operation> {
     vec![
-        Operation::get("/v1/runs/{id}/artifacts", "The files that a run has left").answers::<Artifacts>(200, "They"),
-        Operation::get("/v1/runs/{id}/artifacts/{*name}", "One of them, as it is").sends(200, "The file", TEXT),
+        Operation::get("/v1/runs/{id}/artifacts", "What a run has left, as files").answers::<Artifacts>(200, "They"),
+        Operation::get(
+            "/v1/runs/{id}/artifacts/{*name}",
+            "One of them: its report as data or in Markdown, its journal, a patch of what \
+             it has changed, a log of its gate",
+        )
+        .sends(200, "The file", TEXT)
+        .sends(200, "The file", JSON),
     ]
 }
 
@@ -47,8 +57,8 @@ struct Artifacts {
 pub(super) struct Artifact {
     /// Its name, in the path that gives it.
     name: String,
-    /// Its size.
-    bytes: u64,
+    /// Its size; null for one that is made when it is asked for.
+    bytes: Option<u64>,
     /// Its media type.
     #[serde(rename = "type")]
     media: &'static str,
@@ -60,14 +70,21 @@ pub(super) async fn all(house: &Arc<House>, run: &RunId) -> Result<Vec<Artifact>
     house
         .stored(move |store| {
             let folder = store.folder(&run);
-            let report = artifact("report.json", &folder.report(), JSON);
+            let mut all: Vec<Artifact> = artifact(REPORT, &folder.report(), JSON).into_iter().collect();
+            let made = |name: &str| Artifact { name: name.into(), bytes: None, media: TEXT };
+            if !all.is_empty() {
+                all.extend([PAGE, PATCH].map(made));
+            }
+            if folder.path().exists() {
+                all.push(made(JOURNAL));
+            }
             let mut logs: Vec<Artifact> = Vec::new();
             for entry in fs::read_dir(folder.logs()).into_iter().flatten().flatten().take(MOST) {
                 let name = entry.file_name();
-                logs.extend(name.to_str().and_then(|name| artifact(&format!("logs/{name}"), &entry.path(), TEXT)));
+                logs.extend(name.to_str().and_then(|name| artifact(&format!("{LOGS}{name}"), &entry.path(), TEXT)));
             }
             logs.sort_by(|one, other| one.name.cmp(&other.name));
-            Ok(report.into_iter().chain(logs).collect())
+            Ok(all.into_iter().chain(logs).collect())
         })
         .await
 }
@@ -75,7 +92,7 @@ pub(super) async fn all(house: &Arc<House>, run: &RunId) -> Result<Vec<Artifact>
 /// A plain file; links are none.
 fn artifact(name: &str, path: &FilePath, media: &'static str) -> Option<Artifact> {
     let meta = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
-    Some(Artifact { name: name.into(), bytes: meta.len(), media })
+    Some(Artifact { name: name.into(), bytes: Some(meta.len()), media })
 }
 
 async fn list(State(house): State<Arc<House>>, Path(name): Path<String>) -> Result<Json<Artifacts>, Problem> {
@@ -88,23 +105,28 @@ async fn give(
     Path((name, wanted)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let run = house.engine.find(&name).await?;
+    let none = || Problem::not_found(format!("run {run} has left no `{wanted}`"));
     // Only what is listed is given, so that no name leads anywhere else.
-    let found = all(&house, &run).await?.into_iter().find(|artifact| artifact.name == wanted);
-    let artifact = found.ok_or_else(|| Problem::not_found(format!("run {run} has left no `{wanted}`")))?;
-    if artifact.bytes > LARGEST {
-        return Err(Problem::unprocessable(format!(
-            "`{wanted}` is larger than {LARGEST} bytes: read it on the machine"
-        )));
-    }
-    let bytes = house.stored(move |store| {
-        let folder = store.folder(&run);
-        let path = match wanted.strip_prefix("logs/") {
-            Some(log) => folder.logs().join(log),
-            None => folder.report(),
-        };
-        Ok(fs::read(path))
-    });
-    let bytes = bytes.await?.map_err(|error| Problem::not_found(format!("it cannot be read: {error}")))?;
+    let artifact = all(&house, &run).await?.into_iter().find(|artifact| artifact.name == wanted).ok_or_else(none)?;
+    let too_large = || {
+        Problem::unprocessable(format!(
+            "`{wanted}` is larger than {LARGEST} bytes: `fledge runs` gives it on the machine"
+        ))
+    };
+    let bytes = match artifact.name.as_str() {
+        PAGE => house.engine.page(&run).await?.ok_or_else(none)?.into_bytes(),
+        JOURNAL => house.engine.journal(&run).await?.ok_or_else(too_large)?.into_bytes(),
+        PATCH => house.engine.patch(&run).await?.ok_or_else(none)?,
+        _ if artifact.bytes.is_some_and(|bytes| bytes > LARGEST as u64) => return Err(too_large()),
+        file => {
+            let (run, log) = (run.clone(), file.strip_prefix(LOGS).map(str::to_owned));
+            let read = house.stored(move |store| {
+                let folder = store.folder(&run);
+                Ok(fs::read(log.map_or_else(|| folder.report(), |log| folder.logs().join(log))))
+            });
+            read.await?.map_err(|_| none())?
+        }
+    };
     let headers: [(HeaderName, &str); 2] =
         [(header::CONTENT_TYPE, artifact.media), (header::CONTENT_DISPOSITION, "attachment")];
     Ok((headers, bytes).into_response())

@@ -6,13 +6,16 @@
 //! wish     what is asked for, and who makes a task of it     desk     taken in, cancelled, answered
 //! crew     the thread: which wish is next, and its lease      work     one run, from its wish to its end
 //! live     a run under way, as others see it: log, asking     follow   what is told of a run, for who follows it
-//! look     what there is                                   orders   what the scheduler wants
+//! look     the list of all     glance   one of them     left     what it has left
+//! orders   what the scheduler wants
 //! ```
 
 mod asking;
 mod crew;
 mod desk;
 mod follow;
+mod glance;
+mod left;
 mod live;
 mod log;
 mod look;
@@ -24,6 +27,7 @@ mod work;
 pub use asking::Pending;
 pub use desk::{Accepted, Cancelled, NotTaken};
 pub use follow::{Follower, Message};
+pub(in crate::serve) use left::LARGEST;
 pub use log::{Cursor, NoCursor, Told};
 pub use look::{Listing, Page, Which};
 pub use wish::{Asked, Flaw, Refusal, Source, TaskOf, Unfit, Wish};
@@ -84,6 +88,9 @@ pub enum EngineFault {
     /// The journal of a run cannot be read.
     #[error(transparent)]
     Journal(#[from] crate::driver::ResumeFault),
+    /// What a run has left of its files cannot be looked at.
+    #[error("what the run has changed cannot be told")]
+    Trees(#[source] crate::workspace::trees::TreesFault),
     /// What is written in the queue is not what this program wrote.
     #[error("the wish for run {run} cannot be read")]
     Unclear {

@@ -95,6 +95,9 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// When it cannot be begun.
     fn begin(&self, wish: &Wish) -> Result<(Task, Settings), Refusal>;
 
+    /// The search path in which git is found.
+    fn search_path(&self) -> String;
+
     /// With what a run is gone on with, but for who is asked.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ impl Entrance {
     /// # Errors
     /// When they cannot be read.
     pub fn open(folder: &Path, token: Token, now: Timestamp) -> Result<Self, ServeFault> {
+        Link::sweep(folder, now);
         let sessions = Sessions::open(folder, token.mark(), now)?;
         Ok(Self { folder: folder.to_owned(), token, sessions })
     }

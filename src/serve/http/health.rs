@@ -1,7 +1,7 @@
 //! Whether the server works, for whoever restarts it when it does not.
 
 use super::super::House;
-use super::super::clock::{now, rfc3339};
+use super::super::clock::now;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -26,6 +26,8 @@ pub(in crate::serve) struct Health {
     engine: &'static str,
     /// Jobs are tended: `ok`, or since when nobody was seen to do so.
     jobs: String,
+    /// The folder that is served.
+    workspace: String,
     /// The version of fledge.
     version: &'static str,
 }
@@ -41,9 +43,10 @@ pub(super) async fn health(State(house): State<Arc<House>>) -> (StatusCode, Json
     };
     let engine = if house.engine.is_alive() { "ok" } else { "the thread of runs is over" };
     let jobs = jobs(&house);
+    let workspace = house.workspace.display().to_string();
     let is_well = store == "ok" && engine == "ok" && jobs == "ok";
     let (status, code) = if is_well { ("ok", StatusCode::OK) } else { ("broken", StatusCode::SERVICE_UNAVAILABLE) };
-    (code, Json(Health { status, store, engine, jobs, version: env!("CARGO_PKG_VERSION") }))
+    (code, Json(Health { status, store, engine, jobs, workspace, version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// How it is with who tends jobs, who is seen every minute. Just after the start nobody was yet.
@@ -51,7 +54,7 @@ fn jobs(house: &House) -> String {
     let beat = house.scheduler().ok().and_then(|scheduler| scheduler.beat_at());
     match beat {
         Some(beat) if now().duration_since(beat).unsigned_abs() > UNSEEN => {
-            format!("nobody was seen since {}", rfc3339(beat))
+            format!("nobody was seen since {beat:.0}")
         }
         Some(_) | None => "ok".into(),
     }

@@ -77,11 +77,6 @@ impl Problem {
         &self.detail
     }
 
-    /// Its status.
-    pub(in crate::serve) fn status(&self) -> StatusCode {
-        self.status
-    }
-
     /// As data; `instance` is the path that was asked for.
     pub(in crate::serve) fn data(&self, instance: Option<&str>) -> Value {
         let mut members = self.members.clone();
@@ -111,9 +106,10 @@ impl From<StoreError> for Problem {
         let said = told(&error);
         match error {
             StoreError::Unknown { .. } => Self::not_found(said),
-            StoreError::Ambiguous { .. } | StoreError::KeyTaken { .. } | StoreError::Held { .. } => {
-                Self::conflict(said)
-            }
+            StoreError::Ambiguous { .. }
+            | StoreError::KeyTaken { .. }
+            | StoreError::Elsewhere { .. }
+            | StoreError::Held { .. } => Self::conflict(said),
             StoreError::File { .. }
             | StoreError::Database { .. }
             | StoreError::Newer { .. }

@@ -14,6 +14,8 @@ pub(crate) use ended::Ended;
 pub(crate) use fledge::{Fledge, KEY, Running};
 pub(crate) use git::git;
 pub(crate) use model::{Asked, Model};
+pub(crate) use schemas::{must_be_batch_report, must_be_eval_report};
+
 pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
 pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
 

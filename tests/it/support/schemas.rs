@@ -6,6 +6,9 @@ use std::sync::LazyLock;
 
 static REPORT: LazyLock<Validator> = LazyLock::new(|| closed("report"));
 static EVENT: LazyLock<Validator> = LazyLock::new(|| closed("event"));
+static BATCH_REPORT: LazyLock<Validator> = LazyLock::new(|| closed("batch-report"));
+static BATCH_EVENT: LazyLock<Validator> = LazyLock::new(|| closed("batch-event"));
+static EVAL_REPORT: LazyLock<Validator> = LazyLock::new(|| closed("eval-report"));
 
 /// Insists that a report is as its schema says.
 #[track_caller]
@@ -13,11 +16,25 @@ pub(crate) fn must_be_report(report: &Value) {
     must_fit(&REPORT, report);
 }
 
-/// Insists that a line of `--json` is as its schema says, where it is the event of a run.
+/// The same of what many runs came to.
+#[track_caller]
+pub(crate) fn must_be_batch_report(report: &Value) {
+    must_fit(&BATCH_REPORT, report);
+}
+
+/// The same of an evaluation.
+#[track_caller]
+pub(crate) fn must_be_eval_report(report: &Value) {
+    must_fit(&EVAL_REPORT, report);
+}
+
+/// Insists that a line of `--json` is as its schema says, where it is the event of a run or of a batch.
 #[track_caller]
 pub(crate) fn must_be_event(event: &Value) {
     if event["seq"].is_u64() {
         must_fit(&EVENT, event);
+    } else if event["batch"].is_string() && event["type"].is_string() {
+        must_fit(&BATCH_EVENT, event);
     }
 }
 

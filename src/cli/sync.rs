@@ -1,0 +1,239 @@
+//! `fledge sync`, and what runs tell a server by themselves: beside the work, and for a moment at its end. No server changes how a run
+//! ends: what goes wrong is said once, and stays to be sent.
+
+use super::connect::key_in;
+use super::failure::Failure;
+use super::paint::{self, Tone};
+use super::{block_on, configured, no_output, print_data, print_json};
+use crate::config::{self, Environment, KeyPlace, SYNC_TOKEN_VARIABLE, Sync};
+use crate::courier::Ways;
+use crate::driver::project_of;
+use crate::process::Variables;
+use crate::provider::{KeyCommand, Secret};
+use crate::report::count;
+use crate::store::{Store, WhichUnsent};
+use crate::sync::{Outbox, Said, Sender, SyncFault};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::json;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the end of a run is told at most.
+const LAST_TIME: Duration = Duration::from_secs(5);
+/// The version of what `--json` gives out.
+const SYNC_SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `fledge sync`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Which server: --sync, else FLEDGE_SYNC, else `sync: { url, token_env }` in your own configuration. Its token: FLEDGE_SYNC_TOKEN,\n\
+    else where the configuration says. Exit codes: 0 all is sent, 1 something is still to be sent.\n\n\
+    Examples:\n  fledge sync\n  fledge sync --all --json\n  FLEDGE_SYNC_TOKEN=… fledge sync --sync https://fledge.example.com"
+)]
+pub(super) struct SyncArguments {
+    #[command(flatten)]
+    server: ServerArguments,
+    /// Runs from before anything was sent, too
+    #[arg(long)]
+    all: bool,
+    /// As JSON, to standard output
+    #[arg(long)]
+    json: bool,
+    /// The project's folder
+    #[arg(long, short = 'C', value_name = "DIR", default_value = ".")]
+    workspace: PathBuf,
+}
+
+/// Which server runs are told of.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ServerArguments {
+    /// Tell the `fledge serve` at this address of the run (or set FLEDGE_SYNC; its token in FLEDGE_SYNC_TOKEN)
+    #[arg(long, value_name = "URL")]
+    sync: Option<String>,
+}
+
+impl ServerArguments {
+    /// The server, where there is one.
+    pub(super) fn server(&self, set: &config::Settings) -> Option<Sync> {
+        match &self.sync {
+            Some(url) => Some(config::elsewhere(url, set.sync.clone())),
+            None => set.sync.clone(),
+        }
+    }
+}
+
+/// A server, and what it takes to send there.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    sync: Sync,
+    environment: Environment,
+    outbox: Outbox,
+}
+
+impl Plan {
+    /// For the runs of a project.
+    ///
+    /// # Errors
+    /// When nothing can be sent there as it is said.
+    pub(super) fn new(
+        sync: Sync,
+        environment: &Environment,
+        state_dir: &Path,
+        project: &Path,
+    ) -> Result<Self, Failure> {
+        let machine = sync.machine.clone().unwrap_or_else(own_name);
+        let outbox = Outbox { state_dir: state_dir.to_owned(), project: project.to_owned(), machine };
+        let plan = Self { sync, environment: environment.clone(), outbox };
+        let ways = plan.ways()?;
+        Sender::new(&plan.sync.url, "", plan.outbox.clone(), &ways).map_err(|fault| {
+            let unguarded = matches!(fault, SyncFault::Unguarded { .. });
+            let hint = if unguarded {
+                "write https://…, or reach it by a tunnel: http://127.0.0.1:7777"
+            } else {
+                "write https://HOST"
+            };
+            Failure::input(anyhow!("the server that runs are told of: {fault}")).hint(hint)
+        })?;
+        if plan.environment.get(SYNC_TOKEN_VARIABLE).is_none() {
+            let missing = match &plan.sync.token {
+                None => Some(SYNC_TOKEN_VARIABLE.to_owned()),
+                Some(KeyPlace::Variable(name)) if plan.environment.get(name).is_none() => Some(name.clone()),
+                Some(_) => None,
+            };
+            if let Some(variable) = missing {
+                let error = anyhow!("no token for the server that runs are told of");
+                return Err(
+                    Failure::input(error).hint(format!("set {variable} to the token that `fledge serve` has there"))
+                );
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Notes that the runs from now on are to be sent.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        self.outbox.begin().map_err(Failure::own)
+    }
+
+    fn ways(&self) -> Result<Ways, Failure> {
+        let Some(path) = &self.sync.ca_file else { return Ok(Ways::default()) };
+        let path = self.environment.path(path);
+        let read = std::fs::read(&path).with_context(|| format!("`sync`: cannot read its ca_file {}", path.display()));
+        Ok(Ways { proxy: None, ca_file: Some(read.map_err(Failure::input)?) })
+    }
+
+    async fn sender(&self) -> Result<Sender, Failure> {
+        let (token, ways) = (self.token().await?, self.ways()?);
+        Sender::new(&self.sync.url, token.reveal(), self.outbox.clone(), &ways).map_err(Failure::input)
+    }
+
+    async fn token(&self) -> Result<Secret, Failure> {
+        if let Some(token) = self.environment.get(SYNC_TOKEN_VARIABLE) {
+            return Ok(Secret::new(token));
+        }
+        match &self.sync.token {
+            None => Ok(Secret::new("")),
+            Some(KeyPlace::Variable(name)) => Ok(Secret::new(self.environment.get(name).unwrap_or_default())),
+            Some(KeyPlace::File(path)) => key_in(&self.environment.path(path)),
+            Some(KeyPlace::Command { command, ttl }) => {
+                let env = Variables::new(self.environment.all().clone());
+                let ran = KeyCommand { command: command.clone(), env, ttl: *ttl }.run().await;
+                ran.map_err(|fault| Failure::input(anyhow!("the token of {}: {fault}", self.sync.url)))
+            }
+        }
+    }
+
+    /// Tells the server of runs as they go on, at this pace. Never ends, and says nothing.
+    pub(super) async fn follow(&self, pace: Duration) -> Infallible {
+        match self.sender().await {
+            Ok(sender) => sender.follow(pace).await,
+            Err(_it_is_said_at_the_end) => std::future::pending().await,
+        }
+    }
+
+    /// Tells the server what is left, as far as that goes in a short time; what does not go is said.
+    pub(super) async fn close(&self) {
+        let sending = async {
+            match self.sender().await {
+                Ok(sender) => sender.send(WhichUnsent::Begun).await.faults.first().map(ToString::to_string),
+                Err(failure) => Some(failure.message()),
+            }
+        };
+        let said = match tokio::time::timeout(LAST_TIME, sending).await {
+            Ok(said) => said,
+            Err(_late) => Some(format!("{} is too slow", self.sync.url)),
+        };
+        if let Some(why) = said {
+            let says = paint::one_line(&format!("not all is sent: {why}; `fledge sync` sends it later"));
+            paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &says)]);
+        }
+    }
+}
+
+/// Runs the verb; gives the exit code.
+///
+/// # Errors
+/// When there is no server, or nothing can be sent there as it is said.
+pub(super) fn run(arguments: &SyncArguments, environment: &Environment) -> Result<u8, Failure> {
+    let none = || format!("there is no folder {}", arguments.workspace.display());
+    let workspace = arguments.workspace.canonicalize().with_context(none).map_err(Failure::input)?;
+    let set = configured::load(environment, &workspace).map_err(Failure::input)?;
+    let Some(sync) = arguments.server.server(&set) else {
+        let hint = "name one: --sync URL, FLEDGE_SYNC, or `sync: { url, token_env }` in your own configuration";
+        return Err(Failure::input(anyhow!("no server is named that runs are told of")).hint(hint));
+    };
+    let state_dir = environment.state_dir().map_err(Failure::input)?;
+    let project = project_of(&state_dir, &workspace);
+    let plan = Plan::new(sync, environment, &state_dir, &project)?;
+    let (which, unasked) = match Store::existing(&state_dir, &project).map_err(Failure::own)? {
+        None => (None, 0),
+        Some(store) if arguments.all => {
+            store.begin_sending().map_err(Failure::own)?;
+            (Some(WhichUnsent::All), 0)
+        }
+        Some(store) => {
+            let unsent = |which| store.unsent(which).map(|all| all.len() as u64).map_err(Failure::own);
+            let begun = unsent(WhichUnsent::Begun)?;
+            (Some(WhichUnsent::Begun), unsent(WhichUnsent::All)? - begun)
+        }
+    };
+    let said = match which {
+        None => Said::default(),
+        Some(which) => block_on(async { Ok::<_, Failure>(plan.sender().await?.send(which).await) })??,
+    };
+    tell(&said, unasked, arguments.json)?;
+    Ok(u8::from(said.left > 0 || !said.faults.is_empty()))
+}
+
+fn tell(said: &Said, unasked: u64, is_json: bool) -> Result<(), Failure> {
+    let Said { runs, records, left, faults } = said;
+    let whys: Vec<String> = faults.iter().map(|fault| paint::one_line(&fault.to_string())).collect();
+    if is_json {
+        let version = SYNC_SCHEMA_VERSION;
+        let all = json!({ "schema_version": version, "runs": runs, "records": records, "left": left, "older": unasked, "faults": whys });
+        return print_json(&all.to_string()).map_err(no_output);
+    }
+    let of_runs = |runs: u64| if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs)) };
+    let records = if *records == 1 { "1 record".to_owned() } else { format!("{} records", count(*records)) };
+    print_data(&format!("{} sent, {records}; {} left", of_runs(*runs), of_runs(*left))).map_err(no_output)?;
+    for why in whys {
+        paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &why)]);
+    }
+    if unasked > 0 {
+        let says = format!("{} from before anything was sent: --all sends them too", of_runs(unasked));
+        paint::line(&[(Tone::Faint, &says)]);
+    }
+    Ok(())
+}
+
+/// What this machine is called, as far as a name may be so.
+fn own_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let kept: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).take(64).collect();
+    if kept.is_empty() { "unnamed".into() } else { kept }
+}

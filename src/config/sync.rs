@@ -1,0 +1,95 @@
+//! Where runs are told of, read: a server, the place of its token, and what this machine is called there.
+
+use super::model::KeyPlace;
+use super::model_keys::{file_of, is_variable};
+use super::url::{is_loopback, url_fault};
+use crate::yaml::{Node, Problem, Problems, Table};
+use std::path::PathBuf;
+
+/// A server that runs are told of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sync {
+    /// Its address.
+    pub url: String,
+    /// Where its token is, beside the variable [`SYNC_TOKEN_VARIABLE`].
+    pub token: Option<KeyPlace>,
+    /// What this machine is called there; `None`: by its own name.
+    pub machine: Option<String>,
+    /// Certificates that it is trusted by beside the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// The variable with the address of the server that runs are told of.
+pub(crate) const SYNC_VARIABLE: &str = "FLEDGE_SYNC";
+/// That with its token.
+pub(crate) const SYNC_TOKEN_VARIABLE: &str = "FLEDGE_SYNC_TOKEN";
+
+/// The server at this address: a token is for the one alone that it was said of.
+pub(crate) fn elsewhere(url: &str, said: Option<Sync>) -> Sync {
+    match said {
+        Some(said) if said.url == url => said,
+        said => Sync { url: url.to_owned(), token: None, machine: said.and_then(|said| said.machine), ca_file: None },
+    }
+}
+
+/// Reads `sync`.
+pub(super) fn sync(node: &Node, problems: &mut Problems) -> Option<Sync> {
+    let mut table = Table::open(node, "`sync`", problems)?;
+    if table.place_of("url").is_none() {
+        problems
+            .push(Problem::at(node.place, "`sync` has no `url`").hint("add the server's address: `url: https://host`"));
+    }
+    let url = address(&mut table, problems);
+    let variable = variable(&mut table, problems).map(KeyPlace::Variable);
+    let file = file_of(&mut table, "token_file", problems).map(KeyPlace::File);
+    let command = command(&mut table, problems);
+    let mut said = ["token_env", "token_file", "token_command"].into_iter().filter_map(|key| table.place_of(key));
+    if let Some(second) = said.nth(1) {
+        let twice = Problem::at(second, "the token has two places");
+        problems.push(twice.hint("keep one of `token_env`, `token_file` and `token_command`"));
+    }
+    let machine = machine(&mut table, problems);
+    let ca_file = file_of(&mut table, "ca_file", problems);
+    table.finish(problems);
+    url.map(|url| Sync { url, token: command.or(file).or(variable), machine, ca_file })
+}
+
+fn address(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+    let url = table.text("url", problems)?.to_owned();
+    let place = table.take("url")?.place;
+    if let Some(why) = url_fault(&url) {
+        problems.push(Problem::at(place, why.replace("base_url", "url")).hint("write `https://host`"));
+    } else if url.starts_with("http://") && !is_loopback(&url) {
+        let open = Problem::at(place, "`url` leads to another machine without TLS: the token could be read on the way");
+        problems.push(open.hint("write `https://…`, or reach it by a tunnel: `http://127.0.0.1:7777`"));
+    }
+    Some(url)
+}
+
+fn variable(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+    let name = table.text("token_env", problems)?.to_owned();
+    if !is_variable(&name) {
+        let place = table.take("token_env")?.place;
+        let wrong = Problem::at(place, "expected `token_env` to name an environment variable");
+        problems.push(wrong.hint("the token itself stands in no file; write the variable's name, like `MY_TOKEN`"));
+    }
+    Some(name)
+}
+
+/// A program that prints the token: it is run when something is sent.
+fn command(table: &mut Table<'_>, problems: &mut Problems) -> Option<KeyPlace> {
+    let words = table.text_or_texts("token_command", problems)?;
+    let is_text = table.take("token_command").is_some_and(|node| node.as_text().is_some());
+    let shell = |text| ["/bin/sh", "-c", text].map(str::to_owned).to_vec();
+    Some(KeyPlace::Command { command: if is_text { shell(&words[0]) } else { words }, ttl: None })
+}
+
+fn machine(table: &mut Table<'_>, problems: &mut Problems) -> Option<String> {
+    let name = table.text("machine", problems)?.to_owned();
+    if name.is_empty() || name.len() > 64 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+        let place = table.take("machine")?.place;
+        let wrong = Problem::at(place, "expected `machine` to have 1 to 64 characters");
+        problems.push(wrong.hint("use letters, digits, `.`, `_` and `-`"));
+    }
+    Some(name)
+}

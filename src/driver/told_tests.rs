@@ -1,0 +1,115 @@
+use super::*;
+use crate::driver::tests::{agent_of, cut_off, store, task};
+use crate::driver::{RunError, Stop};
+use crate::run::{AgentEvent, TaskResult};
+use crate::store::{Record, RunState, Store};
+use crate::task::{Task, Tier, ToolChoice};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Looks, changes something, has a sub-agent change something, and ends.
+const MUCH: &str = r#"turns:
+  - { text: "I look.", thinking: "Where?", tools: [{ name: files-list, input: {} }] }
+  - tools:
+      - { name: files-write, input: { path: a.txt, content: one } }
+      - { name: shell-exec, input: { command: "echo from the shell" } }
+  - tools: [{ name: subagent-spawn, input: { task: "Write b.txt.", title: "Write b" } }]
+  - { of: 1, text: "I do.", tools: [{ name: files-write, input: { path: b.txt, content: two } }] }
+  - { of: 1, text: "Done." }
+  - { text: "Written." }"#;
+
+type Heard = Arc<Mutex<Vec<EventRecord>>>;
+
+fn all() -> Task {
+    Task { tier: Tier::Code, tools: ToolChoice::default(), ..task() }
+}
+
+/// What was told of a run that is worked on or taken up here, at once.
+async fn hear(
+    home: &Path,
+    state: &str,
+    stop: Stop,
+    run: Option<&RunId>,
+) -> (Result<TaskResult, RunError>, Vec<EventRecord>) {
+    let heard = Heard::default();
+    let hearing = Arc::clone(&heard);
+    let mut agent = agent_of(home, state, MUCH).with_stop(stop);
+    agent.on_record_at_once(move |record| hearing.lock().unwrap().push(record.clone()));
+    let ended = match run {
+        None => agent.run_task(all()).await,
+        Some(run) => agent.resume(run).await,
+    };
+    let heard = heard.lock().unwrap().clone();
+    (ended, heard)
+}
+
+/// Those that the journal has too, without their times.
+fn kept(heard: &[EventRecord]) -> Vec<EventRecord> {
+    heard.iter().filter(|record| record.is_kept).map(timeless).collect()
+}
+
+fn timeless(record: &EventRecord) -> EventRecord {
+    EventRecord { at: String::new(), ..record.clone() }
+}
+
+fn folded(home: &Path, run: &RunId, after: u64) -> Vec<EventRecord> {
+    told(&store(home), run, after).unwrap().map(|record| timeless(&record.unwrap())).collect()
+}
+
+#[tokio::test]
+async fn what_was_told_live_but_for_pieces_is_what_the_journal_tells_with_the_same_numbers() {
+    let home = tempfile::tempdir().unwrap();
+    let (ended, heard) = hear(home.path(), "state", Stop::default(), None).await;
+    let run = ended.unwrap().run;
+    assert_eq!(folded(home.path(), &run, 0), kept(&heard));
+    assert!(heard.iter().map(|record| record.seq).eq(1..=heard.len() as u64));
+    let is_piece = |event: &AgentEvent| {
+        matches!(
+            event,
+            AgentEvent::Text(_)
+                | AgentEvent::Thinking(_)
+                | AgentEvent::ToolCall { .. }
+                | AgentEvent::ToolOutput { .. }
+                | AgentEvent::LaneStep(_)
+        )
+    };
+    assert!(heard.iter().all(|record| record.is_kept != is_piece(&record.event)), "{heard:#?}");
+    assert!(heard.iter().any(|record| record.is_kept && record.of.as_deref() == Some("1")));
+    let middle = heard[heard.len() / 2].seq;
+    let behind: Vec<EventRecord> = kept(&heard).into_iter().filter(|record| record.seq > middle).collect();
+    assert_eq!(folded(home.path(), &run, middle), behind);
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_run_that_is_taken_up_follows_in_the_journal_what_was_told_before() {
+    let home = tempfile::tempdir().unwrap();
+    let (ended, before) = hear(home.path(), "state", Stop::default(), None).await;
+    let run = ended.unwrap().run;
+    let records: Vec<Record> = store(home.path()).events(&run, 0).unwrap().map(Result::unwrap).collect();
+    for count in 2..records.len() {
+        let state = format!("state-{count}");
+        cut_off(home.path(), &state, &records[..count]);
+        let store = Store::open(&home.path().join(&state), &home.path().join("tree")).unwrap();
+        let folded = || told(&store, &run, 0).unwrap().map(|record| timeless(&record.unwrap())).collect::<Vec<_>>();
+        let cut = folded();
+        assert_eq!(cut, kept(&before)[..cut.len()], "after {count} records");
+        let (_, after) = hear(home.path(), &state, Stop::default(), Some(&run)).await;
+        let all: Vec<EventRecord> = cut.into_iter().chain(kept(&after)).collect();
+        assert_eq!(folded(), all, "after {count} records");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_to_rest_is_left_where_it_can_go_on_and_a_resume_ends_it() {
+    let home = tempfile::tempdir().unwrap();
+    let stop = Stop::default();
+    stop.ask_for_rest();
+    let (ended, heard) = hear(home.path(), "state", stop, None).await;
+    assert!(matches!(ended, Err(RunError::Rests)), "{ended:?}");
+    let run = heard[0].run.clone();
+    assert_eq!(store(home.path()).run(&run).unwrap().state, RunState::Interrupted);
+    let (ended, after) = hear(home.path(), "state", Stop::default(), Some(&run)).await;
+    assert!(ended.unwrap().verified);
+    let all: Vec<EventRecord> = kept(&heard).into_iter().chain(kept(&after)).collect();
+    assert_eq!(folded(home.path(), &run, 0), all);
+}

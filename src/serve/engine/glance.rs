@@ -1,0 +1,176 @@
+//! One run, as it is given out: one that waits or never began in the same form as every other one.
+
+use super::work::said;
+use super::{Engine, EngineFault, Wish, now_ms};
+use crate::driver::{JOURNAL_SCHEMA_VERSION, story};
+use crate::duration::milliseconds;
+use crate::id::RunId;
+use crate::queue::{BuryReason, JobId, JobRow, Queue, State};
+use crate::report::runs::{rfc3339, row as row_as_json, story_as_json};
+use crate::store::{RunRow, Store, StoreError};
+use crate::verdict::{Reason, StopCause};
+use serde_json::{Value, json};
+
+/// Wishes without a run that are looked through for a name.
+const MOST_WAITING: u32 = 10_000;
+
+impl Engine {
+    /// The run that goes by an id, the start of one, or a key.
+    ///
+    /// # Errors
+    /// When there is none or more than one, or what is kept cannot be read.
+    pub async fn find(&self, name: &str) -> Result<RunId, EngineFault> {
+        let wanted = name.to_owned();
+        let found = self.shop.stored(move |store| Ok(store.find(&wanted)?)).await;
+        let Err(EngineFault::Store(StoreError::Unknown { name })) = found else { return found };
+        if let Ok(job) = JobId::parse(name.as_str())
+            && self.shop.queue.job(&job).await?.is_some()
+        {
+            return Ok(RunId::new(name));
+        }
+        let states = [State::Queued, State::Running, State::Dead, State::Cancelled];
+        let all = self.shop.queue.newest(&self.shop.pool, &states, None, MOST_WAITING).await?;
+        let starts = |job: &JobRow| !name.is_empty() && job.id.as_str().starts_with(&name);
+        let mut candidates: Vec<RunId> =
+            all.iter().filter(|(job, _)| starts(job)).map(|(job, _)| RunId::new(job.id.as_str())).collect();
+        match (candidates.pop(), candidates.is_empty()) {
+            (Some(run), true) => Ok(run),
+            (Some(run), false) => {
+                candidates.push(run);
+                candidates.truncate(5);
+                Err(StoreError::Ambiguous { name, candidates }.into())
+            }
+            (None, _) => Err(StoreError::Unknown { name }.into()),
+        }
+    }
+
+    /// A run as data: its row.
+    ///
+    /// # Errors
+    /// When there is none, or what is kept cannot be read.
+    pub async fn row(&self, run: &RunId) -> Result<Value, EngineFault> {
+        let wanted = run.clone();
+        let found = self.shop.stored(move |store| Ok(as_json(store, &store.run(&wanted)?)?)).await;
+        match found {
+            Ok(data) => Ok(self.with_now(run, data)),
+            Err(EngineFault::Store(StoreError::Unknown { .. })) => self.wish(run).await,
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The same with its story.
+    ///
+    /// # Errors
+    /// As those of [`Engine::row`].
+    pub async fn whole(&self, run: &RunId) -> Result<Value, EngineFault> {
+        let wanted = run.clone();
+        let found = self.shop.stored(move |store| {
+            let row = store.run(&wanted)?;
+            let (story, fault) = story(store, &row);
+            if let Some(fault) = fault {
+                return Err(fault.into());
+            }
+            let mut whole = story_as_json(&row, &store.short(&wanted)?, &story);
+            let mut data = whole["run"].take();
+            for part in ["story", "course", "time", "turns", "result"] {
+                data[part] = whole[part].take();
+            }
+            Ok(data)
+        });
+        match found.await {
+            Ok(data) => Ok(self.with_now(run, data)),
+            Err(EngineFault::Store(StoreError::Unknown { .. })) => {
+                let mut data = self.wish(run).await?;
+                let nothing = json!({ "story": [], "course": [], "time": null, "turns": 0, "result": null });
+                data.as_object_mut()
+                    .into_iter()
+                    .for_each(|data| data.extend(nothing.as_object().cloned().unwrap_or_default()));
+                Ok(data)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// How a run ended; nothing where it did not yet.
+    pub(super) async fn outcome(&self, run: &RunId) -> Result<Option<Value>, EngineFault> {
+        let row = self.row(run).await?;
+        Ok(Some(row["outcome"].clone()).filter(|outcome| !outcome.is_null()))
+    }
+
+    async fn wish(&self, run: &RunId) -> Result<Value, EngineFault> {
+        let unknown = || StoreError::Unknown { name: run.to_string() };
+        let job = JobId::parse(run.as_str()).map_err(|_| unknown())?;
+        let (job, payload) = self.shop.queue.job_and_payload(&job).await?.ok_or_else(unknown)?;
+        let unclear = |source| EngineFault::Unclear { run: run.clone(), source };
+        let wish: Wish = serde_json::from_str(&payload).map_err(unclear)?;
+        Ok(self.wish_as_json(&job, &wish))
+    }
+
+    /// What is known of a run only while it is driven here.
+    pub(super) fn with_now(&self, run: &RunId, mut data: Value) -> Value {
+        let live = self.shop.live_run(run);
+        data["pending"] = json!(live.as_ref().map_or(0, |live| live.questions.count()));
+        data["doing"] = json!(live.and_then(|live| live.doing()));
+        data
+    }
+
+    /// A wish that is no run, in the form of a row.
+    pub(super) fn wish_as_json(&self, job: &JobRow, wish: &Wish) -> Value {
+        let ended_at = || rfc3339(now_ms().saturating_sub(i64::try_from(milliseconds(job.since)).unwrap_or(0)));
+        let end = |reason: String, exit_code: u8, is_cancelled: bool, summary: String| {
+            json!({
+                "ended_at": ended_at(), "reason": reason, "exit_code": exit_code, "verified": false, "cancelled": is_cancelled,
+                "attempts": 0, "turns": 0, "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_micros": null,
+                "summary": summary,
+            })
+        };
+        let outcome = match (job.state, &job.why) {
+            (State::Queued | State::Running, _) => Value::Null,
+            (State::Cancelled, _) => {
+                let code = Reason::Cancelled.exit_code(Some(StopCause::Token));
+                end(Reason::Cancelled.to_string(), code, true, "cancelled before it began".into())
+            }
+            (State::Dead | State::Done, Some(BuryReason::Refused(why))) => {
+                let (reason, message) = why.split_once(": ").unwrap_or(("internal", why));
+                let known = Reason::ALL.into_iter().find(|known| known.to_string() == reason);
+                let code = known.unwrap_or(Reason::Internal).exit_code(Some(StopCause::Token));
+                end(reason.into(), code, known == Some(Reason::Cancelled), message.into())
+            }
+            (State::Dead | State::Done, _) => {
+                end(Reason::Internal.to_string(), Reason::Internal.exit_code(None), false, "it never began".into())
+            }
+        };
+        json!({
+            "id": job.id,
+            "short_id": job.id,
+            "run_key": wish.key,
+            "parent": null,
+            "title": wish.title,
+            "source": wish.source,
+            "task_digest": wish.task_digest,
+            "workspace": self.shop.project.display().to_string(),
+            "models": [],
+            "fledge": env!("CARGO_PKG_VERSION"),
+            "journal_version": JOURNAL_SCHEMA_VERSION,
+            "started_at": rfc3339(wish.at_ms),
+            "state": if outcome.is_null() { "queued" } else { "ended" },
+            "holder": null,
+            "outcome": outcome,
+            "pending": 0,
+            "doing": null,
+            "machine": null,
+        })
+    }
+}
+
+/// The row of a run, as data.
+pub(super) fn as_json(store: &Store, row: &RunRow) -> Result<Value, StoreError> {
+    Ok(row_as_json(row, &store.short(&row.head.id)?))
+}
+
+impl EngineFault {
+    /// What went wrong, with its causes, in one line.
+    pub fn said(&self) -> String {
+        said(self)
+    }
+}

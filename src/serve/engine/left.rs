@@ -1,0 +1,111 @@
+//! What a run has left, beside its files: its journal, its report as a page, and what it has changed.
+
+use super::{Engine, EngineFault};
+use crate::driver::{export, kept_as, story, terms, trees};
+use crate::id::{RunId, TreeId};
+use crate::report::job;
+use crate::run::TaskResult;
+use crate::store::{Store, StoreError, read_text};
+use crate::workspace::trees::{DiffForm, TreesFault};
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of what is given out at once.
+pub(in crate::serve) const LARGEST: usize = 64 * 1024 * 1024;
+
+/// Where the trees of a run are found, and which ones they are as far as the journal says it.
+struct Trees {
+    workspace: PathBuf,
+    base: Option<TreeId>,
+    tree: Option<TreeId>,
+}
+
+impl Engine {
+    /// The journal of a run, as `fledge runs export` writes it; nothing where it is too large.
+    ///
+    /// # Errors
+    /// When there is no such run, or it cannot be read.
+    pub async fn journal(&self, run: &RunId) -> Result<Option<String>, EngineFault> {
+        let run = run.clone();
+        self.shop
+            .stored(move |store| {
+                let (mut text, row) = (String::new(), store.run(&run)?);
+                let put = |line: &str| {
+                    text.push_str(line);
+                    text.push('\n');
+                    if text.len() > LARGEST { Err(Stopped::TooLarge) } else { Ok(()) }
+                };
+                match export(store, &row, put) {
+                    Ok(()) => Ok(Some(text)),
+                    Err(Stopped::TooLarge) => Ok(None),
+                    Err(Stopped::Fault(fault)) => Err(fault.into()),
+                }
+            })
+            .await
+    }
+
+    /// The report of a run as a page in Markdown; nothing where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn page(&self, run: &RunId) -> Result<Option<String>, EngineFault> {
+        let run = run.clone();
+        self.shop
+            .stored(move |store| {
+                let text = read_text(&store.folder(&run).report(), LARGEST)?;
+                let result = text.and_then(|text| serde_json::from_str::<TaskResult>(&text).ok());
+                Ok(result.map(|result| job::page(&result, &job::judged(&result, &job::lanes(&result)))))
+            })
+            .await
+    }
+
+    /// What a run has changed, for `git apply`; nothing where nothing is kept of it.
+    ///
+    /// # Errors
+    /// When there is no such run, or git says no.
+    pub async fn patch(&self, run: &RunId) -> Result<Option<Vec<u8>>, EngineFault> {
+        let wanted = run.clone();
+        let Trees { workspace, base, tree } = self.shop.stored(move |store| of(store, &wanted)).await?;
+        let (stop, path) = (CancellationToken::new(), self.shop.source.search_path());
+        let _ends_with_the_request = stop.clone().drop_guard();
+        let trees = trees(&self.shop.state_dir, &workspace, &path, &stop).await.map_err(fault)?;
+        let kept = async |what: &str| trees.kept(&kept_as(run, what), &stop).await.map_err(fault);
+        let base = if base.is_some() { base } else { kept("base").await? };
+        let tree = if tree.is_some() { tree } else { kept("candidate").await? };
+        let (Some(base), Some(tree)) = (base, tree) else { return Ok(None) };
+        trees.diff(&base, &tree, DiffForm::Whole, LARGEST, &stop).await.map(Some).map_err(fault)
+    }
+}
+
+fn of(store: &Store, run: &RunId) -> Result<Trees, EngineFault> {
+    let (row, terms) = terms(store, run)?;
+    let (story, fault) = story(store, &row);
+    fault.map_or(Ok(()), Err)?;
+    let home = PathBuf::from(&row.head.workspace);
+    // The checkout knows the trees of all its runs, also where the worktree is gone.
+    let workspace = terms.worktree.map_or(home, |worktree| worktree.project);
+    let tree = story.run.result().and_then(|result| result.tree);
+    Ok(Trees { workspace, base: story.run.base().cloned(), tree })
+}
+
+fn fault(fault: TreesFault) -> EngineFault {
+    EngineFault::Trees(fault)
+}
+
+/// Why a journal is not written to its end.
+enum Stopped {
+    TooLarge,
+    Fault(EngineFault),
+}
+
+impl From<crate::driver::ResumeFault> for Stopped {
+    fn from(fault: crate::driver::ResumeFault) -> Self {
+        Self::Fault(fault.into())
+    }
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Fault(error.into())
+    }
+}

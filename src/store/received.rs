@@ -1,0 +1,282 @@
+//! Runs of other machines, as far as these have told of them. They stand among the project's own, and nobody here drives them. What comes
+//! is believed as far as its chain holds: a delivery is taken whole or not at all, and one that came before changes nothing.
+
+use super::chain::{self, Link};
+use super::events::{number, place, unsigned};
+use super::journal::{LARGEST_IN_ROW, write_blob};
+use super::lock::Lock;
+use super::prune::in_rows;
+use super::{Outcome, Record, RunDir, RunHead, Store, StoreError, TaskCopy};
+use crate::id::RunId;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+/// A piece of the journal of a run that another machine drives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The run.
+    pub run: RunId,
+    /// Whose run it is.
+    pub machine: String,
+    /// What the run was begun with, for who has never heard of it.
+    pub begin: Option<(RunHead, TaskCopy)>,
+    /// The number of the record before the first one; 0 for the head of the run.
+    pub after: u64,
+    /// The link of that record, in hexadecimal.
+    pub link: String,
+    /// The records, in order and without a gap, each with its link.
+    pub records: Vec<(Record, String)>,
+    /// How the run ended with the last of them, if it did.
+    pub end: Option<Outcome>,
+}
+
+/// Why a delivery is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum Untaken {
+    /// What comes before it is not here.
+    #[error("of run {run} the records up to {have} are here, and these come after {after}")]
+    Gap {
+        /// The run.
+        run: RunId,
+        /// How far its journal is here.
+        have: u64,
+        /// What the delivery follows.
+        after: u64,
+    },
+    /// Here the run went another way.
+    #[error("run {run} went another way here: record {seq} is another one")]
+    Forked {
+        /// The run.
+        run: RunId,
+        /// The first record that differs; 0 for the head.
+        seq: u64,
+    },
+    /// A record does not fit to the one before it.
+    #[error("record {seq} of run {run} does not fit to what comes before it: something was changed, lost or swapped")]
+    Torn {
+        /// The run.
+        run: RunId,
+        /// The record; 0 for the head.
+        seq: u64,
+    },
+    /// It is a run of this machine.
+    #[error("run {run} is a run of this machine, and nobody else tells of it")]
+    Own {
+        /// The run.
+        run: RunId,
+    },
+    /// It cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How far the journal of a run is here.
+struct Known {
+    no: i64,
+    have: u64,
+    ended_at: Option<i64>,
+    machine: Option<String>,
+}
+
+impl Store {
+    /// Takes what another machine tells of a run. It is safe from a crash of this one when this returns.
+    ///
+    /// # Errors
+    /// When it does not follow what is here, does not fit together, or cannot be kept: then nothing of it is.
+    pub fn receive(&self, delivery: &Delivery, now_ms: i64) -> Result<(), Untaken> {
+        let links = checked(delivery)?;
+        if let Some(known) = self.known(&delivery.run)? {
+            fits(delivery, &known)?;
+        } else if delivery.after > 0 || delivery.begin.is_none() {
+            return Err(Untaken::Gap { run: delivery.run.clone(), have: 0, after: delivery.after });
+        }
+        let folder = self.folder(&delivery.run);
+        folder.make()?;
+        let _lock = Lock::take(&folder, &delivery.run)?;
+        write_large(&folder, delivery)?;
+        let fail = self.fault("keep a run of another machine in");
+        self.db.execute_batch("PRAGMA synchronous = FULL").map_err(&fail)?;
+        let taken = self.take(delivery, &links, now_ms);
+        self.db.execute_batch("PRAGMA synchronous = NORMAL").map_err(&fail)?;
+        taken
+    }
+
+    fn take(&self, delivery: &Delivery, links: &[Link], now_ms: i64) -> Result<(), Untaken> {
+        let fail = self.fault("keep a run of another machine in");
+        let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate).map_err(&fail)?;
+        let known = match (self.known(&delivery.run)?, &delivery.begin) {
+            (Some(known), _) => known,
+            (None, Some((head, task))) => {
+                self.begin_received(head, task, &links[0], &delivery.machine, now_ms).map_err(&fail)?
+            }
+            (None, None) => {
+                return Err(Untaken::Gap { run: delivery.run.clone(), have: 0, after: delivery.after });
+            }
+        };
+        fits(delivery, &known)?;
+        let mut bytes = 0;
+        for (seq, link) in (delivery.after..).zip(links) {
+            let Some(record) = seq.checked_sub(delivery.after + 1).and_then(|at| delivery.records.get(at as usize))
+            else {
+                // What the delivery follows: of the head the link is that before the first record.
+                self.must_be(&delivery.run, &known, seq, link)?;
+                continue;
+            };
+            if seq <= known.have {
+                self.must_be(&delivery.run, &known, seq, link)?;
+            } else {
+                bytes += append(&transaction, known.no, &record.0, link).map_err(&fail)?;
+            }
+        }
+        let last = delivery.after + delivery.records.len() as u64;
+        if last > known.have
+            && let Some(link) = links.last()
+        {
+            let sql = "UPDATE runs SET safe_seq = ?2, safe_hash = ?3, bytes = bytes + ?4, ended_at = NULL, exit_code = NULL WHERE no = ?1";
+            transaction.execute(sql, params![known.no, number(last), link, number(bytes)]).map_err(&fail)?;
+        }
+        // Words that come late take nothing back: neither of a run that has gone on nor of a later end.
+        let is_new = |end: &&Outcome| last > known.have || known.ended_at.is_none_or(|at| end.ended_at_ms >= at);
+        if let Some(end) = delivery.end.as_ref().filter(is_new).filter(|_| last >= known.have) {
+            write_end(&transaction, known.no, end).map_err(&fail)?;
+        }
+        let heard = "UPDATE received SET heard_at = max(heard_at, ?2) WHERE run = ?1";
+        transaction.execute(heard, [known.no, now_ms]).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(())
+    }
+
+    fn known(&self, run: &RunId) -> Result<Option<Known>, StoreError> {
+        let sql = "SELECT no, safe_seq, ended_at, machine FROM runs LEFT JOIN received ON run = no WHERE id = ?1";
+        let known = self.db.query_row(sql, [run.as_str()], |row| {
+            Ok(Known { no: row.get(0)?, have: unsigned(row, 1)?, ended_at: row.get(2)?, machine: row.get(3)? })
+        });
+        known.optional().map_err(self.fault("read"))
+    }
+
+    /// That a record which is here has this link.
+    fn must_be(&self, run: &RunId, known: &Known, seq: u64, link: &Link) -> Result<(), Untaken> {
+        let ours: Option<Link> = match seq {
+            0 => Some(chain::first(&self.head_of(run)?, &self.task(run)?)),
+            _ => {
+                let sql = "SELECT hash FROM events WHERE place = ?1";
+                let found = self.db.query_row(sql, [place(known.no, seq)], |row| row.get(0)).optional();
+                found.map_err(self.fault("read"))?
+            }
+        };
+        if ours.as_ref() == Some(link) { Ok(()) } else { Err(Untaken::Forked { run: run.clone(), seq }) }
+    }
+
+    /// The head as its chain begins with it: a key of another machine is none here, and stands in no row of ours.
+    pub(super) fn head_of(&self, run: &RunId) -> Result<RunHead, StoreError> {
+        let sql = "SELECT received.run_key FROM received JOIN runs ON no = run WHERE id = ?1";
+        let key = self.db.query_row(sql, [run.as_str()], |row| row.get::<_, Option<String>>(0)).optional();
+        let head = self.run(run)?.head;
+        Ok(match key.map_err(self.fault("read"))? {
+            Some(run_key) => RunHead { run_key, ..head },
+            None => head,
+        })
+    }
+
+    fn begin_received(
+        &self,
+        head: &RunHead,
+        task: &TaskCopy,
+        link: &Link,
+        machine: &str,
+        now_ms: i64,
+    ) -> rusqlite::Result<Known> {
+        let keyless = RunHead { run_key: None, ..head.clone() };
+        let no = super::runs::insert(&self.db, &keyless, task, link)?;
+        // Nobody sends on what others have sent.
+        self.db.execute("UPDATE runs SET synced = ?2 WHERE no = ?1", [no, i64::MAX])?;
+        let sql = "INSERT INTO received (run, machine, run_key, heard_at) VALUES (?1, ?2, ?3, ?4)";
+        self.db.execute(sql, params![no, machine, head.run_key, now_ms])?;
+        Ok(Known { no, have: 0, ended_at: None, machine: Some(machine.to_owned()) })
+    }
+
+    /// The machine that alone goes on with a run, where that is another one.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn machine_of(&self, run: &RunId) -> Result<Option<String>, StoreError> {
+        Ok(self.known(run)?.and_then(|known| known.machine))
+    }
+}
+
+/// The links of what a delivery follows and of its records, once each is found to fit to the one before it.
+fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
+    let torn = |seq| Untaken::Torn { run: delivery.run.clone(), seq };
+    let mut link = chain::from_hex(&delivery.link).ok_or_else(|| torn(delivery.after))?;
+    if let Some((head, task)) = &delivery.begin
+        && (head.id != delivery.run || (delivery.after == 0 && chain::first(head, task) != link))
+    {
+        return Err(torn(0));
+    }
+    let mut links = vec![link];
+    for ((record, said), seq) in delivery.records.iter().zip(delivery.after + 1..) {
+        let next = chain::next(&link, seq, record.at_ms, &record.kind, &chain::of(&record.data));
+        // What does not fit into a place of the table cannot be a record.
+        if record.seq != seq
+            || u32::try_from(seq).is_err()
+            || i64::try_from(record.at_ms).is_err()
+            || chain::from_hex(said) != Some(next)
+        {
+            return Err(torn(seq));
+        }
+        link = next;
+        links.push(link);
+    }
+    Ok(links)
+}
+
+/// That a delivery is of somebody else's run, and begins no later than where its journal ends here.
+fn fits(delivery: &Delivery, known: &Known) -> Result<(), Untaken> {
+    if known.machine.is_none() {
+        return Err(Untaken::Own { run: delivery.run.clone() });
+    }
+    if delivery.after > known.have {
+        return Err(Untaken::Gap { run: delivery.run.clone(), have: known.have, after: delivery.after });
+    }
+    Ok(())
+}
+
+/// Files of large data: they are there before the records that name them.
+fn write_large(folder: &RunDir, delivery: &Delivery) -> Result<(), StoreError> {
+    let large = delivery.records.iter().map(|(record, _)| &record.data).filter(|data| data.len() > LARGEST_IN_ROW);
+    large.into_iter().try_for_each(|data| write_blob(folder, &chain::hex(&chain::of(data)), data))
+}
+
+/// Adds a record; gives the bytes that it takes.
+fn append(db: &Connection, no: i64, record: &Record, link: &Link) -> rusqlite::Result<u64> {
+    let is_large = record.data.len() > LARGEST_IN_ROW;
+    let (data, blob) = if is_large { (None, Some(chain::of(&record.data))) } else { (Some(&record.data), None) };
+    let sql = "INSERT INTO events (place, at, kind, data, blob, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let row = (place(no, record.seq), number(record.at_ms), &record.kind, data, blob, link);
+    db.prepare_cached(sql)?.execute(row)?;
+    let file = if is_large { record.data.len() as u64 } else { 0 };
+    Ok(in_rows(record.data.len()).saturating_add(file))
+}
+
+fn write_end(db: &Connection, no: i64, outcome: &Outcome) -> rusqlite::Result<()> {
+    let Outcome { ended_at_ms, reason, exit_code, verified, cancelled, summary, cost_micros, .. } = outcome;
+    let counts = [outcome.attempts, outcome.turns, outcome.tokens_in, outcome.tokens_out, outcome.tokens_cached];
+    let [attempts, turns, tokens_in, tokens_out, cached] = counts.map(number);
+    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, exit_code = ?4, verified = ?5, cancelled = ?6, attempts = ?7, turns = ?8, \
+         tokens_in = ?9, tokens_out = ?10, tokens_cached = ?11, cost_micros = ?12, summary = ?13 WHERE no = ?1";
+    let row = params![
+        no,
+        ended_at_ms,
+        reason,
+        exit_code,
+        verified,
+        cancelled,
+        attempts,
+        turns,
+        tokens_in,
+        tokens_out,
+        cached,
+        cost_micros.map(number),
+        summary
+    ];
+    db.execute(sql, row).map(drop)
+}

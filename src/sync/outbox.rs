@@ -1,0 +1,106 @@
+//! What is to be sent of a project's runs, and what was. The store is opened for each look: sending may take long, and is waited for
+//! elsewhere than where runs are driven.
+
+use super::SyncFault;
+use super::wire::{Begin, LARGEST_PARCEL, Parcel, WIRE_VERSION, WireRecord};
+use crate::id::RunId;
+use crate::store::{RunState, Store, StoreError, Unsent, WhichUnsent};
+use std::path::PathBuf;
+
+/// The runs of a project, for whoever sends them.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    /// Where fledge keeps its state.
+    pub state_dir: PathBuf,
+    /// The project, as [`Store::open`] takes it.
+    pub project: PathBuf,
+    /// The name of this machine.
+    pub machine: String,
+}
+
+impl Outbox {
+    /// From now on new runs are to be sent.
+    ///
+    /// # Errors
+    /// When the store says no.
+    pub fn begin(&self) -> Result<(), StoreError> {
+        Store::open(&self.state_dir, &self.project)?.begin_sending()
+    }
+
+    /// What was not sent, the oldest first.
+    pub(super) async fn unsent(&self, which: WhichUnsent) -> Result<Vec<Unsent>, SyncFault> {
+        self.look(move |store, _| store.unsent(which)).await
+    }
+
+    /// The next piece of a run after this record, not larger than a parcel may be.
+    pub(super) async fn parcel(&self, run: &RunId, after: u64) -> Result<Parcel, SyncFault> {
+        let run = run.clone();
+        self.look(move |store, machine| packed(store, machine, &run, after)).await?
+    }
+
+    /// That a server has all of a parcel.
+    pub(super) async fn sent(&self, run: &RunId, upto: u64, with_end: bool) -> Result<(), SyncFault> {
+        let run = run.clone();
+        self.look(move |store, _| store.mark_sent(&run, upto, with_end)).await
+    }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Store, &str) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, SyncFault> {
+        let Self { state_dir, project, machine } = self.clone();
+        let looking = move || look(&Store::open(&state_dir, &project)?, &machine);
+        let looked = tokio::task::spawn_blocking(looking).await;
+        Ok(looked.map_err(|_panicked| SyncFault::Broken)??)
+    }
+}
+
+/// Packs records until the parcel is full. The end of the run goes with its last record.
+pub(super) fn packed(
+    store: &Store,
+    machine: &str,
+    run: &RunId,
+    after: u64,
+) -> Result<Result<Parcel, SyncFault>, StoreError> {
+    let row = store.run(run)?;
+    let mut events = store.events(run, after)?;
+    let begin = match after {
+        0 => Some(Begin { head: row.head, task: store.task(run)? }),
+        _ => None,
+    };
+    let (machine, link) = (machine.to_owned(), events.hash());
+    let mut parcel = Parcel {
+        schema_version: WIRE_VERSION,
+        machine,
+        run: run.clone(),
+        begin,
+        after,
+        link,
+        records: Vec::new(),
+        end: None,
+    };
+    let mut bytes = length(&parcel);
+    let mut is_full = false;
+    while let Some(record) = events.next() {
+        let record = record?;
+        let link = events.hash();
+        let record = WireRecord { seq: record.seq, at_ms: record.at_ms, kind: record.kind, data: record.data, link };
+        bytes = bytes.saturating_add(length(&record)).saturating_add(1);
+        if bytes > LARGEST_PARCEL {
+            if parcel.records.is_empty() {
+                return Ok(Err(SyncFault::TooLarge { run: run.clone(), seq: record.seq, bytes }));
+            }
+            is_full = true;
+            break;
+        }
+        parcel.records.push(record);
+    }
+    if let (RunState::Ended(outcome), false) = (row.state, is_full) {
+        parcel.end = Some(outcome.into());
+    }
+    Ok(Ok(parcel))
+}
+
+fn length(value: &impl serde::Serialize) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |json| json.len())
+}
