@@ -103,14 +103,14 @@ enum Verb {
     /// Serve a project: an API and a page for its runs, jobs and monitors
     #[cfg(feature = "serve")]
     Serve(serve::ServeArguments),
-    /// Tell a server of runs that it was not told of yet
-    Sync(sync::SyncArguments),
     /// Look at what comes again, and what became of it
     #[cfg(feature = "serve")]
     Jobs(jobs::JobsArguments),
     /// Look at what is expected to happen regularly, or say that it did
     #[cfg(feature = "serve")]
     Monitors(monitors::MonitorsArguments),
+    /// Tell a server of runs that it was not told of yet
+    Sync(sync::SyncArguments),
     /// Print the JSON Schema of what can be written, or of what is given out
     Schema(schema::SchemaArguments),
     /// Print what a shell completes
@@ -167,11 +167,11 @@ pub fn main() -> ExitCode {
         Verb::Config(arguments) => config::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Serve(arguments) => serve::run(&arguments, &environment),
-        Verb::Sync(arguments) => sync::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Jobs(arguments) => jobs::run(&arguments, &environment),
         #[cfg(feature = "serve")]
         Verb::Monitors(arguments) => monitors::run(arguments, &environment),
+        Verb::Sync(arguments) => sync::run(&arguments, &environment),
         Verb::Schema(arguments) => schema::run(&arguments),
         Verb::Completions(arguments) => pages::complete(&arguments, Arguments::command()),
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),

@@ -1,5 +1,4 @@
 //! The time of day, which may be set: waiting goes by the monotonic clock, and what is due by this one.
-#![expect(clippy::disallowed_methods, reason = "what is due is due by the time of day")]
 
 use jiff::Timestamp;
 use std::fmt;

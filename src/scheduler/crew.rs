@@ -4,6 +4,7 @@ use super::Clock;
 use super::job::{Job, JobError, Kind};
 use super::ledger::Ledger;
 use super::monitors::Change;
+use super::shown::{JobState, Shown};
 use super::tasks::{self, Finding, Submit};
 use super::tender::Tender;
 use jiff::Timestamp;
@@ -36,47 +37,6 @@ pub enum Tidings {
 
 /// Who is told.
 pub(super) type Teller = Arc<dyn Fn(Tidings) + Send + Sync>;
-
-/// How it is with a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobState {
-    /// It waits.
-    Idle,
-    /// It runs.
-    Running,
-    /// It cannot be run as it is written.
-    Disabled,
-}
-
-impl JobState {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Running => "running",
-            Self::Disabled => "disabled",
-        }
-    }
-}
-
-/// A job, as it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// Its name.
-    pub name: String,
-    /// Where it comes from.
-    pub kind: Kind,
-    /// Its schedule, and the zone of that; nothing where it cannot be read.
-    pub schedule: Option<(String, String)>,
-    /// When it is due next.
-    pub next: Option<Timestamp>,
-    /// How it is with it.
-    pub state: JobState,
-    /// The monitor that hears of it.
-    pub monitor: Option<String>,
-    /// Why it is disabled.
-    pub fault: Option<String>,
-}
 
 /// What a scheduler works with.
 pub struct Terms {
@@ -196,7 +156,7 @@ impl Scheduler {
                 Finding::Scheduled(task) => {
                     let now = self.crew.clock.now();
                     let monitor = task.monitor_row(now);
-                    ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &task_name(&name))).await?;
+                    ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &name)).await?;
                     let job = Arc::new(tasks::TaskJob::new(
                         *task,
                         ledger.clone(),
@@ -260,10 +220,6 @@ impl Scheduler {
     fn beat(&self) {
         *self.crew.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.crew.clock.now());
     }
-}
-
-fn task_name(name: &str) -> String {
-    name.to_owned()
 }
 
 impl Entry {

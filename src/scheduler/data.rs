@@ -1,7 +1,7 @@
 //! Jobs and monitors as they are given out, and monitors as they are handed in: the same by HTTP and by the command line.
 
-use super::crew::Shown;
 use super::monitors::{next_expected, row_of};
+use super::shown::Shown;
 use super::telling::OnChange;
 use crate::courier::Address;
 use crate::monitor::{LONGEST_RUN, MARGINS, Monitor, Slug, USUAL_MARGIN};

@@ -6,6 +6,7 @@
 //! tasks      tasks that have a schedule           chore      work of fledge's own
 //! monitors   check-ins and looks, written down    telling    who else hears of another health
 //! ledger     what is kept, where that may block   data       as it is given out
+//! shown      how it is with a job
 //! ```
 //!
 //! A moment at which a job is due is written down before it begins, under a name that there is only once: so it begins at most once, whatever
@@ -18,17 +19,19 @@ mod data;
 mod job;
 mod ledger;
 mod monitors;
+mod shown;
 mod tasks;
 mod telling;
 mod tender;
 
 pub use chore::{Chore, DELIVERIES, deliveries, memory_expiry, missed_runs};
 pub use clock::{Clock, SystemClock};
-pub use crew::{JobState, Scheduler, Shown, Terms, Tidings};
+pub use crew::{Scheduler, Terms, Tidings};
 pub use data::{CheckInData, JobData, JobRunData, MonitorData, NewMonitor, NewWebhook, STRIP};
 pub use job::{Context, Job, JobError, Kind};
 pub use ledger::Ledger;
 pub use monitors::{Change, CheckIn, Heard, MonitorFault, check_in, look, monitor_of, next_expected, row_of};
+pub use shown::{JobState, Shown};
 pub use tasks::{FOLDER, Finding, Order, Submit, TaskEnd, scan};
 pub use telling::{OnChange, sign};
 

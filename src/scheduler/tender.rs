@@ -1,7 +1,8 @@
 //! One job, from moment to moment: what is due is begun, what is too old is said to be missed, and whoever asks is heard, one after the other.
 
-use super::crew::{Crew, JobState, Tidings};
+use super::crew::{Crew, Tidings};
 use super::job::{Context, Job, JobError, Kind};
+use super::shown::JobState;
 use crate::schedule::jitter;
 use crate::store::{JobEnd, JobRow};
 use futures_util::FutureExt;

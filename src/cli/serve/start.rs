@@ -74,6 +74,7 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
         stop.token().cancelled().await;
         engine.stop(arguments.grace).await;
     };
+    let jobs = scheduler.run(stop.token(), arguments.grace);
     let tell = async {
         let Some(plan) = &plan else { return };
         tokio::select! {
@@ -82,7 +83,6 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
             never = plan.follow(PACE) => match never {},
         }
     };
-    let jobs = scheduler.run(stop.token(), arguments.grace);
     tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, tell, jobs);
     drop((lease, listening));
     Ok(0)
