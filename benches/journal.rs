@@ -40,7 +40,7 @@ async fn run(place: &Path) -> Duration {
         )
     };
     let turns: String = (0..TURNS).map(turn).collect();
-    let kind = Kind::Cassette { text: format!("turns:\n{turns}  - {{ text: Done. }}\n") };
+    let kind = Kind::Cassette { text: format!("turns:\n{turns}  - {{ text: Done. }}\n"), path: "journal.yaml".into() };
     let workspace = tree.path().canonicalize().unwrap();
     let mut agent = Agent::new(Settings {
         workspace: workspace.clone(),

@@ -102,14 +102,7 @@ pub(super) async fn drive(work: Work, settings: Settings, voice: Voice) -> Resul
 pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> Result<(u8, RunId), Failure> {
     let stop = Stop::default();
     let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
-    let plan = match &voice.server {
-        Some((sync, environment)) => {
-            let plan = Plan::new(sync.clone(), environment, &settings.state_dir, settings.project())?;
-            plan.begin()?;
-            Some(plan)
-        }
-        None => None,
-    };
+    let plan = plan(&voice, &settings)?;
     let mut agent = Agent::new(settings).with_stop(stop.clone());
     if let Some(can_move) = voice.asks {
         let screen = asking::screen();
@@ -150,13 +143,11 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     };
     let mut was_heard = hear_out(&stop, agent.settle(Duration::MAX)).await;
     let result = match &ended {
-        Ok(result) => result.clone(),
-        Err(RunError::GateLost { .. }) => return Err(begin_failure(ended)),
-        Err(error) => match error.result() {
-            Some(result) => result.clone(),
-            None => return Err(begin_failure(ended)),
-        },
+        Ok(result) => Some(result.clone()),
+        Err(RunError::GateLost { .. }) => None,
+        Err(error) => error.result().cloned(),
     };
+    let Some(result) = result else { return Err(begin_failure(ended)) };
     let (mut code, run) = (result.exit_code, result.run.clone());
     let unwritten = lock(&unwritten).take();
     let (is_quiet, results) = (voice.quiet, voice.results);
@@ -176,6 +167,14 @@ pub(super) async fn driven(mut work: Work, settings: Settings, voice: Voice) -> 
     drop(listening);
     written?;
     unwritten.map_or(Ok((code, run)), |error| Err(no_output(error)))
+}
+
+/// How a server is told of it, where there is one.
+fn plan(voice: &Voice, settings: &Settings) -> Result<Option<Plan>, Failure> {
+    let Some((sync, environment)) = &voice.server else { return Ok(None) };
+    let plan = Plan::new(sync.clone(), environment, &settings.state_dir, settings.project())?;
+    plan.begin()?;
+    Ok(Some(plan))
 }
 
 /// Tells a person who wants to stop what a second wish would do. Never ends.

@@ -6,6 +6,7 @@ use scripted::{Act, Scripted};
 use std::time::Duration;
 
 #[path = "../../tests/it/support/authority.rs"]
+#[expect(dead_code, reason = "shared with the tests of providers, which ask more of it")]
 mod authority;
 #[path = "../provider/scripted.rs"]
 #[expect(dead_code, reason = "shared with the tests of providers, which ask more of it")]

@@ -127,7 +127,7 @@ impl Sender {
                 Reply::SendFrom(from, detail) => {
                     rewinds += 1;
                     // What the server lacks was sent before, so it is not behind what is sent now.
-                    if rewinds > MOST_REWINDS || from == 0 || from - 1 >= after {
+                    if rewinds > MOST_REWINDS || from == 0 || from > after {
                         return Err(self.refused(run, 409, detail));
                     }
                     after = from - 1;

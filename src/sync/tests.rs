@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-fn serve(mut socket: TcpStream, state: &PathBuf, fates: &Mutex<VecDeque<Fate>>, heard: &Mutex<Vec<Vec<u8>>>) {
+fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, heard: &Mutex<Vec<Vec<u8>>>) {
     let Some(body) = request(&mut socket) else { return };
     let fate = fates.lock().unwrap().pop_front().unwrap_or(Fate::Fine);
     // A new connection to the store for each: a server that was begun anew.
@@ -183,7 +183,7 @@ fn id(run: u8) -> RunId {
 fn head(run: u8) -> RunHead {
     RunHead {
         id: id(run),
-        run_key: Some("nightly".into()).filter(|_| run % 2 == 0),
+        run_key: Some("nightly".into()).filter(|_| run.is_multiple_of(2)),
         parent: None,
         title: format!("Run {run}"),
         source: "task.md".into(),

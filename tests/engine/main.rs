@@ -6,7 +6,6 @@
     clippy::disallowed_methods,
     reason = "tests start the program, read variables and measure how long things take"
 )]
-#![expect(clippy::print_stdout, reason = "the seed of what is done by chance is said")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod asking;

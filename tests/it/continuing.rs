@@ -122,7 +122,7 @@ fn a_conversation_with_a_server_of_ones_own_goes_to_nobody_else_when_its_entry_i
     let stranger = Model::new([say("Thank you for all of it.")]);
     let entry = format!("models:\n  own: {{ provider: anthropic, model: m, base_url: '{}' }}\n", model.url());
     let fledge = Fledge::new().lane("verify", &needs("done")).task("Make the file `done`.");
-    let ended = fledge.file("../home/.config/fledge/config.yaml", &format!("{entry}default_model: own\n")).run();
+    let ended = fledge.file("../home/.config/fledge/config.yaml", format!("{entry}default_model: own\n")).run();
     ended.must_be(0, "verified");
     let again = |ended: Ended, config: &str| {
         let again = ended.again(&["runs", "continue", "last", "more"]).anthropic(&stranger);

@@ -159,7 +159,8 @@ mod tests {
             address: address.parse().unwrap(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let rows: [(&str, &[&str], &[&str], &[&str]); 4] = [
+        type Row<'r> = (&'r str, &'r [&'r str], &'r [&'r str], &'r [&'r str]);
+        let rows: [Row<'_>; 4] = [
             (
                 "127.0.0.1:7777",
                 &[],
