@@ -4,7 +4,7 @@ use super::wire::exchange;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,16 +32,8 @@ pub(crate) fn browser() -> Option<Browser> {
         eprintln!("skipped: no chromedriver");
         return None;
     };
-    let mut command = Command::new(driver);
-    command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut driver = command.spawn().unwrap();
-    let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();
-    let port = |line: String| {
-        line.strip_prefix("ChromeDriver was started successfully on port ")?.trim_end_matches('.').parse().ok()
-    };
-    let port: u16 = said.find_map(|line| port(line.unwrap())).expect("chromedriver says its port");
-    std::thread::spawn(move || said.for_each(drop)); // it may go on talking
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    // The port that it takes may be taken by another one meanwhile.
+    let (driver, address) = (0..5).find_map(|_| started(&driver)).expect("chromedriver begins");
     // Root may not build Chromium's own sandbox; there is little shared memory in containers.
     let args = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1280,900"];
     let options = json!({ "args": args, "binary": program });
@@ -51,6 +43,24 @@ pub(crate) fn browser() -> Option<Browser> {
     let begun = browser.ask("POST", "", &json!({ "capabilities": { "alwaysMatch": wanted } }));
     begun["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
     Some(browser)
+}
+
+/// Starts the driver at a free port; nothing where that was not free.
+fn started(program: &Path) -> Option<(Child, SocketAddr)> {
+    let mut command = Command::new(program);
+    command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut driver = command.spawn().unwrap();
+    let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = |line: String| {
+        line.strip_prefix("ChromeDriver was started successfully on port ")?.trim_end_matches('.').parse().ok()
+    };
+    let Some(port) = said.find_map(|line| port(line.unwrap())) else {
+        let _it_has_ended = driver.kill();
+        let _its_end_says_nothing = driver.wait();
+        return None;
+    };
+    std::thread::spawn(move || said.for_each(drop)); // it may go on talking
+    Some((driver, SocketAddr::from(([127, 0, 0, 1], port))))
 }
 
 /// A program of the search path.

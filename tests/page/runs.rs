@@ -28,7 +28,7 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
     browser.js("document.querySelector('[name=q]').focus()");
     browser.press("first");
     browser.until("document.querySelectorAll('.runs li').length === 1");
-    assert!(browser.text(".runs").contains("Make the first file"));
+    browser.until_text(".runs", "Make the first file");
     browser.until("location.hash === '#/runs?q=first'");
     browser.go(&place.page("#/runs?state=failed"));
     browser.until_text("main", "No run is like that.");
@@ -88,7 +88,7 @@ fn ten_thousand_runs_are_listed_at_once_and_paged_through_to_the_oldest() {
     times.sort_by(f64::total_cmp);
     eprintln!("the first of {MANY} runs are there after {times:.0?} ms");
     assert!(times[0] < 1000.0, "{times:?}");
-    assert!(browser.text(".runs li:nth-child(1)").contains("Run 10000"));
+    browser.until_text(".runs li:nth-child(1)", "Run 10000");
     let seen = "(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll('.runs li').length)";
     browser.until(&format!("{seen} > 1000"));
     let drawn = "const at = performance.now(); document.body.offsetHeight; window.scrollBy(0, -500); document.body.offsetHeight; return performance.now() - at";

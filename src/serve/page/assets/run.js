@@ -15,6 +15,7 @@ import { clock, count, money, size, standing, took } from "./words.js";
 /** The page of a run. */
 export function run(main, id) {
   entitle("Run");
+  show(main, el("p.faint", {}, "Loading…"));
   const page = new Page(main, id);
   page.load();
   const seen = () => (document.hidden ? page.rest() : page.wake());

@@ -29,7 +29,11 @@ export function runs(main, given) {
   });
   const clockwork = setInterval(() => page.rows.forEach((row) => row.age()), 30_000);
   const sight = new IntersectionObserver((seen) => seen.some((entry) => entry.isIntersecting) && page.more(), { rootMargin: "600px" });
-  sight.observe(page.next);
+  // Begun anew with every part: an end that is in sight again before it was seen to leave would not be told.
+  page.appended = () => {
+    sight.unobserve(page.next);
+    sight.observe(page.next);
+  };
   return () => {
     stop();
     clearInterval(clockwork);
@@ -168,6 +172,7 @@ class List {
     this.list.append(fresh);
     this.before = next ?? null;
     this.next.hidden = this.before === null;
+    this.appended?.();
   }
 
   row(run) {
