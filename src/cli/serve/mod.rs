@@ -59,6 +59,7 @@ pub(super) struct ServeArguments {
 #[derive(Debug, Subcommand)]
 enum ServeVerb {
     /// Print a link that lets a browser in, once
+    #[command(after_help = "Examples:\n  fledge serve link")]
     Link(PlaceArguments),
 }
 
