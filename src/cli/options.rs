@@ -174,6 +174,11 @@ impl RunOptions {
         Ok(workspace)
     }
 
+    /// The same folder for what is said where it cannot be worked in: by its whole path where it has one, so that a link in it is seen as such.
+    pub(super) fn root(&self) -> PathBuf {
+        self.workspace.canonicalize().unwrap_or_else(|_| self.workspace.clone())
+    }
+
     /// The places of what its driver writes of a run, as far as there are such places.
     pub(super) fn beside(&self, workspace: &Path) -> Beside {
         let find = |flag, path: &Option<PathBuf>| outlet(flag, path.as_ref()?, workspace).ok();

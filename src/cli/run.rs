@@ -76,7 +76,7 @@ pub(super) fn begin(
     environment: &Environment,
 ) -> Result<u8, Failure> {
     let workspace = options.workspace();
-    let root = workspace.as_deref().unwrap_or(Path::new("."));
+    let root = &options.root();
     let results = options.results.places(root, environment);
     let sound = results.as_ref().ok().cloned().unwrap_or_else(|| options.results.sound_places(root, environment));
     let sound = sound.with(options.beside(root));

@@ -115,7 +115,7 @@ fn has_candidates(task: &str) -> bool {
 /// Whatever was wrong before the first run began: then none has.
 pub(super) fn run(request: &Request<'_>, environment: &Environment) -> Result<u8, Failure> {
     let workspace = request.options.workspace();
-    let root = workspace.as_deref().map_or_else(|_| Path::new(".").to_owned(), Path::to_owned);
+    let root = request.options.root();
     let has_begun = Cell::new(false);
     let done = workspace.and_then(|workspace| begin(request, &workspace, environment, &has_begun));
     if let (Err(failure), false, false) = (&done, has_begun.get(), request.options.dry_run)
