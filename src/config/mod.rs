@@ -25,8 +25,10 @@ pub use prices::{PRICES_READ, Published, all_published, near_published, publishe
 pub(crate) use schema::schema;
 pub use servers::{Hook, McpAt, McpServer};
 pub(crate) use size::parse_size;
+pub(crate) use sync::SYNC_VARIABLE;
 pub use sync::Sync;
-pub(crate) use sync::{SYNC_TOKEN_VARIABLE, SYNC_VARIABLE, elsewhere};
+#[cfg(feature = "cli")]
+pub(crate) use sync::{SYNC_TOKEN_VARIABLE, elsewhere};
 pub use trust::Owner;
 pub use woven::Woven;
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub struct Sync {
     /// Its address.
     pub url: String,
-    /// Where its token is, beside the variable [`SYNC_TOKEN_VARIABLE`].
+    /// Where its token is, beside the variable `FLEDGE_SYNC_TOKEN`.
     pub token: Option<KeyPlace>,
     /// What this machine is called there; `None`: by its own name.
     pub machine: Option<String>,
@@ -22,6 +22,7 @@ pub struct Sync {
 /// The variable with the address of the server that runs are told of.
 pub(crate) const SYNC_VARIABLE: &str = "FLEDGE_SYNC";
 /// That with its token.
+#[cfg(feature = "cli")]
 pub(crate) const SYNC_TOKEN_VARIABLE: &str = "FLEDGE_SYNC_TOKEN";
 
 /// The server at this address: a token is for the one alone that it was said of.
