@@ -114,7 +114,7 @@ class Server:
             size += len(body)
             text = body.decode(errors="replace")
             found = re.findall(r"[\"'](/assets/[\w./-]+)[\"']", text)
-            found += ["/assets/" + name for name in re.findall(r"from \"\./([\w.-]+)\"", text)]
+            found += [path.rsplit("/", 1)[0] + "/" + name for name in re.findall(r"from \"\./([\w.-]+)\"", text)]
             wanted += [path for path in found if path not in seen and path not in wanted]
         return 1000 * (time.perf_counter() - begin), len(seen), size
 
