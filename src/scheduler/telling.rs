@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn a_signature_is_of_its_second_and_of_every_byte() {
         // By `printf '7.{}' | openssl dgst -sha256 -hmac key`.
-        let expected = "t=7,v1=";
+        let expected = "t=7,v1=77bc83bd1f40422311e47918b203449aecf84b02c1568bb1b570ac2a474cc2d8";
         let signed = sign("key", 7, b"{}");
-        assert!(signed.starts_with(expected) && signed.len() == expected.len() + 64, "{signed}");
+        assert_eq!(signed, expected);
         assert_ne!(signed, sign("key", 8, b"{}"));
         assert_ne!(signed, sign("key", 7, b"{ }"));
         assert_ne!(signed, sign("other", 7, b"{}"));
