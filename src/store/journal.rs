@@ -22,6 +22,10 @@ const FULL_LOG: i64 = 1000;
 /// runs in a process nearly all wait for a model.
 const AFTER_SYNC: &str = "PRAGMA synchronous = NORMAL; PRAGMA shrink_memory";
 
+/// How many pages of the database a journal keeps between two syncs. SQLite takes the memory for them at once, and of hundreds of runs
+/// each holds its own while its model thinks; to add to the end of two trees wants no more.
+const FEW_PAGES: &str = "PRAGMA cache_size = 8; PRAGMA shrink_memory";
+
 /// An open journal: the right to write to a run, which one process has at a time.
 #[derive(Debug)]
 pub struct Journal {
@@ -198,7 +202,9 @@ impl Journal {
 impl Store {
     /// A connection of its own to the same database.
     fn again(&self) -> Result<Self, StoreError> {
-        Ok(Self { db: schema::open(&self.path())?, project: self.project.clone() })
+        let db = schema::open(&self.path())?;
+        db.execute_batch(FEW_PAGES).map_err(|source| StoreError::database("open", &self.path(), source))?;
+        Ok(Self { db, project: self.project.clone() })
     }
 }
 
