@@ -111,6 +111,18 @@ impl Shared {
         self.models.iter().map(model).collect()
     }
 
+    /// Renews the keys that are good for no longer than this; all of them, whatever becomes of one.
+    ///
+    /// # Errors
+    /// Which are not to be had, and why.
+    pub(super) async fn renew(&self, ahead: Duration) -> Result<(), String> {
+        let mut wrong = Vec::new();
+        for model in self.models.iter().flatten() {
+            wrong.extend(model.provider.renew(ahead).await.err().map(|error| error.message));
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    }
+
     /// Their keys, as far as they come from elsewhere than the environment.
     pub(super) fn keys(&self) -> &Late {
         &self.keys

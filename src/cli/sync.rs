@@ -148,6 +148,26 @@ impl Plan {
         }
     }
 
+    /// Tells the server once of what it does not know yet. Who sends is kept from time to time, and made anew after a fault.
+    ///
+    /// # Errors
+    /// Why not all of it was taken.
+    #[cfg(feature = "serve")]
+    pub(super) async fn tell(&self, kept: &mut Option<Sender>) -> Result<(), String> {
+        let sender = match kept.take() {
+            Some(sender) => sender,
+            None => self.sender().await.map_err(|failure| failure.message())?,
+        };
+        let said = sender.send(WhichUnsent::Begun).await;
+        match said.faults.first() {
+            Some(fault) => Err(fault.to_string()),
+            None => {
+                *kept = Some(sender);
+                Ok(())
+            }
+        }
+    }
+
     /// Tells the server of runs as they go on, at this pace. Never ends, and says nothing.
     pub(super) async fn follow(&self, pace: Duration) -> Infallible {
         match self.sender().await {

@@ -1,7 +1,7 @@
 //! Keys that a program gives: run when a key is needed, again when it has grown old, and once more when it was refused. What the program
 //! prints is shown to nobody.
 
-use super::{Completion, DeltaSink, Endpoint, Provider, ProviderError, Request, Secret, connect};
+use super::{Completion, DeltaSink, Endpoint, Provider, ProviderError, Renewal, Request, Secret, connect};
 use crate::chat::{Delta, ModelError, ModelFault};
 use crate::limits::GRACE;
 use crate::process::{End, Ended, Invocation, Stopwatch, Variables, run};
@@ -160,10 +160,10 @@ struct Held {
 }
 
 impl Keyed {
-    /// The provider with a key that is not too old, and is not that of the round which was refused.
-    async fn provider(&self, refused: Option<u64>) -> Result<(Arc<dyn Provider>, u64), ModelError> {
+    /// The provider with a key that is good for longer than this, and is not that of the round which was refused.
+    async fn provider(&self, refused: Option<u64>, ahead: Duration) -> Result<(Arc<dyn Provider>, u64), ModelError> {
         let mut held = self.held.lock().await;
-        let is_old = self.sources.ttl().is_some_and(|ttl| held.since.read() >= ttl);
+        let is_old = self.sources.ttl().is_some_and(|ttl| held.since.read().saturating_add(ahead) >= ttl);
         if is_old || refused == Some(held.round) {
             let wrong = |why: &dyn fmt::Display| ModelError::new(ModelFault::Auth, format!("{}: {why}", self.name));
             let endpoint = self.sources.fetch(held.endpoint.clone(), &self.told).await.map_err(|why| wrong(&why))?;
@@ -185,7 +185,7 @@ impl Provider for Keyed {
 
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a> {
         Box::pin(async move {
-            let (provider, round) = self.provider(None).await?;
+            let (provider, round) = self.provider(None, Duration::ZERO).await?;
             let heard = AtomicBool::new(false);
             let listen = |delta| {
                 heard.fetch_or(!matches!(delta, Delta::Spent(_)), Ordering::Relaxed);
@@ -195,12 +195,16 @@ impl Provider for Keyed {
                 Err(error) if error.fault == ModelFault::Auth && !heard.load(Ordering::Relaxed) => error,
                 done => return done,
             };
-            let (again, other) = self.provider(Some(round)).await?;
+            let (again, other) = self.provider(Some(round), Duration::ZERO).await?;
             if other == round {
                 return Err(refused);
             }
             again.complete(request, deltas).await
         })
+    }
+
+    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+        Box::pin(async move { self.provider(None, ahead).await.map(drop) })
     }
 }
 
@@ -328,6 +332,28 @@ mod tests {
         let (keys, ends) = keys(vec![denied(), said()], command("echo key-same", None), 1).await;
         assert_eq!(keys, ["key-same"]);
         assert_eq!(ends, [Err("openai/m: 401 expired (check the key)".into())]);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_will_be_old_soon_is_renewed_ahead_and_one_that_lasts_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let renewed = async |ttl: Option<Duration>| {
+            let count = folder.path().join(format!("{}", ttl.unwrap_or_default().as_secs()));
+            std::fs::create_dir(&count).unwrap();
+            let sources = KeyCommands { key: Some(command(&counting(&count), ttl)), headers: Vec::new() };
+            let told: Told = Arc::new(|_| {});
+            let endpoint = sources.fetch(Endpoint::new(Kind::OpenAi, "m"), &told).await.unwrap();
+            // As it stands in a chain of providers: each hands it on.
+            let keyed = connect_keyed(endpoint, sources, Arc::new(|_| {})).unwrap();
+            let rate = crate::provider::Rate { per_minute: None, at_once: None, max_wait: Duration::ZERO };
+            let paced = crate::provider::Pacer::default().pace(keyed, "here", rate);
+            let outer = crate::provider::TextTools::new(paced);
+            outer.renew(Duration::from_secs(300)).await.unwrap();
+            std::fs::read_to_string(count.join("count")).unwrap().lines().count()
+        };
+        assert_eq!(renewed(Some(Duration::from_secs(299))).await, 2);
+        assert_eq!(renewed(Some(Duration::from_secs(3600))).await, 1);
+        assert_eq!(renewed(None).await, 1);
     }
 
     #[tokio::test]

@@ -34,7 +34,7 @@ use crate::chat::{Delta, Message, ModelError, ModelFault, Reply, ToolSpec};
 use crate::yaml::Problems;
 use answer::Answer;
 use codec::{Dialect, Pulse};
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 /// How the system prompt of a request for a summary begins: by this a recording knows one.
 pub const SUMMARISER: &str = "You sum up the work of a coding agent";
@@ -51,6 +51,15 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the turn did not end properly; the error says what may help.
     fn complete<'a>(&'a self, request: &'a Request, deltas: DeltaSink<'a>) -> Completion<'a>;
+
+    /// Renews what it is let in by, where that is good for no longer than this: so no turn has to wait for it.
+    ///
+    /// # Errors
+    /// When it is not to be had. What is there stays, and a turn tries again.
+    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+        let _nothing_grows_old = ahead;
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// What bounded it when it was recorded, where it is a recording.
     fn bounds(&self) -> Option<Bounds> {
@@ -69,6 +78,9 @@ pub type DeltaSink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 
 /// A turn under way.
 pub type Completion<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
+
+/// A renewal under way.
+pub type Renewal<'a> = Pin<Box<dyn Future<Output = Result<(), ModelError>> + Send + 'a>>;
 
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@
 //! bounds belong to whoever asks. Who comes first is served first. One that is dropped while it waits leaves no trace.
 #![expect(clippy::disallowed_methods, reason = "the clock by which requests are counted is read here")]
 
-use super::{Completion, DeltaSink, Provider, Request};
+use super::{Completion, DeltaSink, Provider, Renewal, Request};
 use crate::chat::{ModelError, ModelFault};
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -178,6 +178,10 @@ impl Provider for Paced {
             let done = self.provider.complete(request, deltas).await;
             done.inspect_err(|error| self.heed(error))
         })
+    }
+
+    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+        self.provider.renew(ahead)
     }
 }
 

@@ -5,7 +5,7 @@ use super::crew::{Teller, Tidings};
 use super::job::{Context, Job, JobError, Kind, told};
 use super::ledger::Ledger;
 use super::monitors::{MonitorFault, look};
-use super::telling::{Means, OnChange};
+use super::telling::{Means, OnChange, WITHIN};
 use crate::courier::Ways;
 use crate::schedule::Schedule;
 use crate::store::{Forget, NewsRow, StoreError};
@@ -132,7 +132,8 @@ pub fn deliveries(
     env: Vec<(String, String)>,
     ways: Ways,
 ) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault> {
-    let (ledger, clock, means) = (ledger.clone(), Arc::clone(clock), Arc::new(Means { dir, env, ways }));
+    let (ledger, clock, means) =
+        (ledger.clone(), Arc::clone(clock), Arc::new(Means { dir, env, ways, within: WITHIN }));
     Chore::every(1, DELIVERIES, move |context| {
         let (ledger, clock, means) = (ledger.clone(), Arc::clone(&clock), Arc::clone(&means));
         async move { deliver(&ledger, &clock, &means, &context.stop).await }

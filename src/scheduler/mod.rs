@@ -38,4 +38,6 @@ pub use telling::{OnChange, sign};
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
+mod telling_tests;
+#[cfg(test)]
 mod tests;

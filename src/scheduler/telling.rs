@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How long one telling may take.
-const WITHIN: Duration = Duration::from_secs(30);
+pub(super) const WITHIN: Duration = Duration::from_secs(30);
 /// Bytes of what went wrong that are kept.
 const SAID: usize = 500;
 
@@ -63,6 +63,8 @@ pub(super) struct Means {
     pub(super) dir: PathBuf,
     pub(super) env: Vec<(String, String)>,
     pub(super) ways: Ways,
+    /// How long telling may take.
+    pub(super) within: Duration,
 }
 
 impl Means {
@@ -100,7 +102,7 @@ impl Means {
             args: args.to_vec(),
             dir: self.dir.clone(),
             env: Variables::new(env),
-            timeout: Some(WITHIN),
+            timeout: Some(self.within),
             grace: CANCEL_GRACE,
             linger: Duration::ZERO,
             log: None,
@@ -112,7 +114,7 @@ impl Means {
             End::Exited(0) => Ok(()),
             End::Exited(code) => failed(format!("ended with exit code {code}: {}", ended.output.text(SAID).trim())),
             End::Signalled(signal) => failed(format!("was ended by signal {signal}")),
-            End::TimedOut => failed(format!("took longer than {} seconds", WITHIN.as_secs())),
+            End::TimedOut => failed(format!("took longer than {} seconds", self.within.as_secs())),
             End::Stopped => Err(JobError::Resting),
             End::Exceeded(why) | End::NotStarted(why) => failed(format!("could not be run: {why}")),
         }
@@ -121,7 +123,7 @@ impl Means {
     async fn send(&self, url: &str, secret: &str, news: &NewsRow, second: i64) -> Result<(), JobError> {
         let address = Address::parse(url).map_err(|error| JobError::Final(told(&error)))?;
         let courier = Courier::to(address, &self.ways).map_err(|error| JobError::Final(told(&error)))?;
-        let letter = Letter { time: WITHIN, ..Letter::json(news.data.clone().into_bytes()) }
+        let letter = Letter { time: self.within, ..Letter::json(news.data.clone().into_bytes()) }
             .with("x-fledge-delivery", news.delivery.clone())
             .with("x-fledge-signature", sign(secret, second, news.data.as_bytes()));
         let answer = courier.send(&letter).await.map_err(|error| JobError::retryable(&error))?;

@@ -10,6 +10,7 @@
 
 mod asking;
 mod crowd;
+mod jobs;
 mod killed;
 mod lists;
 mod runs;

@@ -44,6 +44,7 @@ fn fledges_own_jobs_run_at_the_first_start_and_whenever_they_are_asked_to() {
         "deliveries",
         "session-cleanup",
         "link-cleanup",
+        "credentials-refresh",
     ];
     for name in own {
         assert_eq!(ended(&server, name)["state"], "ok", "{name}");

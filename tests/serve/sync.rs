@@ -1,9 +1,10 @@
 //! Runs of another machine: a second folder with a state of its own, whose runs tell the server.
 
-use crate::support::{Place, Server, TOKEN};
+use crate::support::{Answer, PATIENCE, Place, Server, TOKEN};
 use serde_json::Value;
 use std::fs;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 /// Another machine with a task that is answered by a cassette.
 fn machine() -> Place {
@@ -115,4 +116,54 @@ fn a_server_that_cannot_be_told_is_refused_before_the_run_begins() {
     assert!(refused(&RUN, &token).contains("could tell somebody else's machine of your runs"));
     let runs = ran(&there, &["runs", "list", "--json"], &[]).1;
     assert!(!runs.contains("Of another machine"), "{runs}");
+}
+
+#[test]
+fn a_server_tells_another_one_of_its_runs_by_a_job_that_says_when_it_cannot() {
+    let (far, near) = (Place::new(), machine());
+    let server = far.serve(&[]);
+    let to = url(&server);
+    let config = near.path().join("home/.config/fledge");
+    fs::create_dir_all(&config).unwrap();
+    let configure = |to: &str| {
+        let text = format!("sync: {{ url: '{to}', token_env: FAR_TOKEN }}\n");
+        fs::write(config.join("config.yaml"), text).unwrap();
+    };
+    configure(&to);
+    let env = [("FLEDGE_SERVE_TOKEN", TOKEN), ("FAR_TOKEN", TOKEN)];
+    let telling = near.serve_with(&[], &env);
+    let body = r#"{"task": "---\nmodel: cassette/answers.yaml\nlane: false\nisolation: in-place\n---\n# From a server\n\nDo it.\n"}"#;
+    let taken = post(&telling, "/v1/runs", body);
+    assert_eq!(taken.status, 201, "{}", taken.body);
+    let late = Instant::now() + PATIENCE;
+    while !listed(&server).iter().any(|run| run["title"] == "From a server" && run["state"] == "ended") {
+        assert!(Instant::now() < late, "{:?}\n{}", listed(&server), telling.log());
+        post(&telling, "/v1/jobs/sync/run", "");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let late = Instant::now() + PATIENCE;
+    server.stop();
+    let body =
+        r#"{"task": "---\nmodel: cassette/answers.yaml\nlane: false\nisolation: in-place\n---\nDo it again.\n"}"#;
+    assert_eq!(post(&telling, "/v1/runs", body).status, 201);
+    loop {
+        post(&telling, "/v1/jobs/sync/run", "");
+        let history = telling.get("/v1/jobs/sync/history").body;
+        if history.contains("cannot connect to http://127.0.0.1") {
+            break;
+        }
+        assert!(Instant::now() < late, "{history}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (code, said) = telling.stop();
+    assert!(code == Some(0) && said.contains("`fledge sync` sends it later"), "{code:?} {said}");
+}
+
+fn post(server: &Server, path: &str, body: &str) -> Answer {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    server.ask(format!("{head}{body}").as_bytes())
 }

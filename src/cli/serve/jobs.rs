@@ -1,8 +1,10 @@
 //! The jobs of a server: fledge's own work, put together where all that it needs is known.
 
 use super::super::failure::Failure;
+use super::super::sync::Plan;
 use super::super::{block_on, runs, worktrees};
 use super::Site;
+use super::source::Tasks;
 use crate::config::Environment;
 use crate::courier::Ways;
 use crate::schedule::ScheduleFault;
@@ -12,8 +14,23 @@ use crate::scheduler::{
 };
 use crate::serve::House;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::Mutex;
 
-/// The scheduler of a house. Tasks with a schedule are run by whoever runs tasks.
+/// Minutes between two looks at the keys that grow old.
+const KEYS: u32 = 5;
+
+/// Whom the jobs of a server work for, beside the house.
+pub(super) struct Hands {
+    /// Who runs the tasks that have a schedule.
+    pub(super) submit: Arc<dyn Submit>,
+    /// Who holds the models of all runs.
+    pub(super) tasks: Arc<Tasks>,
+    /// Another server that is told of the runs, where there is one.
+    pub(super) plan: Option<Arc<Plan>>,
+}
+
+/// The scheduler of a house.
 ///
 /// # Errors
 /// When what is kept cannot be opened.
@@ -21,8 +38,9 @@ pub(super) fn scheduler(
     house: &Arc<House>,
     site: &Site,
     environment: &Environment,
-    submit: Option<Arc<dyn Submit>>,
+    hands: Hands,
 ) -> Result<Scheduler, Failure> {
+    let Hands { submit, tasks, plan } = hands;
     let ledger = Ledger::open(&site.state_dir, &site.project).map_err(Failure::own)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let told: Weak<House> = Arc::downgrade(house);
@@ -33,7 +51,7 @@ pub(super) fn scheduler(
     });
     let (dir, env) = (site.workspace.clone(), environment.hand_env().into_iter().collect());
     let own = || -> Result<Vec<Arc<dyn Job>>, ScheduleFault> {
-        Ok(vec![
+        Ok([
             memory_expiry(&ledger, &clock)?,
             missed_runs(&ledger, &clock, Arc::clone(&tell))?,
             deliveries(&ledger, &clock, dir, env, Ways::default())?,
@@ -41,11 +59,15 @@ pub(super) fn scheduler(
             journal_pruning(site, environment)?,
             sweep(60, "session-cleanup", house, &clock, |house, now| house.entrance().sweep_sessions(now))?,
             sweep(15, "link-cleanup", house, &clock, |house, now| house.entrance().sweep_links(now))?,
-        ])
+            credentials_refresh(&tasks)?,
+        ]
+        .into_iter()
+        .chain(plan.as_ref().map(pending_sync).transpose()?)
+        .collect())
     };
     let builtin = own().map_err(Failure::own)?;
     let workspace = site.workspace.clone();
-    Ok(Scheduler::new(Terms { ledger, clock, builtin, workspace, submit, tell }))
+    Ok(Scheduler::new(Terms { ledger, clock, builtin, workspace, submit: Some(submit), tell }))
 }
 
 fn worktrees_cleanup(site: &Site, environment: &Environment) -> Result<Arc<dyn Job>, ScheduleFault> {
@@ -61,6 +83,31 @@ fn journal_pruning(site: &Site, environment: &Environment) -> Result<Arc<dyn Job
     Chore::every(24 * 60, "journal-pruning", move |_| {
         let (workspace, environment) = (workspace.clone(), environment.clone());
         apart(move || block_on(runs::tidy(&workspace, &environment)))
+    })
+}
+
+/// Keys that a program gives and that will not last until the next look are asked for now, so that no run waits for them.
+fn credentials_refresh(tasks: &Arc<Tasks>) -> Result<Arc<dyn Job>, ScheduleFault> {
+    let tasks = Arc::clone(tasks);
+    Chore::every(KEYS, "credentials-refresh", move |_| {
+        let tasks = Arc::clone(&tasks);
+        async move { tasks.renew_keys(Duration::from_secs(u64::from(KEYS) * 60)).await.map_err(JobError::Retryable) }
+    })
+}
+
+fn pending_sync(plan: &Arc<Plan>) -> Result<Arc<dyn Job>, ScheduleFault> {
+    let sending = Arc::new((Arc::clone(plan), Mutex::new(None)));
+    Chore::every(1, "sync", move |context: Context| {
+        let sending = Arc::clone(&sending);
+        async move {
+            let (plan, kept) = &*sending;
+            let mut kept = kept.lock().await;
+            tokio::select! {
+                biased;
+                () = context.stop.cancelled() => Err(JobError::Resting), // the rest goes when all runs have come to rest
+                told = plan.tell(&mut kept) => told.map_err(JobError::Retryable),
+            }
+        }
     })
 }
 

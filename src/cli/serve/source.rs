@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What a task is from that is no file.
 const NO_FILE: &str = "-";
@@ -135,6 +136,22 @@ impl Source for Tasks {
 }
 
 impl Tasks {
+    /// Renews the keys of the models that are connected, where they are good for no longer than this.
+    ///
+    /// # Errors
+    /// Which are not to be had, and why.
+    pub(super) async fn renew_keys(&self, ahead: Duration) -> Result<(), String> {
+        let now: Vec<Arc<Shared>> = {
+            let now = self.models.now.lock().unwrap_or_else(PoisonError::into_inner);
+            now.all.values().map(Arc::clone).collect()
+        };
+        let mut wrong = Vec::new();
+        for shared in now {
+            wrong.extend(shared.renew(ahead).await.err());
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    }
+
     fn set(&self) -> Result<config::Settings, Failure> {
         config::load(&self.environment, &self.workspace).map_err(Failure::input)
     }

@@ -4,20 +4,18 @@ use super::super::failure::Failure;
 use super::super::paint::{self, Tone};
 use super::super::sync::Plan;
 use super::super::{block_on, configured, no_output, print_data, signals};
+use super::jobs::{self, Hands};
 use super::source::{Connections, Tasks};
-use super::{ServeArguments, Site, failed, jobs, link};
+use super::{ServeArguments, Site, failed, link};
 use crate::config::{self, Environment};
 use crate::driver::Stop;
 use crate::duration::show_duration;
+use crate::process::Stopwatch;
 use crate::serve::engine::{Engine, Terms};
 use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, ServeFault, Token, serve};
 use crate::store::{Store, is_inside};
 use anyhow::Context;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often another server is told of the runs here.
-const PACE: Duration = Duration::from_secs(60);
 
 /// Serves until a signal comes; gives the exit code.
 pub(super) fn start(arguments: &ServeArguments, environment: &Environment) -> Result<u8, Failure> {
@@ -50,13 +48,15 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
         most,
         models: Connections::default(),
     });
+    let tasks = Arc::clone(&source);
     let terms = Terms { state_dir: state_dir.clone(), project: own.clone(), most, source, bell: bell.clone() };
     let engine =
         Engine::start(terms).map_err(|fault| Failure::own(fault).hint("fledge keeps its queue in FLEDGE_STATE_DIR"))?;
     let request_within = arguments.request_timeout;
     let parts = Parts { state_dir, workspace, project: own, entrance, request_within, bell, engine: engine.clone() };
     let house = House::new(parts);
-    let scheduler = jobs::scheduler(&house, &site, environment, Some(Arc::new(engine.clone())))?;
+    let hands = Hands { submit: Arc::new(engine.clone()), tasks, plan: plan.clone() };
+    let scheduler = jobs::scheduler(&house, &site, environment, hands)?;
     house.employ(scheduler.clone());
     print_data(&paint::one_line(&format!("fledge serves {project} at {url}"))).map_err(no_output)?;
     if !arguments.no_link {
@@ -72,29 +72,26 @@ async fn served(arguments: &ServeArguments, site: Site, environment: &Environmen
     };
     let rest = async {
         stop.token().cancelled().await;
+        let since = Stopwatch::start();
         engine.stop(arguments.grace).await;
-    };
-    let jobs = scheduler.run(stop.token(), arguments.grace);
-    let tell = async {
-        let Some(plan) = &plan else { return };
-        tokio::select! {
-            biased;
-            () = stop.token().cancelled() => plan.close().await,
-            never = plan.follow(PACE) => match never {},
+        if let Some(plan) = &plan {
+            let left = arguments.grace.saturating_sub(since.read());
+            let _what_was_not_sent_waits = tokio::time::timeout(left, plan.close()).await;
         }
     };
-    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, tell, jobs);
+    let jobs = scheduler.run(stop.token(), arguments.grace);
+    tokio::join!(serve(door, &house, stop.token(), arguments.grace), hint, rest, jobs);
     drop((lease, listening));
     Ok(0)
 }
 
 /// Another server that is told of the runs of this one, where one is configured.
-fn told_server(site: &Site, environment: &Environment) -> Result<Option<Plan>, Failure> {
+fn told_server(site: &Site, environment: &Environment) -> Result<Option<Arc<Plan>>, Failure> {
     let set = config::load(environment, &site.workspace).map_err(Failure::input)?;
     let Some(sync) = set.sync else { return Ok(None) };
     let plan = Plan::new(sync, environment, &site.state_dir, &site.project)?;
     plan.begin()?;
-    Ok(Some(plan))
+    Ok(Some(Arc::new(plan)))
 }
 
 fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> Result<Token, ServeFault> {

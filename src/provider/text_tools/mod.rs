@@ -4,10 +4,11 @@
 mod splitter;
 mod translation;
 
-use super::{Completion, DeltaSink, Provider, Request};
+use super::{Completion, DeltaSink, Provider, Renewal, Request};
 use crate::chat::Delta;
 use splitter::{Piece, Splitter};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A provider whose model is spoken to in text alone.
 #[derive(Debug)]
@@ -47,6 +48,10 @@ impl Provider for TextTools {
             split(&Splitter::finish);
             Ok(translation::reply(reply, request.turn))
         })
+    }
+
+    fn renew(&self, ahead: Duration) -> Renewal<'_> {
+        self.inner.renew(ahead)
     }
 
     fn for_child(&self, path: &str) -> Option<Arc<dyn Provider>> {

@@ -1,0 +1,109 @@
+//! Who else hears of another health, over real connections, by a clock that is set.
+
+use super::telling::Means;
+use super::tests::{SetClock, at, ledger, monitor};
+use super::*;
+use crate::monitor::Status;
+use crate::store::{NewsRow, Store};
+use jiff::SignedDuration;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Somebody's server: answers one request after the other with these statuses, and nothing else; 0 is silence. Gives the requests as they come.
+fn receiver(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>) {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (heard, requests) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for status in statuses {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            let (mut request, mut length) = (String::new(), 0);
+            while !request.ends_with("\r\n\r\n") {
+                let mut line = String::new();
+                stream.read_line(&mut line).unwrap();
+                let lower = line.to_ascii_lowercase();
+                length = lower.strip_prefix("content-length: ").map_or(length, |text| text.trim().parse().unwrap());
+                request.push_str(&line);
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            request.push_str(std::str::from_utf8(&body).unwrap());
+            let _nobody_listens_any_more = heard.send(request);
+            match status {
+                0 => held.push(stream),
+                status => {
+                    let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                }
+            }
+        }
+    });
+    (url, requests)
+}
+
+/// The job that tells of a monitor that has begun to fail, and the clock that it goes by.
+fn failing(home: &Path, url: String) -> (Arc<dyn Job>, Arc<SetClock>) {
+    let store = Store::open(&home.join("state"), home).unwrap();
+    monitor(&store, &OnChange::Webhook { url, secret: "s3cret-of-the-hook".into() }.text());
+    let clock = SetClock::at(at("2026-03-01T01:00:10Z"));
+    check_in(&store, "backup", &CheckIn::new(Status::Error), clock.now()).unwrap();
+    let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+    let job = deliveries(&ledger(home), &shared, home.to_owned(), Vec::new(), crate::courier::Ways::default()).unwrap();
+    (job, clock)
+}
+
+fn once() -> Context {
+    Context { no: 1, due: None, is_last: true, stop: CancellationToken::new() }
+}
+
+#[tokio::test]
+async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_was_taken() {
+    let home = tempfile::tempdir().unwrap();
+    let (url, requests) = receiver(&[500, 204]);
+    let (job, clock) = failing(home.path(), url);
+    job.run(once()).await.unwrap();
+    clock.jump(SignedDuration::from_secs(60));
+    for _twice in 0..2 {
+        job.run(once()).await.unwrap();
+    }
+    let all: Vec<String> = requests.iter().collect();
+    assert_eq!(all.len(), 2, "once it was taken it is not sent again: {all:#?}");
+    let part = |request: &str, name: &str| {
+        let line = request.lines().find_map(|line| line.strip_prefix(name)).map(|line| line.trim().to_owned());
+        line.unwrap_or_else(|| panic!("no {name} in {request}"))
+    };
+    let body = |request: &str| request.split_once("\r\n\r\n").unwrap().1.to_owned();
+    assert_eq!(body(&all[0]), body(&all[1]));
+    assert_eq!(part(&all[0], "x-fledge-delivery:"), part(&all[1], "x-fledge-delivery:"));
+    for (request, second) in all.iter().zip([at("2026-03-01T01:00:10Z"), at("2026-03-01T01:01:10Z")]) {
+        assert!(request.starts_with("POST /hook HTTP/1.1\r\n"), "{request}");
+        let signed = sign("s3cret-of-the-hook", second.as_second(), body(request).as_bytes());
+        assert_eq!(part(request, "x-fledge-signature:"), signed);
+        assert!(!request.contains("s3cret-of-the-hook"), "{request}");
+    }
+    let data: serde_json::Value = serde_json::from_str(&body(&all[0])).unwrap();
+    assert_eq!((&data["data"]["was"], &data["data"]["health"]), (&"healthy".into(), &"failing".into()), "{data}");
+}
+
+#[tokio::test]
+async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
+    let home = tempfile::tempdir().unwrap();
+    let (url, requests) = receiver(&[0]);
+    let dir = home.path().to_owned();
+    let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+    let means = Means { dir, env, ways: crate::courier::Ways::default(), within: Duration::from_millis(300) };
+    let data = "{}".to_owned();
+    let news = NewsRow { no: 1, delivery: "d".into(), monitor: "backup".into(), data, made_ms: 0, tries: 0 };
+    let stop = CancellationToken::new();
+    let silent = OnChange::Webhook { url, secret: "s3cret".into() };
+    let slow = OnChange::Command(["sleep", "60"].map(str::to_owned).into());
+    for how in [silent, slow] {
+        let told = means.tell(&how, &news, 7, &stop).await;
+        assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
+    }
+    assert!(requests.recv().unwrap().contains("x-fledge-signature: t=7,v1="));
+}
