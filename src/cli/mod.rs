@@ -140,7 +140,7 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let error = slips::named(error, Arguments::command(), std::env::args_os());
+            let error = slips::named(error, Arguments::command());
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
             let _nobody_reads = error.print();
             return ExitCode::from(code);

@@ -5,14 +5,14 @@ use crate::yaml::nearest;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
-use std::ffi::OsString;
 use std::path::Path;
 
 /// The same error, with what is near.
-pub(super) fn named(mut error: Error, mut command: Command, words: impl Iterator<Item = OsString>) -> Error {
+pub(super) fn named(mut error: Error, mut command: Command) -> Error {
     command.build();
-    let words: Vec<OsString> = words.skip(1).collect();
-    let verb = words.iter().fold(&command, |verb, word| verb.find_subcommand(word).unwrap_or(verb));
+    // Its usage names the verb that it is about.
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let verb = usage.split_whitespace().fold(&command, |verb, word| verb.find_subcommand(word).unwrap_or(verb));
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
