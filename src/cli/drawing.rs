@@ -135,8 +135,13 @@ fn extent(chars: &[char]) -> usize {
     {
         return end + 2;
     }
-    let ends = |c: &char| c.is_whitespace() || matches!(c, ':' | ',' | ']' | '}');
-    chars[1..].iter().position(ends).map_or(chars.len(), |end| end + 1)
+    // A colon ends a key, and is in the middle of an address.
+    let is_key = |at: usize| chars.get(at + 1).is_none_or(|next| next.is_whitespace());
+    let ends = |at: &usize| match chars[*at] {
+        ':' => is_key(*at),
+        c => c.is_whitespace() || matches!(c, ',' | ']' | '}'),
+    };
+    (1..chars.len()).find(ends).unwrap_or(chars.len())
 }
 
 /// A character as it is shown: no tab moves what stands behind it, and nothing moves the cursor or hides.

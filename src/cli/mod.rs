@@ -35,6 +35,7 @@ mod secrets;
 #[cfg(feature = "serve")]
 mod serve;
 mod signals;
+mod slips;
 mod specs;
 mod steps;
 mod sync;
@@ -82,6 +83,7 @@ enum Verb {
     Init(init::InitArguments),
     /// Look at the project's lanes, or run one by hand
     #[command(subcommand, alias = "lane")]
+    #[command(after_help = "Examples:\n  fledge lanes list\n  fledge lanes run verify\n  fledge lanes init")]
     Lanes(lanes::LanesVerb),
     /// Look at earlier runs, go on with one that was interrupted, or check them
     Runs(runs::RunsArguments),
@@ -94,7 +96,7 @@ enum Verb {
     /// Look at what is remembered of earlier runs, add to it, or forget it
     Memory(memory::MemoryArguments),
     /// Look at the models there are, or ask each of them whether it answers
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Examples:\n  fledge models list\n  fledge models check")]
     Models(models::ModelsVerb),
     /// Say whether all is here that a run and its gate need, and what mends what is not
     Doctor(doctor::DoctorArguments),
@@ -119,6 +121,7 @@ enum Verb {
     Man(pages::ManArguments),
     /// Look at what the project's modules promise, or check it
     #[command(subcommand, alias = "spec")]
+    #[command(after_help = "Examples:\n  fledge specs list\n  fledge specs check --strict")]
     Specs(specs::SpecsVerb),
     /// Become a program behind a wall
     #[command(hide = true)]
@@ -137,6 +140,7 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
+            let error = slips::named(error, Arguments::command());
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
             let _nobody_reads = error.print();
             return ExitCode::from(code);

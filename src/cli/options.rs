@@ -186,6 +186,11 @@ impl RunOptions {
         Beside { patch: patch.filter(|patch| report.as_ref() != Some(patch)), report }
     }
 
+    /// The commit whose lanes judge.
+    pub(super) fn lanes_from(&self) -> Option<&str> {
+        self.lanes_from.as_deref()
+    }
+
     /// The models that are named.
     pub(super) fn models(&self) -> &[String] {
         &self.model

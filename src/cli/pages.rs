@@ -114,13 +114,12 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     /// Every verb that does something, by its words.
-    fn leaves(verb: &Command, words: &[String]) -> Vec<(Vec<String>, String)> {
+    fn verbs(verb: &Command, words: &[String]) -> Vec<(Vec<String>, String)> {
         let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let mut own = shown(verb).peekable();
-        if own.peek().is_none() {
-            return vec![(words.to_vec(), help)];
-        }
-        own.flat_map(|verb| leaves(verb, &[words, &[verb.get_name().to_owned()]].concat())).collect()
+        let below = shown(verb).flat_map(|verb| verbs(verb, &[words, &[verb.get_name().to_owned()]].concat()));
+        // The program itself shows its exit codes there.
+        let own = (words.len() > 1).then(|| (words.to_vec(), help));
+        own.into_iter().chain(below).collect()
     }
 
     /// The commands of a line of a shell, each with its words: enough of a shell for examples.
@@ -151,7 +150,7 @@ mod tests {
     fn every_verb_shows_examples_and_each_is_a_command_line_of_that_verb() {
         let mut program = Arguments::command();
         program.build();
-        for (words, help) in leaves(&program, &["fledge".to_owned()]) {
+        for (words, help) in verbs(&program, &["fledge".to_owned()]) {
             let (_, examples) = help.split_once("Examples:\n").unwrap_or_else(|| panic!("{words:?} has no examples"));
             let lines = examples.lines().take_while(|line| line.starts_with("  "));
             let told: Vec<Vec<String>> =

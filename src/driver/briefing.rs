@@ -60,6 +60,16 @@ impl PlanFault {
     pub(super) fn bad(message: impl Into<String>) -> Self {
         Self::new(Reason::BadInput, message)
     }
+
+    /// The same, where the files of its lane are called something else.
+    #[must_use]
+    pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        let Self { reason, message, lane } = self;
+        match lane.map(|lane| lane.renamed(name)) {
+            None => Self { reason, message, lane: None },
+            Some(lane) => Self { reason, message: lane.to_string(), lane: Some(lane) },
+        }
+    }
 }
 
 /// Plans a run: the gate, the tools, the system prompt, the first message. `base` is the tree of the workspace, with these paths;
@@ -154,9 +164,12 @@ fn frozen(
             said = said.replace(&at.display().to_string(), &format!("`{rev}`"));
         }
         let unplanned = PlanFault::new(fault.reason(), format!("{said}{way_out}"));
-        // Those of another commit are in no file that anybody could open.
-        let lane = if let (GateFault::Lane(fault), None) = (fault, lanes_at) { Some(fault) } else { None };
-        PlanFault { lane, ..unplanned }
+        let lane = if let GateFault::Lane(fault) = fault { Some(fault) } else { None };
+        // Those of another commit go by the name by which `git show` prints them.
+        PlanFault { lane, ..unplanned }.renamed(|path| match lanes_at {
+            Some(at) if Path::new(path).is_relative() && at.join(path).is_file() => format!("{rev}:{path}"),
+            Some(_) | None => path.to_owned(),
+        })
     })
 }
 

@@ -30,6 +30,12 @@ impl LaneFault {
         other.files.iter().for_each(|(path, problems)| self.files.entry(path.clone()).or_default().merge(problems));
     }
 
+    /// The same, of files that are called something else.
+    #[must_use]
+    pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        Self { files: self.files.into_iter().map(|(path, problems)| (name(&path), problems)).collect() }
+    }
+
     /// The first file, and the line in it of what is wrong first; the first line where that is about the whole file.
     pub fn place(&self) -> Option<(&str, u32)> {
         let (path, problems) = self.files.first_key_value()?;

@@ -74,6 +74,24 @@ fn whatever_a_task_would_be_refused_for_by_its_run_is_said_before_anything_runs_
 }
 
 #[test]
+fn a_wrong_lane_of_one_of_several_repositories_is_drawn_once_with_its_line_and_its_folder() {
+    let run = batch(&["run", "batch.yaml"]).file("tasks/b.md", TASK);
+    let run = run.file("batch.yaml", "tasks: [tasks/*.md]\nrepositories: [../left, ../right]\n");
+    beside(&run, "left", &["verify"]);
+    beside(&run, "right", &[]);
+    let right = run.workspace().with_file_name("right");
+    fs::write(right.join("lanes/verify.yaml"), "steps:\n  - { rnu: make }\n").unwrap();
+    git(&right, &["add", "-A"]);
+    git(&right, &["commit", "-qm", "a slip"]);
+    let ended = run.run();
+    ended.must_exit(2);
+    insta::assert_snapshot!(plain(&ended));
+    let from = ended.again(&["run", "batch.yaml", "--lanes-from=main"]).run();
+    from.must_exit(2);
+    insta::assert_snapshot!(plain(&from));
+}
+
+#[test]
 fn a_checkout_that_is_ahead_of_its_base_is_not_taken_for_it() {
     let run = batch(&["run", "tasks", "--dry-run"]).committed();
     fs::write(run.workspace().join("lanes/new.yaml"), needs("done")).unwrap();

@@ -117,6 +117,31 @@ fn what_cannot_be_gone_on_with_is_refused_and_starts_nothing() {
 }
 
 #[test]
+fn where_none_begins_its_report_says_why_in_place_of_an_earlier_one() {
+    let model = Model::new([write("done", ""), say("Done.").always()]);
+    let mut ended = Fledge::simple(&model).arg("--report=../copy.json").run();
+    ended.must_be(0, "verified");
+    for (arguments, says) in [
+        (["nope", "more"], "there is no run `nope`"),
+        (["last", "  "], "there is nothing to do"),
+        (["last", "more"], "unknown key `modle`"),
+    ] {
+        let all = [&["runs", "continue"][..], &arguments, &["--report=../copy.json"]].concat();
+        ended = ended.again(&all).file("fledge.yaml", "modle: x\n").anthropic(&model).run();
+        ended.must_exit(2);
+        let report: Value = serde_json::from_str(&ended.file("../copy.json").unwrap()).unwrap();
+        assert_eq!((&report["verified"], &report["run"]), (&false.into(), &Value::Null), "{}", ended.story());
+        assert_eq!((&report["reason"], &report["exit_code"]), (&"bad_input".into(), &2.into()));
+        assert!(report["message"].as_str().unwrap().contains(says), "{report}");
+    }
+    let ended = ended.again(&["runs", "continue", "last", "more", "--report=../copy.json"]).file("fledge.yaml", "");
+    let ended = ended.anthropic(&model).run();
+    ended.must_exit(0);
+    let report: Value = serde_json::from_str(&ended.file("../copy.json").unwrap()).unwrap();
+    assert_eq!(report["verified"], true);
+}
+
+#[test]
 fn a_conversation_with_a_server_of_ones_own_goes_to_nobody_else_when_its_entry_is_gone() {
     let model = Model::new([write("done", ""), say("Done.")]);
     let stranger = Model::new([say("Thank you for all of it.")]);

@@ -167,3 +167,21 @@ fn the_only_task_of_the_project_is_named_where_none_was_found_and_a_slip_in_a_va
     let slip = "! FLEDGE_MODLE is set, and nothing reads it (did you mean `FLEDGE_MODEL`?)\n";
     assert_eq!((shown.stderr.as_str(), shown.code), (slip, Some(0)));
 }
+
+#[test]
+fn a_slip_in_a_verb_or_a_flag_has_what_was_meant_and_a_file_the_verb_that_takes_it() {
+    let mut place = Fledge::new().file("todo.md", "Do it.").args(&["rnu", "todo.md"]).run();
+    for (args, says) in [
+        (&["rnu", "todo.md"][..], "a similar subcommand exists: 'run'"),
+        (&["runs", "shwo", "last"], "a similar subcommand exists: 'show'"),
+        (&["lanes", "run", "--kepe-going"], "a similar argument exists: '--keep-going'"),
+        (&["todo.md"], "`fledge run todo.md`"),
+    ] {
+        place = place.again(args).run();
+        place.must_exit(2);
+        assert!(place.stderr.contains(says), "{args:?}: {}", place.story());
+    }
+    let nothing = place.again(&["zebra"]).run();
+    nothing.must_exit(2);
+    assert!(!nothing.stderr.contains("tip:"), "{}", nothing.story());
+}

@@ -59,6 +59,13 @@ fn a_fresh_node_project_passes_what_is_written_for_it() {
 }
 
 #[test]
+fn a_fresh_go_project_passes_what_is_written_for_it() {
+    let tests = "package fresh\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n";
+    let files = [("go.mod", "module example.com/fresh\n\ngo 1.19\n"), ("it_test.go", tests)];
+    a_fresh_project("go", &files, &["fmt", "vet", "test"]);
+}
+
+#[test]
 fn a_fresh_python_project_passes_what_is_written_for_it() {
     let tests = "import unittest\nimport fresh\n\nclass Test(unittest.TestCase):\n    def test_it(self):\n        \
         self.assertEqual(fresh.two(), 2)\n";

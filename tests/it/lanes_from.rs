@@ -55,3 +55,19 @@ fn a_commit_or_lane_that_is_not_there_is_refused_before_any_model_is_asked() {
     assert!(bare.stderr.contains("(--lanes-from) cannot be read: "), "{}", bare.story());
     assert_eq!(model.count(), 0);
 }
+
+#[test]
+fn what_is_wrong_with_a_lane_of_another_commit_is_drawn_with_its_line() {
+    let model = Model::new([say("Done.").always()]);
+    let wrong = "steps:\n  - { run: \"true\", tiemout: 3m }\n";
+    let place = Fledge::new().task("Make it.").anthropic(&model).lane("verify", wrong).committed();
+    let ended = place.lane("verify", &needs("done")).arg("--lanes-from=main").run();
+    ended.must_exit(2);
+    let drawn = "main:lanes/verify.yaml:2:20: unknown key `tiemout` in a step (did you mean `timeout`?)\n  \
+        2 |   - { run: \"true\", tiemout: 3m }\n    |                    ^^^^^^^\n";
+    assert!(ended.stderr.contains(drawn), "{}", ended.story());
+    let batch = ended.again(&["run", "task.md", "-j1", "--lanes-from=main"]).anthropic(&model).run();
+    batch.must_exit(2);
+    assert!(batch.stderr.contains(drawn), "{}", batch.story());
+    assert_eq!(model.count(), 0);
+}

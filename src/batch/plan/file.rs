@@ -209,11 +209,23 @@ fn repositories(table: &mut Table<'_>, problems: &mut Problems) -> Vec<Repositor
         let Some(path) = path.filter(|path| !path.trim().is_empty()) else { continue };
         if path.contains("://") || (path.contains('@') && path.contains(':') && !path.starts_with(['/', '.'])) {
             let remote = Problem::at(item.place, format!("`{path}` is not on this machine"));
-            problems.push(remote.hint("clone it first, and name the folder"));
+            problems.push(remote.hint(clone_first(path)));
         }
         all.push(RepositoryEntry { place: item.place, path: path.to_owned(), base: base.map(str::to_owned) });
     }
     all
+}
+
+/// How a repository of another machine gets here. Of what no address has in it nothing is put into a command.
+fn clone_first(address: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@' | '~' | '+');
+    let name = address.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".git");
+    let is_name = !name.is_empty() && !name.starts_with(['-', '.']);
+    if is_name && !address.starts_with('-') && address.chars().all(is_plain) {
+        format!("`git clone {address} ../{name}` first, from this file's folder, and write `../{name}` here")
+    } else {
+        "clone it first, and name the folder".to_owned()
+    }
 }
 
 fn defaults(node: &Node, problems: &mut Problems) -> (Defaults, Vec<String>) {

@@ -104,10 +104,11 @@ impl Sites<'_> {
                     let place = if self.all.len() == 1 { String::new() } else { format!(" in {named}") };
                     let seen = ground.settings.workspace.display().to_string();
                     for (source, fault) in ground.planned(&all) {
-                        // Where there is one repository, the lane's file says where that is.
+                        // Of a lane its file says where that is.
                         faults.push(match &fault.lane {
                             Some(_) if place.is_empty() => Error::new(fault),
-                            _ => anyhow!("{source}{place}: {}", fault.message.replace(&seen, &named)),
+                            Some(_) => Error::new(fault.renamed(|path| self.inside(start.0, path))),
+                            None => anyhow!("{source}{place}: {}", fault.message.replace(&seen, &named)),
                         });
                     }
                 }
@@ -115,6 +116,13 @@ impl Sites<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A file of a repository, by the repository's name too; one of another commit is in no folder.
+    fn inside(&self, repository: usize, path: &str) -> String {
+        let folder = &self.all[repository].folder;
+        let rev = self.request.options.lanes_from().filter(|rev| path.starts_with(&format!("{rev}:")));
+        if rev.is_some() { format!("{}: {path}", folder.display()) } else { folder.join(path).display().to_string() }
     }
 
     /// What is there where jobs begin, with what people should know of it.

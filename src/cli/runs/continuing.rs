@@ -6,6 +6,7 @@ use super::super::connect::again;
 use super::super::drive::{Voice, VoiceArguments, Work, drive};
 use super::super::failure::Failure;
 use super::super::outlet::outlet;
+use super::super::results::{Beside, Results};
 use super::super::run::read_source;
 use super::resume::{Place, failed, home_of, settings, workspace_of};
 use super::{Shelf, story};
@@ -36,8 +37,25 @@ pub(in crate::cli) struct ContinueArguments {
     voice: VoiceArguments,
 }
 
-/// Runs the verb.
+/// Runs the verb. Where no run begins its report says so, in place of that of an earlier one.
 pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &Environment) -> Result<u8, Failure> {
+    let report = arguments.report.as_deref().and_then(|path| outlet("--report", path, &shelf.workspace).ok());
+    let results = Results::of_job(&shelf.workspace, environment).with(Beside { report, patch: None });
+    let done = begin(shelf, arguments, environment, results.clone());
+    if let Err(failure) = &done
+        && let Err(unwritten) = results.write_unbegun(failure)
+    {
+        unwritten.show(); // the exit code is the first one's
+    }
+    done
+}
+
+fn begin(
+    shelf: &Shelf,
+    arguments: &ContinueArguments,
+    environment: &Environment,
+    results: Results,
+) -> Result<u8, Failure> {
     let text = if arguments.text == "-" { read_source("-")? } else { arguments.text.clone() };
     if text.trim().is_empty() {
         return Err(Failure::input(anyhow!("there is nothing to do: say what, in quotes, after the run")));
@@ -64,7 +82,7 @@ pub(super) fn run(shelf: &Shelf, arguments: &ContinueArguments, environment: &En
     };
     let reports = arguments.report.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let terms = Terms { reports: reports.collect(), patch: None, earlier: Some(before), ..terms };
-    let voice = Voice::new(arguments.voice, &set, environment);
+    let voice = Voice::new(arguments.voice, &set, environment).with(results);
     block_on(drive(Work::Task(Box::new(task), None), settings(&place, environment, models, terms), voice))?
 }
 
