@@ -4,16 +4,18 @@ use super::Clock;
 use super::crew::{Teller, Tidings};
 use super::job::{Context, Job, JobError, Kind, told};
 use super::ledger::Ledger;
-use super::monitors::{MonitorFault, look};
+use super::monitors::{Change, MonitorFault, look};
 use super::telling::{Means, OnChange, WITHIN};
 use crate::courier::Ways;
+use crate::monitor::Health;
 use crate::schedule::Schedule;
-use crate::store::{Forget, NewsRow, StoreError};
+use crate::store::{Forget, MonitorRow, NewsRow, StoreError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +90,7 @@ pub fn memory_expiry(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Result<Arc<dyn 
     })
 }
 
-/// Looks at all monitors: what was missed, and what takes too long. Every minute.
+/// Looks at all monitors: what was missed, what takes too long, and what others have written of them. Every minute.
 ///
 /// # Errors
 /// Never, but by a mistake in this file.
@@ -97,11 +99,13 @@ pub fn missed_runs(
     clock: &Arc<dyn Clock>,
     tell: Teller,
 ) -> Result<Arc<dyn Job>, crate::schedule::ScheduleFault> {
-    let (ledger, clock) = (ledger.clone(), Arc::clone(clock));
+    let (ledger, clock, known) = (ledger.clone(), Arc::clone(clock), Arc::<Mutex<Known>>::default());
     Chore::every(1, "missed-runs", move |_| {
-        let (ledger, now, tell) = (ledger.clone(), clock.now(), Arc::clone(&tell));
+        let (ledger, now, tell, known) = (ledger.clone(), clock.now(), Arc::clone(&tell), Arc::clone(&known));
         async move {
             let rows = ledger.with(|store| store.monitors()).await?;
+            let unheard = known.lock().unwrap_or_else(PoisonError::into_inner).compare(&rows);
+            unheard.into_iter().for_each(|change| tell(Tidings::Monitor(change)));
             for row in rows {
                 let slug = row.slug;
                 let looked = ledger.with(move |store| match look(store, &slug, now) {
@@ -113,12 +117,34 @@ pub fn missed_runs(
                     }
                 });
                 if let Some(change) = looked.await? {
+                    known.lock().unwrap_or_else(PoisonError::into_inner).note(&change);
                     tell(Tidings::Monitor(change));
                 }
             }
             Ok(())
         }
     })
+}
+
+/// How it was with each monitor when it was looked at last: other processes write check-ins too.
+#[derive(Default)]
+struct Known(Option<BTreeMap<String, Health>>);
+
+impl Known {
+    /// What has changed since the last look; nothing at the first one.
+    fn compare(&mut self, rows: &[MonitorRow]) -> Vec<Change> {
+        let now = rows.iter().filter_map(|row| Some((row.slug.clone(), Health::of(&row.health)?))).collect();
+        let Some(before) = self.0.replace(now) else { return Vec::new() };
+        let changed = |row: &MonitorRow| {
+            let (was, health) = (*before.get(&row.slug)?, Health::of(&row.health)?);
+            (was != health).then(|| Change::of(row, was, health, row.since_ms))
+        };
+        rows.iter().filter_map(changed).collect()
+    }
+
+    fn note(&mut self, change: &Change) {
+        self.0.get_or_insert_default().insert(change.monitor.clone(), change.health);
+    }
 }
 
 /// Tells others of another health: every minute, and whenever it is asked to.

@@ -74,6 +74,14 @@ pub struct Change {
     pub since: String,
 }
 
+impl Change {
+    /// The health that a monitor has since this moment, and the one before.
+    pub(super) fn of(row: &MonitorRow, was: Health, health: Health, since_ms: i64) -> Self {
+        let since = format!("{:.3}", at(since_ms));
+        Self { monitor: row.slug.clone(), name: row.name.clone(), health, was, since }
+    }
+}
+
 /// What came of a check-in or of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
@@ -213,13 +221,8 @@ fn decide(
         judge(monitor, Standing { health: health(&row.health), since: at(row.since_ms), ..stands }, &seen, now)
             .standing;
     let was = health(&row.health);
-    let change = (stands.health != was).then(|| Change {
-        monitor: row.slug.clone(),
-        name: row.name.clone(),
-        health: stands.health,
-        was,
-        since: format!("{:.3}", stands.since),
-    });
+    let since = stands.since.as_millisecond();
+    let change = (stands.health != was).then(|| Change::of(row, was, stands.health, since));
     let ms = |at: Timestamp| at.as_millisecond();
     let (base, now_is) = (stands.base.word().to_owned(), stands.health.word().to_owned());
     changes.push(MonitorChange::Stand(base, now_is, ms(stands.since), ms(stands.weighed)));

@@ -4,9 +4,10 @@ use super::bell::{Bell, Topic};
 use super::engine::Engine;
 use super::entrance::Entrance;
 use super::http::{Figures, Problem};
-use crate::scheduler::{DELIVERIES, Scheduler, Tidings};
+use crate::scheduler::{Change, DELIVERIES, Scheduler, Tidings};
 use crate::store::{Store, StoreError};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct House {
     desks: Semaphore,
     /// Opened ones that nobody uses now.
     stores: Mutex<Vec<Store>>,
+    /// What was told last of each monitor.
+    told: Mutex<BTreeMap<String, Change>>,
 }
 
 impl House {
@@ -72,6 +75,7 @@ impl House {
             scheduler: OnceLock::new(),
             desks: Semaphore::new(DESKS),
             stores: Mutex::default(),
+            told: Mutex::default(),
         })
     }
 
@@ -98,6 +102,12 @@ impl House {
         match tidings {
             Tidings::Job { name, state } => self.bell.ring(Topic::Job, json!({ "name": name, "state": state })),
             Tidings::Monitor(change) => {
+                {
+                    let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+                    if told.insert(change.monitor.clone(), change.clone()).as_ref() == Some(&change) {
+                        return; // by who heard it first
+                    }
+                }
                 self.bell.ring(Topic::Monitor, json!(change));
                 // Whoever else is to hear of it need not wait for the minute.
                 let _is_told_later = self.scheduler.get().map(|scheduler| scheduler.ask(DELIVERIES));

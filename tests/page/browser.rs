@@ -1,6 +1,7 @@
 //! A browser without a window, driven over the WebDriver protocol (W3C) as `chromedriver` speaks it.
 
 use super::wire::exchange;
+use base64::Engine as _;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -161,8 +162,27 @@ impl Browser {
     }
 
     #[track_caller]
-    fn devtools(&self, command: &str, parameters: &Value) {
-        self.ask("POST", "/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
+    fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.ask("POST", "/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+    }
+
+    /// Leaves a picture of the whole page in the folder that `FLEDGE_PAGE_SHOTS` names, where it names one.
+    #[track_caller]
+    pub(crate) fn picture(&self, name: &str) {
+        let Some(folder) = std::env::var_os("FLEDGE_PAGE_SHOTS").map(PathBuf::from) else { return };
+        std::fs::create_dir_all(&folder).unwrap();
+        // What is out of sight is not painted: all of it is brought into sight, and painted twice.
+        let size = "return [document.documentElement.clientWidth, document.documentElement.scrollHeight]";
+        let painted = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
+        for _until_it_is_as_tall_as_all_that_was_painted in 0..2 {
+            let [width, height] = [0, 1].map(|at| self.js(size)[at].clone());
+            let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+            self.devtools("Emulation.setDeviceMetricsOverride", &metrics);
+            self.js(painted);
+        }
+        let taken = self.devtools("Page.captureScreenshot", &json!({}));
+        let bytes = base64::engine::general_purpose::STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
     /// What the console has told since it was asked last: errors of scripts, of what was loaded, and of what the policy forbids.

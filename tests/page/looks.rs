@@ -45,6 +45,7 @@ fn must_fit(browser: &Browser, view: &str) {
         browser.screen(width, scheme);
         assert_eq!(browser.js(WIDE), json!([]), "{view} {width}: too wide");
         assert_eq!(browser.js(FAINT), json!([]), "{view} {scheme}: too faint");
+        browser.picture(&format!("{}-{width}-{scheme}", view.trim_start_matches("#/").replace(' ', "-")));
     }
     let ground = browser.js("return getComputedStyle(document.documentElement).backgroundColor");
     assert_ne!(ground, "rgb(255, 255, 255)", "dark is dark");
@@ -72,8 +73,19 @@ fn every_view_fits_a_phone_and_can_be_read_in_light_and_dark() {
     browser.go(&place.page(&format!("#/runs/{asking}")));
     browser.until_text(".question", "echo ask");
     must_fit(&browser, "a question");
+    for (slug, heard) in
+        [("backup", ["ok", "ok", "error", "ok"]), ("certificates", ["ok", "in_progress", "ok", "error"])]
+    {
+        let monitor =
+            json!({ "slug": slug, "name": format!("The {slug} of {}", &long[..150]), "schedule": "every 1h" });
+        place.api("POST", "/v1/monitors", &monitor);
+        for status in heard {
+            let said = json!({ "status": status, "duration_ms": 1500 });
+            place.api("POST", &format!("/v1/monitors/{slug}/checkins"), &said);
+        }
+    }
     for (view, shown) in
-        [("#/waiting", "echo ask"), ("#/jobs", "Jobs"), ("#/monitors", "Monitors"), ("#/new", "Parameters")]
+        [("#/waiting", "echo ask"), ("#/jobs", "Jobs"), ("#/monitors", "certificates"), ("#/new", "Parameters")]
     {
         browser.go(&place.page(view));
         browser.until_text("main", shown);

@@ -3,6 +3,7 @@
 use crate::support::{Answer, PATIENCE, Place, Server, TOKEN};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 fn send(server: &Server, method: &str, path: &str, body: &str) -> Answer {
@@ -147,4 +148,42 @@ fn a_monitor_hears_by_one_request_and_is_the_same_at_the_command_line() {
     assert_eq!(send(&server, "DELETE", "/v1/monitors/pulse", "").status, 204);
     let said = place.says(&["monitors", "remove", "puls"], &[]);
     assert!(said.starts_with("exit 2\nerror: there is no monitor `puls`"), "{said}");
+}
+
+#[test]
+fn what_another_process_hears_of_a_monitor_is_told_once_to_all_who_listen_here() {
+    let place = Place::new();
+    let said = place.says(&["monitors", "add", "backup", "--schedule", "0 3 * * *"], &[]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    let server = place.serve(&[]);
+    assert_eq!(ended(&server, "missed-runs")["state"], "ok"); // it knows how things are now
+    let asked = |name: &str, before: usize| {
+        send(&server, "POST", &format!("/v1/jobs/{name}/run"), "");
+        let late = Instant::now() + PATIENCE;
+        while json_of(&server.get(&format!("/v1/jobs/{name}/history")))["runs"]
+            .as_array()
+            .is_none_or(|runs| runs.iter().filter(|run| run["state"] == "ok").count() <= before)
+        {
+            assert!(Instant::now() < late, "{name}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let mut stream = server.connect();
+    let head = format!(
+        "GET /v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut all = [0; 12];
+    stream.read_exact(&mut all).unwrap();
+    assert_eq!(&all, b"HTTP/1.1 200");
+    let checked = place.says(&["monitors", "checkin", "backup", "error"], &[]);
+    assert!(checked.contains("is failing"), "{checked}");
+    asked("missed-runs", 1);
+    asked("missed-runs", 2);
+    server.stop();
+    let mut told = String::new();
+    stream.read_to_string(&mut told).unwrap();
+    let of_it = r#""health":"failing""#;
+    assert_eq!((told.matches(of_it).count(), told.contains("backup")), (1, true), "{told}");
 }

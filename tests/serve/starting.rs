@@ -47,6 +47,13 @@ fn a_token_that_others_may_read_is_not_used() {
     fs::set_permissions(&token, fs::Permissions::from_mode(0o640)).unwrap();
     let said = place.says(&["serve", "--listen", "127.0.0.1:0"], &[]);
     assert!(said.starts_with("exit 2\n") && said.contains("others may read it (mode 640)"), "{said}");
+    // One that was given may be mounted so: it is taken, and that is said.
+    let given = place.path().join("given");
+    fs::write(&given, format!("{TOKEN}\n")).unwrap();
+    fs::set_permissions(&given, fs::Permissions::from_mode(0o644)).unwrap();
+    let server = place.serve_with(&["--token-file", &given.display().to_string()], &[]);
+    assert_eq!(server.get("/healthz").status, 200);
+    server.says("others may read the token in");
 }
 
 #[test]

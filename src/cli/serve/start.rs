@@ -15,6 +15,8 @@ use crate::serve::engine::{Engine, Terms};
 use crate::serve::{Bell, Door, Entrance, House, Lease, Link, Parts, ServeFault, Token, serve};
 use crate::store::{Store, is_inside};
 use anyhow::Context;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Serves until a signal comes; gives the exit code.
@@ -102,8 +104,22 @@ fn token(arguments: &ServeArguments, site: &Site, environment: &Environment) -> 
             let why = "it lies in the folder that is served, where agents read it".to_owned();
             Err(ServeFault::Token { place: format!("of {}", file.display()), why })
         }
-        (Some(file), _) => Token::of_file(file),
+        (Some(file), _) => {
+            let token = Token::of_file(file)?;
+            // No refusal: where a token is mounted, as into a container, its mode is often not one's own to choose.
+            if let Some(mode) = open_mode(file) {
+                let says = format!("others may read the token in {} (mode {mode:03o}): chmod 600", file.display());
+                paint::line(&[(Tone::Warn, "! "), (Tone::Plain, &paint::one_line(&says))]);
+            }
+            Ok(token)
+        }
         (None, Some(text)) => Token::given(text, &format!("of {VARIABLE}")),
         (None, None) => Token::kept(&site.folder),
     }
+}
+
+/// The mode of a file that more than its owner may read.
+fn open_mode(file: &Path) -> Option<u32> {
+    let mode = file.metadata().ok()?.permissions().mode() & 0o777;
+    (mode & 0o044 != 0).then_some(mode)
 }

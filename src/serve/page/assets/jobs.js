@@ -4,7 +4,7 @@ import { get, path, post } from "./api.js";
 import { listen } from "./bell.js";
 import { announce, el, folded, show, throttled } from "./dom.js";
 import { entitle } from "./waiting.js";
-import { away, clock, took } from "./words.js";
+import { away, clock, took, zoned } from "./words.js";
 
 /** The page of the jobs. */
 export function jobs(main) {
@@ -79,8 +79,7 @@ class Card {
       this.facts,
       el("span", { class: tone }, `${shape} ${state}`),
       ` · ${kind === "task" ? "a task" : "built in"}`,
-      schedule ? [" · ", el("code", {}, schedule)] : "",
-      zone ? ` ${zone}` : "",
+      schedule ? [" · ", el("code", {}, schedule), zoned(schedule, zone)] : "",
       next_at ? [" · next ", el("time", { datetime: next_at, title: clock(next_at) }, away(next_at))] : "",
       monitor ? [" · ", el("a", { href: `#/monitors/${encodeURIComponent(monitor)}` }, "monitor")] : "",
     );

@@ -4,7 +4,7 @@ import { get, path } from "./api.js";
 import { listen } from "./bell.js";
 import { el, folded, show, svg, throttled } from "./dom.js";
 import { entitle } from "./waiting.js";
-import { away, clock, many, took } from "./words.js";
+import { away, clock, many, took, zoned } from "./words.js";
 
 const MOST = 50;
 const HEALTH = { healthy: ["✓", "good"], late: ["◔", "warn"], missed: ["○", "bad"], failing: ["✕", "bad"], timed_out: ["⧖", "bad"] };
@@ -94,7 +94,7 @@ class Card {
     show(
       this.facts,
       el("code", {}, schedule),
-      zone ? ` ${zone}` : "",
+      zoned(schedule, zone),
       [
         `margin ${took(margin_minutes * 60_000)}`,
         max_runtime_minutes ? `at most ${took(max_runtime_minutes * 60_000)}` : "",

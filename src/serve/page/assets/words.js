@@ -49,8 +49,14 @@ export function count(number) {
   return number < 1_000_000 ? `${(number / 1000).toFixed(1)} k` : `${(number / 1_000_000).toFixed(1)} M`;
 }
 
-/** A number of bytes. */
+/** The zone that a schedule goes by: an interval goes by none. */
+export function zoned(schedule, zone) {
+  return zone && !schedule?.startsWith("every ") ? ` ${zone}` : "";
+}
+
+/** A number of bytes; nothing where it is not known. */
 export function size(bytes) {
+  if (bytes === null || bytes === undefined) return "";
   return bytes < 1000 ? `${bytes} B` : `${count(bytes)}B`;
 }
 
