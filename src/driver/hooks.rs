@@ -9,7 +9,8 @@ use super::perform::{Hands, Ready};
 use crate::causes::chain;
 use crate::id::{CallId, TreeId};
 use crate::limits::{GRACE, LINGER};
-use crate::process::{self, End, Ended, Invocation};
+use crate::process::wall::Placeholders;
+use crate::process::{End, Ended, Invocation};
 use crate::report::seconds;
 use crate::run::{Event, Run};
 use crate::store::{read_text, write_whole};
@@ -175,9 +176,7 @@ impl After {
             log_limit: 0,
         };
         // What stands where nothing may be made stays for the tools, whose wall rests on it, and goes with them.
-        let ended =
-            process::run_within(holes.limits.bounds(), wall.around(&holes, inner.clone()), &self.stop, &|_| {}).await;
-        wall.told(ended, &holes, inner, &self.stop).await
+        wall.run_over(&Placeholders::default(), None, &holes, inner, &self.stop, &|_| {}).await
     }
 
     /// A hook that failed is told of.

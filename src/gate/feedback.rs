@@ -39,6 +39,9 @@ fn of_step(step: &StepReport, share: usize) -> String {
     // Two fences, three line ends, and an empty line between the names and the output.
     let room = share.saturating_sub(head.len() + 2 * 3 + 5);
     let names = step.tests.as_deref().map(|tests| show_failing(tests, room / 2)).unwrap_or_default();
+    if names.is_empty() && step.excerpt.trim().is_empty() {
+        return keep_start(&format!("{head}it printed nothing\n"), share).to_owned();
+    }
     let output = excerpt(&step.excerpt, room - names.len());
     let gap = if names.is_empty() || output.is_empty() { "" } else { "\n" };
     let said = format!("{names}{gap}{output}");
@@ -286,6 +289,16 @@ mod tests {
             assert!(text.len() <= limit, "{} > {limit}", text.len());
             assert!(limit < 1500 || text.matches("error: the cause").count() == 2, "{limit}: {text}");
         }
+    }
+
+    #[test]
+    fn a_step_that_failed_without_a_word_is_told_so() {
+        let silent = step("test", StepStatus::Failed, " \n");
+        assert_eq!(
+            of(std::slice::from_ref(&silent), 4096),
+            "step `test` of lane `verify` failed (exit 1, after 1.5 s)\n$ run test\nit printed nothing\n"
+        );
+        assert!((0..100).all(|limit| of(std::slice::from_ref(&silent), limit).len() <= limit));
     }
 
     #[test]

@@ -71,9 +71,25 @@ pub(crate) fn reaches(pattern: &str, prefix: &str) -> bool {
     plain.len() > prefix.len() && plain.starts_with(prefix) || is_open && (plain == prefix || prefix.starts_with(plain))
 }
 
+/// The patterns that one with braces stands for; none for one without, or with braces in braces.
+fn halves(pattern: &str) -> Vec<String> {
+    let Some((before, (inside, after))) =
+        pattern.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    else {
+        return Vec::new();
+    };
+    if inside.contains('{') || after.contains('{') || pattern.contains('\\') {
+        return Vec::new();
+    }
+    inside.split(',').map(|half| format!("{before}{half}{after}")).collect()
+}
+
 /// What is wrong with a pattern over the names of tools, and what to do.
 pub(crate) fn check_tool(pattern: &str) -> Result<(), (String, String)> {
     super::file::check_pattern(pattern)?;
+    for half in halves(pattern) {
+        check_tool(&half).map_err(|(_, hint)| (format!("`{half}` of it fits no tool"), hint))?;
+    }
     match fit(pattern) {
         Fit::Tool | Fit::Server | Fit::Later => Ok(()),
         Fit::Nothing => {
@@ -106,6 +122,15 @@ pub(crate) fn check_ask(pattern: &str) -> Result<(), (String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_half_of_a_pattern_with_braces_has_to_fit_something() {
+        assert_eq!(check_tool("{files-*,shell-exec}"), Ok(()));
+        assert_eq!(check_tool("files-{read,write}"), Ok(()));
+        let (why, hint) = check_tool("{files-*,shell-exce}").unwrap_err();
+        assert_eq!((why.as_str(), hint.contains("shell-exec")), ("`shell-exce` of it fits no tool", true), "{hint}");
+        assert_eq!(check_ask("files-{read,rite}").unwrap_err().0, "`files-rite` of it fits no tool");
+    }
 
     #[test]
     fn a_pattern_fits_what_there_is_what_is_planned_a_server_or_nothing() {

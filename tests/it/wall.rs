@@ -314,7 +314,7 @@ async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
             git -c user.name=a -c user.email=a@b commit -qm a; git gc -q; rm a; git checkout -q a; test -x a; chmod 1777 .; \
             tar cf ../a.tar a; tar xpf ../a.tar -C ../t; cp -a a ../t/b; install -m 700 a ../t/c; test -x ../t/a; test -x ../t/b; \
             perl -e '$s = qq(a); $how = pack(q(Q3), 0, 0, 0); syscall(437, -100, $s, $how, 24) == -1 && $! == 38 or die'; echo fine";
-        let ended = run(wall.around(&scene.holes(), scene.shell(script))).await;
+        let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
         assert_eq!((ended.end.clone(), ended.output.text(900).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
     }
 }

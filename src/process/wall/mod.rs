@@ -175,10 +175,6 @@ impl Wall {
 
     /// The same program behind the wall. Its variables are all that anything behind the wall can read, but for those that say where its
     /// home and its temporary files are.
-    pub fn around(&self, holes: &Holes, inner: Invocation) -> Invocation {
-        self.built(holes, inner, Sockets::OneByOne)
-    }
-
     fn built(&self, holes: &Holes, inner: Invocation, sockets: Sockets) -> Invocation {
         match &self.0 {
             Build::Bubblewrap { bwrap, helper } => bwrap.around(helper, holes, inner, sockets),

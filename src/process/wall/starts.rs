@@ -52,8 +52,20 @@ impl Wall {
         stop: &CancellationToken,
         on_output: &(dyn Fn(&[u8]) + Send + Sync),
     ) -> Ended {
-        let placeholders = self.placeholders(holes);
-        let mut builds = self.builds(holes, &inner, &placeholders).peekable();
+        self.run_over(&self.placeholders(holes), pace, holes, inner, stop, on_output).await
+    }
+
+    /// The same over what was put into the workspace already, by whoever holds it.
+    pub async fn run_over(
+        &self,
+        placeholders: &Placeholders,
+        pace: Option<&Pace>,
+        holes: &Holes,
+        inner: Invocation,
+        stop: &CancellationToken,
+        on_output: &(dyn Fn(&[u8]) + Send + Sync),
+    ) -> Ended {
+        let mut builds = self.builds(holes, &inner, placeholders).peekable();
         while let Some(outer) = builds.next() {
             let waiting = (self.kind() == WallKind::Bubblewrap).then(Vec::new);
             let held = Held { on_output, waiting: Mutex::new(waiting) };
