@@ -73,7 +73,8 @@ fn missed(monitor: &Monitor, from: Timestamp, over: Timestamp, now: Timestamp, s
     let due = monitor.schedule.due(from, over, NAMED);
     let at = |due: Timestamp| due.checked_add(monitor.margin).unwrap_or(now).min(now);
     let first = due.newest.first().copied();
-    let known_before = first.map_or(0, |first| seen.known.range(..first).count() as u64);
+    let since_then = |first: Timestamp| seen.known.range(from..first).filter(|known| **known > from).count() as u64;
+    let known_before = first.filter(|first| *first > from).map_or(0, since_then);
     let before = |due: &Timestamp| monitor.schedule.previous(*due);
     let mut unknown =
         std::iter::successors(first.as_ref().and_then(before), before).filter(|due| !seen.known.contains(due));

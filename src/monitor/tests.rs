@@ -62,6 +62,16 @@ fn a_day_off_is_one_missed_check_in_for_each_moment_and_a_month_is_no_storm() {
 const NAMED_AND_ONE: usize = 51;
 
 #[test]
+fn what_came_before_the_last_look_hides_nothing_that_was_missed_since() {
+    let monitor = hourly();
+    let came: BTreeSet<Timestamp> =
+        std::iter::successors(Some(at("00:00:00")), |due| monitor.schedule.previous(*due)).take(500).collect();
+    let seen = Seen { known: came, open: Vec::new() };
+    let month = judge(&monitor, standing(), &seen, "2026-03-31T00:30:00Z".parse().unwrap());
+    assert_eq!(month.missed.iter().map(|one| one.count).sum::<u64>(), 30 * 24);
+}
+
+#[test]
 fn a_clock_that_is_set_back_adds_nothing_to_what_is_known_and_forgets_nothing_that_comes() {
     let monitor = hourly();
     let ahead = judge(&monitor, standing(), &Seen::default(), at("05:30:00"));

@@ -184,7 +184,7 @@ async fn deliver(
             Ok(None) => Ok(()), // nobody wants to hear of it any more
             Err(error) => Err(JobError::Final(error.to_string())),
         };
-        let NewsRow { no, tries, monitor, .. } = news;
+        let NewsRow { no, tries, monitor, delivery, .. } = news;
         let now = clock.now().as_millisecond();
         let (again, said) = match told {
             Ok(()) => (None, None),
@@ -197,7 +197,7 @@ async fn deliver(
                 (None, Some(why))
             }
         };
-        ledger.with(move |store| store.told_monitor_news(no, now, again, said.as_deref())).await?;
+        ledger.with(move |store| store.told_monitor_news((no, &delivery), now, again, said.as_deref())).await?;
     }
     Ok(())
 }

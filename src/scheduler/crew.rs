@@ -5,7 +5,7 @@ use super::job::{Job, JobError, Kind};
 use super::ledger::Ledger;
 use super::monitors::Change;
 use super::shown::{JobState, Shown};
-use super::tasks::{self, Finding, Submit};
+use super::tasks::{self, Finding, Found, Submit};
 use super::tender::Tender;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -91,6 +91,8 @@ struct Entry {
     fault: Option<String>,
     is_asked: bool,
     is_tended: bool,
+    /// Its file is gone, and it goes too once nobody tends it.
+    is_dismissed: bool,
     poke: Arc<Notify>,
 }
 
@@ -141,10 +143,10 @@ impl Scheduler {
     async fn scan(&self) -> Result<(), JobError> {
         let Some(submit) = self.submit.clone() else { return Ok(()) };
         let (workspace, ledger) = (self.workspace.clone(), self.crew.ledger.clone());
-        let found = tokio::task::spawn_blocking(move || tasks::scan(&workspace)).await;
-        let found = found.map_err(|error| JobError::retryable(&error))?;
-        let mut kept = Vec::new();
-        for (name, finding) in found {
+        let found = tokio::task::spawn_blocking(move || tasks::look_for(&workspace)).await;
+        let Found { all, unread, is_whole } = found.map_err(|error| JobError::retryable(&error))?;
+        let mut kept = unread; // nobody can tell what became of those
+        for (name, finding) in all {
             kept.push(name.clone());
             let own = self.crew.entries().get(&name).is_some_and(|entry| entry.kind == Kind::Builtin);
             match finding {
@@ -167,6 +169,10 @@ impl Scheduler {
                     self.crew.adopt(job);
                 }
             }
+        }
+        if !is_whole {
+            tracing::warn!("some of {}/ cannot be looked through: jobs stay as they are", tasks::FOLDER);
+            return Ok(());
         }
         for name in self.crew.dismiss(&kept) {
             ledger.with(move |store| store.drop_job(&name)).await?;
@@ -197,7 +203,7 @@ impl Scheduler {
     /// All jobs, by their names.
     pub fn jobs(&self) -> Vec<Shown> {
         let entries = self.crew.entries();
-        entries.iter().map(|(name, entry)| entry.shown(name)).collect()
+        entries.iter().filter(|(_, entry)| !entry.is_dismissed).map(|(name, entry)| entry.shown(name)).collect()
     }
 
     /// Has a job run as soon as may be; `None` where there is none, `Some(false)` where it runs, or cannot be run.
@@ -234,6 +240,7 @@ impl Entry {
             fault: None,
             is_asked: false,
             is_tended: false,
+            is_dismissed: false,
             poke,
         }
     }
@@ -287,8 +294,12 @@ impl Crew {
 
     /// Nobody tends it any more.
     pub(super) fn gone(&self, name: &str) {
-        if let Some(entry) = self.entries().get_mut(name) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries.get_mut(name) {
             entry.is_tended = false;
+            if entry.is_dismissed {
+                entries.remove(name);
+            }
         }
     }
 
@@ -313,6 +324,7 @@ impl Crew {
                 entries.insert(name, Entry::of(job));
             }
             Some(entry) => {
+                entry.is_dismissed = false;
                 let is_same = entry.job.as_ref().is_some_and(|was| was.schedule() == job.schedule());
                 entry.fault = None;
                 if entry.state == JobState::Disabled {
@@ -337,11 +349,13 @@ impl Crew {
             fault: None,
             is_asked: false,
             is_tended: false,
+            is_dismissed: false,
             poke: Arc::default(),
         };
         let entry = entries.entry(name.to_owned()).or_insert(new);
         let is_news = entry.fault.as_deref() != Some(fault);
         (entry.job, entry.next, entry.fault) = (None, None, Some(fault.to_owned()));
+        entry.is_dismissed = false;
         if entry.state == JobState::Idle {
             entry.state = JobState::Disabled;
         }
@@ -349,16 +363,20 @@ impl Crew {
         is_news
     }
 
-    /// Lets go of tasks that are not among these.
+    /// Lets go of tasks that are not among these. One that is just run goes when that is over: its file may be back by then, and nobody else
+    /// is to tend it meanwhile.
     fn dismiss(&self, kept: &[String]) -> Vec<String> {
         let mut entries = self.entries();
-        let gone = |(name, entry): &(&String, &Entry)| entry.kind == Kind::Task && !kept.contains(name);
-        let gone: Vec<String> = entries.iter().filter(gone).map(|(name, _)| name.clone()).collect();
-        for name in &gone {
-            if let Some(entry) = entries.remove(name) {
-                entry.poke.notify_one();
+        let mut gone = Vec::new();
+        entries.retain(|name, entry| {
+            if entry.kind != Kind::Task || entry.is_dismissed || kept.contains(name) {
+                return true;
             }
-        }
+            gone.push(name.clone());
+            (entry.job, entry.next, entry.is_dismissed) = (None, None, true);
+            entry.poke.notify_one();
+            entry.is_tended
+        });
         gone
     }
 }

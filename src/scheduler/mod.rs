@@ -38,6 +38,8 @@ pub use telling::{OnChange, sign};
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
+mod tasks_tests;
+#[cfg(test)]
 mod telling_tests;
 #[cfg(test)]
 mod tests;

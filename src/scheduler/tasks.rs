@@ -16,6 +16,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,17 +77,44 @@ pub enum Finding {
     Broken(String),
 }
 
+/// What was found in a workspace.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// By the names of their jobs.
+    pub(super) all: BTreeMap<String, Finding>,
+    /// The jobs of files that could not be read.
+    pub(super) unread: Vec<String>,
+    /// Whether all folders could be looked into.
+    pub(super) is_whole: bool,
+}
+
 /// Looks for tasks that have a schedule, by the names of their jobs. May block.
 pub fn scan(workspace: &Path) -> BTreeMap<String, Finding> {
+    look_for(workspace).all
+}
+
+/// The same, and what could not be looked at: that is no sign of anything being gone.
+pub(super) fn look_for(workspace: &Path) -> Found {
     let folder = workspace.join(FOLDER);
     let mut found = BTreeMap::new();
-    let files = WalkDir::new(&folder).max_depth(DEEP).sort_by_file_name().into_iter().flatten();
+    let (mut unread, mut is_whole) = (Vec::new(), true);
+    let files = WalkDir::new(&folder).max_depth(DEEP).sort_by_file_name().into_iter().filter_map(|entry| {
+        let is_gone = |error: &walkdir::Error| error.io_error().is_some_and(|error| error.kind() == NotFound);
+        entry.inspect_err(|error| is_whole &= is_gone(error)).ok()
+    });
     let files =
         files.filter(|entry| entry.file_type().is_file() && entry.path().extension().is_some_and(|end| end == "md"));
     for entry in files.take(MOST) {
         let Some(inside) = entry.path().strip_prefix(&folder).ok().and_then(Path::to_str) else { continue };
-        let Ok(Some(text)) = read_text(entry.path(), MAX_SOURCE) else { continue };
         let path = format!("{FOLDER}/{inside}");
+        let text = match read_text(entry.path(), MAX_SOURCE) {
+            Ok(Some(text)) => text,
+            Ok(None) => continue,
+            Err(_unreadable) => {
+                unread.push(Slug::of_path(inside).map_or(path, String::from));
+                continue;
+            }
+        };
         let Some(finding) = finding(&text, &path, inside) else { continue };
         let name = Slug::of_path(inside).map_or_else(|_| path.clone(), String::from);
         let finding = match found.remove(&name) {
@@ -95,7 +123,7 @@ pub fn scan(workspace: &Path) -> BTreeMap<String, Finding> {
         };
         found.insert(name, finding);
     }
-    found
+    Found { all: found, unread, is_whole }
 }
 
 /// What there is in a file; nothing where it has no schedule.

@@ -51,6 +51,9 @@ impl Tender {
                 Ok(()) => begins_anew = false,
                 Err(error) => {
                     tracing::warn!("the job `{}` waits: {error}", self.name);
+                    // What was begun may be open still: it is taken up as what a server has left.
+                    self.crew.is_in(&self.name, JobState::Idle);
+                    begins_anew = true;
                     self.rest(PAUSE).await;
                 }
             }

@@ -201,14 +201,16 @@ impl Store {
     /// When the database cannot be written.
     pub fn told_monitor_news(
         &self,
-        no: i64,
+        (no, delivery): (i64, &str),
         now_ms: i64,
         again_ms: Option<i64>,
         said: Option<&str>,
     ) -> Result<(), StoreError> {
-        let sql = "UPDATE monitor_news SET tries = tries + 1, said = ?4, next = coalesce(?3, next), ended = iif(?3 IS NULL, ?2, NULL) WHERE no = ?1";
+        // A number may be given again once a monitor is removed; what is told is not.
+        let sql = "UPDATE monitor_news SET tries = tries + 1, said = ?4, next = coalesce(?3, next), ended = iif(?3 IS NULL, ?2, NULL)
+             WHERE no = ?1 AND delivery = ?5";
         self.alter("monitor", |db| {
-            db.execute(sql, params![no, now_ms, again_ms, said])?;
+            db.execute(sql, params![no, now_ms, again_ms, said, delivery])?;
             db.execute("DELETE FROM monitor_news WHERE ended IS NOT NULL AND no <= ?1 - ?2", params![no, KEPT])
                 .map(drop)
         })

@@ -143,3 +143,25 @@ async fn runs_in_the_checkout_itself_come_one_after_the_other() {
         .collect();
     assert!(times[0].1 <= times[1].0 || times[1].1 <= times[0].0, "they overlap: {times:?}");
 }
+
+#[tokio::test]
+async fn runs_in_the_checkout_itself_are_alone_in_it_after_a_restart_too() {
+    let model = Model::new([hang(), hang(), hang()]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--grace", "1s"]);
+    let task = |what: &str| format!("---\nisolation: in-place\n---\n{what}\n");
+    let runs = [server.submit(&task("First.")).await, server.submit(&task("Second.")).await];
+    model.wait_for(1);
+    server.kill();
+    let server = site.serve(&["--grace", "1s"]);
+    model.wait_for(2);
+    let late = std::time::Instant::now() + Duration::from_millis(700);
+    while std::time::Instant::now() < late {
+        assert_eq!(model.count(), 2, "one waits for the other");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for run in runs {
+        server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+        assert_eq!(server.ended(&run).await["outcome"]["reason"], "cancelled");
+    }
+}

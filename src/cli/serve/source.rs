@@ -122,7 +122,7 @@ impl Source for Tasks {
         self.environment.get("PATH").unwrap_or_default().to_owned()
     }
 
-    fn resume(&self, run: &RunId) -> Result<Settings, Refusal> {
+    fn resume(&self, run: &RunId) -> Result<(Isolation, Settings), Refusal> {
         let set = self.set().map_err(|failure| refusal(&failure))?;
         let own = |message: String| Refusal { reason: Reason::IoError, message };
         let store = Store::open(&self.state_dir, &self.project).map_err(|error| own(Failure::own(error).message()))?;
@@ -131,7 +131,8 @@ impl Source for Tasks {
         let place = Place { workspace: &self.workspace, state_dir: &self.state_dir, set: &set };
         let connected = again(&row, &terms, &place, &self.environment, &self.models.pacer);
         let connected = connected.map_err(|failure| refusal(&failure))?;
-        Ok(resumed_settings(&place, &self.environment, connected, terms))
+        let isolation = terms.task.isolation;
+        Ok((isolation, resumed_settings(&place, &self.environment, connected, terms)))
     }
 }
 

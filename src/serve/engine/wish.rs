@@ -2,7 +2,7 @@
 
 use crate::driver::Settings;
 use crate::id::RunId;
-use crate::task::Task;
+use crate::task::{Isolation, Task};
 use crate::verdict::Reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,9 +98,9 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// The search path in which git is found.
     fn search_path(&self) -> String;
 
-    /// With what a run is gone on with, but for who is asked.
+    /// Where a run works, and with what it is gone on with, but for who is asked.
     ///
     /// # Errors
     /// When that cannot be done.
-    fn resume(&self, run: &RunId) -> Result<Settings, Refusal>;
+    fn resume(&self, run: &RunId) -> Result<(Isolation, Settings), Refusal>;
 }

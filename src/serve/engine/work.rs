@@ -8,9 +8,11 @@ use crate::id::RunId;
 use crate::queue::Lease;
 use crate::run::TaskResult;
 use crate::store::{RunState, StoreError};
-use crate::task::{Isolation, Task};
+use crate::task::Isolation;
 use crate::verdict::Reason;
+use futures_util::FutureExt;
 use serde_json::json;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex as Turnstile, MutexGuard};
@@ -74,7 +76,7 @@ impl Part {
         let live = shop.take_on(&run, lease.token, found.is_none());
         let came = match found {
             None => self.begin(shop, &live, &wish).await,
-            Some(RunState::Interrupted) => go_on(shop, &live).await,
+            Some(RunState::Interrupted) => self.go_on(shop, &live).await,
             Some(RunState::Ended(end)) => {
                 let manifest =
                     json!({ "reason": end.reason, "exit_code": end.exit_code, "verified": end.verified }).to_string();
@@ -96,7 +98,8 @@ impl Part {
     pub(super) async fn end(&self, shop: &Arc<Shop>, run: &RunId) -> Came {
         let live = shop.take_on(run, 0, false);
         live.cancel();
-        let came = go_on(shop, &live).await;
+        let came = AssertUnwindSafe(self.go_on(shop, &live)).catch_unwind().await;
+        let came = came.unwrap_or_else(|_| Came::failed("fledge failed inside"));
         shop.let_go(run, &came);
         came
     }
@@ -108,7 +111,7 @@ impl Part {
             Ok(Err(refusal)) => return Came::Refused(refusal),
             Err(fault) => return fault.into(),
         };
-        let Some(_alone) = self.place(shop, live, &task).await else {
+        let Some(_alone) = self.place(shop, live, task.isolation).await else {
             return if live.is_unwanted() { Came::cancelled() } else { Came::Rests };
         };
         if live.is_unwanted() {
@@ -120,8 +123,8 @@ impl Part {
 
     /// Where a run works: in a worktree of its own, or alone in the checkout. Nothing where it was cancelled before its turn came, or the
     /// server stops.
-    async fn place(&self, shop: &Shop, live: &Live, task: &Task) -> Option<Option<MutexGuard<'_, ()>>> {
-        if task.isolation == Isolation::Worktree {
+    async fn place(&self, shop: &Shop, live: &Live, isolation: Isolation) -> Option<Option<MutexGuard<'_, ()>>> {
+        if isolation == Isolation::Worktree {
             return Some(None);
         }
         tokio::select! {
@@ -131,18 +134,23 @@ impl Part {
             alone = self.checkout.lock() => Some(Some(alone)),
         }
     }
-}
 
-/// Goes on with a run that another server has left.
-async fn go_on(shop: &Arc<Shop>, live: &Arc<Live>) -> Came {
-    let (source, run) = (Arc::clone(&shop.source), live.run.clone());
-    let settings = match beside(move || source.resume(&run)).await {
-        Ok(Ok(settings)) => settings,
-        Ok(Err(refusal)) => return Came::Refused(refusal),
-        Err(fault) => return fault.into(),
-    };
-    let mut agent = agent(live, settings);
-    came(agent.resume_or_end(&live.run).await, live)
+    /// Goes on with a run that another server has left, where it worked before.
+    async fn go_on(&self, shop: &Arc<Shop>, live: &Arc<Live>) -> Came {
+        let (source, run) = (Arc::clone(&shop.source), live.run.clone());
+        let (isolation, settings) = match beside(move || source.resume(&run)).await {
+            Ok(Ok(made)) => made,
+            Ok(Err(refusal)) => return Came::Refused(refusal),
+            Err(fault) => return fault.into(),
+        };
+        let alone = self.place(shop, live, isolation).await;
+        // One that was cancelled does no more than to end.
+        if alone.is_none() && !live.is_unwanted() {
+            return Came::Rests;
+        }
+        let mut agent = agent(live, settings);
+        came(agent.resume_or_end(&live.run).await, live)
+    }
 }
 
 fn agent(live: &Arc<Live>, settings: Settings) -> Agent {
