@@ -33,8 +33,9 @@ pub(super) fn build(address: &Address, ways: &Ways) -> Result<Client, CourierErr
             return Err(CourierError::BadProxy);
         }
         builder = builder.proxy(Proxy::all(url).map_err(|_| CourierError::BadProxy)?);
-    } else if address.is_local() {
-        builder = builder.no_proxy();
+    }
+    if address.is_local() {
+        builder = builder.no_proxy(); // what is for this machine stays on it: a token may go there in the open
     }
     builder.build().map_err(|source| CourierError::Client { source })
 }

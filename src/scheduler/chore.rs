@@ -9,9 +9,10 @@ use super::telling::{Means, OnChange, WITHIN};
 use crate::courier::Ways;
 use crate::monitor::Health;
 use crate::schedule::Schedule;
-use crate::store::{Forget, MonitorRow, NewsRow, StoreError};
+use crate::store::{Forget, MonitorRow, NewsRow};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -24,8 +25,9 @@ pub const DELIVERIES: &str = "deliveries";
 /// How often something is told at most, and the pause after the first time.
 const TELLINGS: u64 = 8;
 const PAUSE_MS: i64 = 30_000;
-/// What is told at once.
-const AT_ONCE: u32 = 50;
+/// What is looked through at a time, and of how many monitors is told at once: who does not answer holds up no other.
+const NEWS: u32 = 1000;
+const AT_ONCE: usize = 8;
 
 type Work = Box<dyn Fn(Context) -> BoxFuture<'static, Result<(), JobError>> + Send + Sync>;
 
@@ -174,13 +176,32 @@ async fn deliver(
 ) -> Result<(), JobError> {
     let now = clock.now().as_millisecond();
     let all = ledger.with(move |store| {
-        let all = store.monitor_news(now, AT_ONCE)?;
-        all.into_iter().map(|news| Ok((store.monitor(&news.monitor)?, news))).collect::<Result<Vec<_>, StoreError>>()
+        let mut all: BTreeMap<String, (Option<MonitorRow>, Vec<NewsRow>)> = BTreeMap::new();
+        for news in store.monitor_news(now, NEWS)? {
+            match all.get_mut(&news.monitor) {
+                Some((_, more)) => more.push(news),
+                None => drop(all.insert(news.monitor.clone(), (store.monitor(&news.monitor)?, vec![news]))),
+            }
+        }
+        Ok(all)
     });
-    for (row, news) in all.await? {
-        let how = row.map_or(Ok(None), |row| OnChange::of(&row.on_change));
-        let told = match how {
-            Ok(Some(how)) => means.tell(&how, &news, clock.now().as_second(), stop).await,
+    let each = all.await?.into_values().map(|(row, news)| deliver_of(ledger, clock, means, stop, row, news));
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// Tells what there is of one monitor, the oldest first; after what fails for now the rest waits for another time.
+async fn deliver_of(
+    ledger: &Ledger,
+    clock: &Arc<dyn Clock>,
+    means: &Means,
+    stop: &CancellationToken,
+    row: Option<MonitorRow>,
+    all: Vec<NewsRow>,
+) -> Result<(), JobError> {
+    let how = row.map_or(Ok(None), |row| OnChange::of(&row.on_change));
+    for news in all {
+        let told = match &how {
+            Ok(Some(how)) => means.tell(how, &news, clock.now().as_second(), stop).await,
             Ok(None) => Ok(()), // nobody wants to hear of it any more
             Err(error) => Err(JobError::Final(error.to_string())),
         };
@@ -198,6 +219,9 @@ async fn deliver(
             }
         };
         ledger.with(move |store| store.told_monitor_news((no, &delivery), now, again, said.as_deref())).await?;
+        if again.is_some() {
+            return Ok(());
+        }
     }
     Ok(())
 }

@@ -158,7 +158,10 @@ impl Scheduler {
                 Finding::Scheduled(task) => {
                     let now = self.crew.clock.now();
                     let monitor = task.monitor_row(now);
-                    ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &name)).await?;
+                    let settled = ledger.with(move |store| tasks::settle_monitor(store, monitor.as_ref(), &name)).await;
+                    if let Err(error) = settled {
+                        tracing::warn!("the monitor of {} cannot be kept: {error}", task.path);
+                    }
                     let job = Arc::new(tasks::TaskJob::new(
                         *task,
                         ledger.clone(),
@@ -174,10 +177,9 @@ impl Scheduler {
             tracing::warn!("some of {}/ cannot be looked through: jobs stay as they are", tasks::FOLDER);
             return Ok(());
         }
-        for name in self.crew.dismiss(&kept) {
-            ledger.with(move |store| store.drop_job(&name)).await?;
-        }
-        Ok(())
+        self.crew.dismiss(&kept);
+        // By what is kept of them, so that also those are let go whose files went while nobody looked.
+        ledger.with(move |store| store.drop_jobs_but(Kind::Task.word(), &kept)).await
     }
 
     /// Says once that a task cannot be run as it is written.
@@ -365,18 +367,14 @@ impl Crew {
 
     /// Lets go of tasks that are not among these. One that is just run goes when that is over: its file may be back by then, and nobody else
     /// is to tend it meanwhile.
-    fn dismiss(&self, kept: &[String]) -> Vec<String> {
-        let mut entries = self.entries();
-        let mut gone = Vec::new();
-        entries.retain(|name, entry| {
+    fn dismiss(&self, kept: &[String]) {
+        self.entries().retain(|name, entry| {
             if entry.kind != Kind::Task || entry.is_dismissed || kept.contains(name) {
                 return true;
             }
-            gone.push(name.clone());
             (entry.job, entry.next, entry.is_dismissed) = (None, None, true);
             entry.poke.notify_one();
             entry.is_tended
         });
-        gone
     }
 }

@@ -112,10 +112,12 @@ pub struct MonitorData {
     pub since: String,
     /// What was heard last.
     pub last_checkin: Option<CheckInData>,
-    /// When something is expected next; in the past where it is late.
+    /// When something is expected next; in the past where it is late, null where its task has gone.
     pub next_expected_at: Option<String>,
     /// The scheduled task that it belongs to.
     pub task: Option<String>,
+    /// Whether the file of that task has gone: nothing is expected until it is back, and the monitor may be removed.
+    pub task_gone: bool,
     /// What is done when its health is another one: `command`, `webhook`, or nothing.
     pub on_change: Option<&'static str>,
     /// What was heard, the newest first.
@@ -167,6 +169,7 @@ impl MonitorData {
         let known: BTreeSet<Timestamp> =
             heard.iter().filter_map(|one| Timestamp::from_millisecond(one.due_ms?).ok()).collect();
         let minutes = |ms: i64| ms as f64 / 60_000.0;
+        let next = next_expected(row, &known, now).ok().flatten().filter(|_| !row.is_orphan);
         Ok(Self {
             slug: row.slug.clone(),
             name: row.name.clone(),
@@ -177,8 +180,9 @@ impl MonitorData {
             health: row.health.clone(),
             since: of_ms(row.since_ms),
             last_checkin: heard.first().map(CheckInData::of),
-            next_expected_at: next_expected(row, &known, now).ok().flatten().map(rfc3339),
+            next_expected_at: next.map(rfc3339),
             task: row.owner.clone(),
+            task_gone: row.is_orphan,
             on_change: OnChange::of(&row.on_change).ok().flatten().map(|how| match how {
                 OnChange::Command(_) => "command",
                 OnChange::Webhook { .. } => "webhook",

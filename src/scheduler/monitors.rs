@@ -121,6 +121,7 @@ pub fn row_of(monitor: &Monitor, name: &str, owner: Option<&str>, now: Timestamp
         health: healthy,
         since_ms: now.as_millisecond(),
         weighed_ms: now.as_millisecond(),
+        is_orphan: false,
     }
 }
 
@@ -142,7 +143,7 @@ pub fn check_in(store: &Store, slug: &str, said: &CheckIn, now: Timestamp) -> Re
     weigh(store, slug, Some(said), now)
 }
 
-/// Looks at the clock: what was missed is said so, and what takes too long.
+/// Looks at the clock: what was missed is said so, and what takes too long. Where the task of a monitor has gone nothing is expected.
 ///
 /// # Errors
 /// When there is no such monitor, or what is kept cannot be read or written.
@@ -169,6 +170,9 @@ fn weigh(store: &Store, slug: &str, said: Option<&CheckIn>, now: Timestamp) -> R
     let back = now.checked_sub(BACK).unwrap_or(Timestamp::MIN).as_millisecond();
     let id = said.and_then(|said| said.id.as_deref());
     let decided = store.weigh_monitor(slug, back, id, |row, view| match monitor_of(row) {
+        Ok(_) if said.is_none() && row.is_orphan => {
+            (Ok(Heard { health: health(&row.health), change: None, added: 0 }), Vec::new())
+        }
         Ok(monitor) => {
             let (heard, changes) = decide(&monitor, row, view, said, now);
             (Ok(heard), changes)

@@ -181,12 +181,13 @@ pub(super) fn settle_monitor(store: &Store, row: Option<&MonitorRow>, name: &str
                 health: was.health.clone(),
                 since_ms: was.since_ms,
                 weighed_ms: was.weighed_ms,
+                is_orphan: was.is_orphan,
                 ..row.clone()
             };
             if same == was { Ok(()) } else { store.put_monitor(row).map(drop) }
         }
         (Some(row), None) => store.put_monitor(row).map(drop),
-        (None, Some(was)) if was.owner.is_some() => store.remove_monitor(name).map(drop),
+        (None, Some(was)) if was.owner.is_some() => store.remove_monitor(name, was.owner.as_deref()).map(drop),
         (Some(_) | None, Some(_)) | (None, None) => Ok(()),
     }
 }
@@ -255,10 +256,16 @@ impl TaskJob {
         }
         let said = CheckIn { status, id: Some(id.to_owned()), duration: None, source: Source::Task, due };
         let (slug, now) = (self.task.slug.to_string(), self.clock.now());
-        let heard = self.ledger.with(move |store| match check_in(store, &slug, &said, now) {
-            Ok(heard) => Ok(Some(heard)),
-            Err(MonitorFault::Store(error)) => Err(error),
-            Err(_gone_or_unreadable) => Ok(None),
+        let heard = self.ledger.with(move |store| {
+            // One of the same name that is not its own hears nothing of it.
+            if store.monitor(&slug)?.is_none_or(|row| row.owner.as_deref() != Some(&slug)) {
+                return Ok(None);
+            }
+            match check_in(store, &slug, &said, now) {
+                Ok(heard) => Ok(Some(heard)),
+                Err(MonitorFault::Store(error)) => Err(error),
+                Err(_gone_or_unreadable) => Ok(None),
+            }
         });
         if let Some(change) = heard.await?.and_then(|heard| heard.change) {
             (self.tell)(Tidings::Monitor(change));

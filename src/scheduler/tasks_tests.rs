@@ -1,11 +1,13 @@
 //! Files of tasks that go, come back, and cannot be read, while their jobs are under way.
 
 use super::tasks::{Order, Submit, TaskEnd};
-use super::tests::{SetClock, at, ledger, quiet, write_task};
+use super::tests::{SetClock, at, ledger, monitor, quiet, write_task};
 use super::*;
 use crate::id::RunId;
+use crate::store::{MonitorWrite, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use jiff::SignedDuration;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -90,4 +92,61 @@ async fn a_task_whose_file_cannot_be_read_is_not_forgotten_for_that() {
         assert_eq!(names(&scheduler), [""; 0]);
         stop.cancel();
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_task_that_is_gone_nothing_is_expected_until_it_is_back() {
+    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-01-01T01:00:00Z")));
+    let front = "schedule: { cron: \"*/10 * * * *\", monitor: { margin: 1m } }";
+    write_task(home.path(), "often.md", front);
+    let store = Store::open(&home.path().join("state"), home.path()).unwrap();
+    let row = || store.monitor("often").unwrap().unwrap();
+    let statuses = || {
+        let all = store.check_ins("often", 50).unwrap();
+        all.into_iter().map(|one| (one.status, one.count)).collect::<Vec<_>>()
+    };
+    let work = async |time| {
+        let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());
+        let scheduler = scheduler(home.path(), &clock, &submit);
+        tokio::join!(scheduler.run(&stop, Duration::from_secs(1)), async {
+            clock.pass(Duration::from_secs(time)).await;
+            stop.cancel();
+        });
+    };
+    work(780).await;
+    assert_eq!((statuses(), row().is_orphan), (vec![("ok".to_owned(), 1)], false));
+    assert_eq!(store.remove_monitor("often", None).unwrap(), MonitorWrite::Foreign);
+    fs::remove_file(home.path().join("tasks/often.md")).unwrap();
+    clock.jump(SignedDuration::from_hours(10));
+    work(5).await; // also where it went while nobody looked
+    assert!(row().is_orphan);
+    let looked = look(&store, "often", clock.now()).unwrap();
+    assert_eq!((looked.added, looked.change, row().health.as_str()), (0, None, "healthy"));
+    let data = MonitorData::of(&store, &row(), STRIP, clock.now()).unwrap();
+    assert_eq!((data.task_gone, data.next_expected_at), (true, None));
+    write_task(home.path(), "often.md", front);
+    work(5).await;
+    let looked = look(&store, "often", clock.now()).unwrap();
+    assert_eq!((looked.added, row().is_orphan), (0, false), "what was due meanwhile was not expected");
+    fs::remove_file(home.path().join("tasks/often.md")).unwrap();
+    work(5).await;
+    assert_eq!(store.remove_monitor("often", None).unwrap(), MonitorWrite::Done);
+    assert_eq!((store.monitor("often").unwrap(), statuses()), (None, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_monitor_of_its_name_that_is_not_its_own_hears_nothing_of_a_task() {
+    let (home, clock) = (tempfile::tempdir().unwrap(), SetClock::at(at("2026-03-01T00:59:30Z")));
+    let store = Store::open(&home.path().join("state"), home.path()).unwrap();
+    let theirs = monitor(&store, "");
+    write_task(home.path(), "backup.md", "schedule: \"0 * * * *\"");
+    let (submit, stop) = (Arc::<Slow>::default(), CancellationToken::new());
+    let scheduler = scheduler(home.path(), &clock, &submit);
+    tokio::join!(scheduler.run(&stop, Duration::from_secs(1)), async {
+        clock.pass(Duration::from_secs(240)).await;
+        stop.cancel();
+    });
+    assert_eq!(submit.begun.load(Ordering::Relaxed), 1);
+    assert_eq!(store.check_ins("backup", 10).unwrap(), []);
+    assert_eq!(store.monitor("backup").unwrap(), Some(theirs));
 }

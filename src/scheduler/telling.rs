@@ -78,7 +78,11 @@ impl Means {
     ) -> Result<(), JobError> {
         match how {
             OnChange::Command(command) => self.run(command, news, stop).await,
-            OnChange::Webhook { url, secret } => self.send(url, secret, news, second).await,
+            OnChange::Webhook { url, secret } => tokio::select! {
+                biased;
+                () = stop.cancelled() => Err(JobError::Resting),
+                sent = self.send(url, secret, news, second) => sent,
+            },
         }
     }
 

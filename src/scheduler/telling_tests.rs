@@ -1,7 +1,7 @@
 //! Who else hears of another health, over real connections, by a clock that is set.
 
 use super::telling::Means;
-use super::tests::{SetClock, at, ledger, monitor};
+use super::tests::{SetClock, at, ledger, named_monitor};
 use super::*;
 use crate::monitor::Status;
 use crate::store::{NewsRow, Store};
@@ -41,16 +41,22 @@ fn receiver(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<Stri
                 }
             }
         }
+        for mut silent in held {
+            let _until_the_other_end_goes = silent.read(&mut [0]);
+        }
     });
     (url, requests)
 }
 
-/// The job that tells of a monitor that has begun to fail, and the clock that it goes by.
-fn failing(home: &Path, url: String) -> (Arc<dyn Job>, Arc<SetClock>) {
+/// The job that tells of monitors that have begun to fail, and the clock that it goes by.
+fn failing(home: &Path, all: &[(&str, &str)]) -> (Arc<dyn Job>, Arc<SetClock>) {
     let store = Store::open(&home.join("state"), home).unwrap();
-    monitor(&store, &OnChange::Webhook { url, secret: "s3cret-of-the-hook".into() }.text());
     let clock = SetClock::at(at("2026-03-01T01:00:10Z"));
-    check_in(&store, "backup", &CheckIn::new(Status::Error), clock.now()).unwrap();
+    for (slug, url) in all {
+        let secret = "s3cret-of-the-hook".into();
+        named_monitor(&store, slug, &OnChange::Webhook { url: (*url).to_owned(), secret }.text());
+        check_in(&store, slug, &CheckIn::new(Status::Error), clock.now()).unwrap();
+    }
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
     let job = deliveries(&ledger(home), &shared, home.to_owned(), Vec::new(), crate::courier::Ways::default()).unwrap();
     (job, clock)
@@ -64,7 +70,7 @@ fn once() -> Context {
 async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_was_taken() {
     let home = tempfile::tempdir().unwrap();
     let (url, requests) = receiver(&[500, 204]);
-    let (job, clock) = failing(home.path(), url);
+    let (job, clock) = failing(home.path(), &[("backup", &url)]);
     job.run(once()).await.unwrap();
     clock.jump(SignedDuration::from_secs(60));
     for _twice in 0..2 {
@@ -106,4 +112,31 @@ async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
         assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
     }
     assert!(requests.recv().unwrap().contains("x-fledge-signature: t=7,v1="));
+}
+
+#[tokio::test]
+async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
+    let home = tempfile::tempdir().unwrap();
+    let ((dead, asked), (well, heard)) = (receiver(&[0]), receiver(&[204]));
+    let (job, _clock) = failing(home.path(), &[("a", &dead), ("b", &well)]);
+    let context = once();
+    let store = Store::open(&home.path().join("state"), home.path()).unwrap();
+    let untold = || {
+        let left = store.monitor_news(i64::MAX, 10).unwrap();
+        left.into_iter().map(|news| (news.monitor, news.tries)).collect::<Vec<_>>()
+    };
+    let ends = async {
+        let mut is_asked = false;
+        while untold().len() > 1 || !is_asked {
+            is_asked |= asked.try_recv().is_ok();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(heard.try_recv().is_ok());
+        context.stop.cancel();
+    };
+    let within = Duration::from_secs(25); // shorter than the silent one may take
+    let (told, ()) =
+        tokio::time::timeout(within, async { tokio::join!(job.run(context.clone()), ends) }).await.unwrap();
+    told.unwrap();
+    assert_eq!(untold(), [("a".to_owned(), 0)]);
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::id::RunId;
 use crate::monitor::{Health, Source, Status};
 use crate::schedule::Schedule;
-use crate::store::{MonitorRow, Store};
+use crate::store::{JobRow, MonitorRow, MonitorWrite, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -170,10 +170,14 @@ fn tasks_with_a_schedule_are_found_and_broken_ones_are_said_beside_them() {
 }
 
 pub(super) fn monitor(store: &Store, on_change: &str) -> MonitorRow {
+    named_monitor(store, "backup", on_change)
+}
+
+pub(super) fn named_monitor(store: &Store, slug: &str, on_change: &str) -> MonitorRow {
     let text = r#"{ "slug": "backup", "schedule": "0 * * * *", "margin_minutes": 10, "max_runtime_minutes": 30 }"#;
     let new: NewMonitor = serde_json::from_str(text).unwrap();
     let (row, _) = new.row(at("2026-03-01T00:30:00Z")).unwrap();
-    let row = MonitorRow { on_change: on_change.into(), ..row };
+    let row = MonitorRow { slug: slug.into(), on_change: on_change.into(), ..row };
     store.put_monitor(&row).unwrap();
     row
 }
@@ -206,6 +210,45 @@ fn check_ins_are_written_once_and_what_the_system_adds_too() {
     let row = store.monitor("backup").unwrap().unwrap();
     let data = MonitorData::of(&store, &row, STRIP, now("04:33:00")).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&data).unwrap());
+}
+
+#[test]
+fn what_never_ends_is_not_remembered_for_ever() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(&home.path().join("state"), home.path()).unwrap();
+    let row = MonitorRow { max_runtime_ms: None, ..monitor(&store, "") };
+    assert_eq!(store.put_monitor(&row).unwrap(), MonitorWrite::Done);
+    for no in 0..150 {
+        let said = CheckIn { id: Some(no.to_string()), ..CheckIn::new(Status::InProgress) };
+        check_in(&store, "backup", &said, at("2026-03-01T01:01:00Z")).unwrap();
+    }
+    let left = store.check_ins("backup", 1000).unwrap();
+    assert_eq!((left.len(), left[0].id.as_str(), left[99].id.as_str()), (100, "149", "50"));
+}
+
+#[test]
+fn a_monitor_is_replaced_and_removed_by_nobody_but_its_owner() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(&home.path().join("state"), home.path()).unwrap();
+    let own = monitor(&store, "");
+    let tasks = MonitorRow { owner: Some("backup".into()), schedule: "every 1m".into(), ..own.clone() };
+    assert_eq!(store.put_monitor(&tasks).unwrap(), MonitorWrite::Foreign);
+    assert_eq!(store.remove_monitor("backup", Some("backup")).unwrap(), MonitorWrite::Foreign);
+    assert_eq!(store.monitor("backup").unwrap(), Some(own.clone()));
+    assert_eq!(store.remove_monitor("backup", None).unwrap(), MonitorWrite::Done);
+    assert_eq!(store.remove_monitor("backup", None).unwrap(), MonitorWrite::Unknown);
+    assert_eq!(store.put_monitor(&tasks).unwrap(), MonitorWrite::New);
+    let job = JobRow {
+        name: "backup".into(),
+        kind: Kind::Task.word().into(),
+        schedule: "every 1m".into(),
+        zone: "UTC".into(),
+        handled_ms: 0,
+    };
+    store.settle_job(&job).unwrap();
+    assert_eq!(store.put_monitor(&own).unwrap(), MonitorWrite::Foreign);
+    assert_eq!(store.remove_monitor("backup", None).unwrap(), MonitorWrite::Foreign);
+    assert_eq!(store.monitor("backup").unwrap(), Some(tasks));
 }
 
 /// Whoever would run tasks, and says that each is over at once.

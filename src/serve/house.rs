@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Requests that look into what is kept, or into files, at once.
 const DESKS: usize = 4;
+/// Large files that are given out at once.
+const LARGE_AT_ONCE: usize = 4;
 
 /// What a house is made of.
 #[derive(Debug)]
@@ -51,7 +53,9 @@ pub struct House {
     /// Cancelled when the server stops: streams end then.
     pub(in crate::serve) stopping: CancellationToken,
     scheduler: OnceLock<Scheduler>,
-    desks: Semaphore,
+    desks: Arc<Semaphore>,
+    /// A place for each large file that is given out.
+    pub(in crate::serve) large: Arc<Semaphore>,
     /// Opened ones that nobody uses now.
     stores: Mutex<Vec<Store>>,
     /// What was told last of each monitor.
@@ -73,7 +77,8 @@ impl House {
             figures: Arc::default(),
             stopping: CancellationToken::new(),
             scheduler: OnceLock::new(),
-            desks: Semaphore::new(DESKS),
+            desks: Arc::new(Semaphore::new(DESKS)),
+            large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             stores: Mutex::default(),
             told: Mutex::default(),
         })
@@ -134,7 +139,7 @@ impl House {
         Ok(looked.await??)
     }
 
-    /// Does what may block beside the requests of others, a few at once.
+    /// Does what may block beside the requests of others, a few at once: also where nobody waits for it any more.
     ///
     /// # Errors
     /// When it panicked.
@@ -142,7 +147,11 @@ impl House {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let _desk = self.desks.acquire().await; // it is never closed
+        let desk = Arc::clone(&self.desks).acquire_owned().await; // it is never closed
+        let work = move || {
+            let _desk = desk;
+            work()
+        };
         tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(error.to_string()))
     }
 }

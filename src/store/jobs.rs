@@ -75,7 +75,8 @@ impl Store {
         read().map_err(self.fault("read"))
     }
 
-    /// Knows a job from now on, with this schedule. With another one than before nothing is due that was due by the old one.
+    /// Knows a job from now on, with this schedule. With another one than before nothing is due that was due by the old one. Of one that was
+    /// not known nothing was expected meanwhile: neither is anything by its monitor.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -85,17 +86,23 @@ impl Store {
                  kind = excluded.kind, schedule = excluded.schedule, zone = excluded.zone, handled = iif(schedule = excluded.schedule \
                  AND zone = excluded.zone, handled, excluded.handled)";
             let JobRow { name, kind, schedule, zone, handled_ms } = row;
+            let comes = "UPDATE monitors SET weighed = max(weighed, ?2) WHERE owner = ?1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE name = ?1)";
+            db.execute(comes, params![name, handled_ms])?;
             db.execute(sql, params![name, kind, schedule, zone, handled_ms])?;
             db.query_row("SELECT name, kind, schedule, zone, handled FROM jobs WHERE name = ?1", [name], job)
         })
     }
 
-    /// Knows a job no more; what became of it is kept.
+    /// Knows jobs of this kind no more that are not among these; what became of them is kept.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn drop_job(&self, name: &str) -> Result<(), StoreError> {
-        self.alter("job", |db| db.execute("DELETE FROM jobs WHERE name = ?1", [name]).map(drop))
+    pub fn drop_jobs_but(&self, kind: &str, kept: &[String]) -> Result<(), StoreError> {
+        let gone = |job: &JobRow| job.kind == kind && !kept.contains(&job.name);
+        for job in self.jobs()?.into_iter().filter(gone) {
+            self.alter("job", |db| db.execute("DELETE FROM jobs WHERE name = ?1", [&job.name]).map(drop))?;
+        }
+        Ok(())
     }
 
     /// Begins a job for a moment, or because somebody asks: gives the number of the run. `None` where that moment has been dealt with: it

@@ -31,7 +31,7 @@ pub use journal::Journal;
 pub use lane_dir::{LaneDir, forget_lane_logs};
 pub use lock::Hold;
 pub use memory::{Forget, Memory};
-pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, NewsRow};
+pub use monitors::{CheckInRow, MonitorChange, MonitorRow, MonitorView, MonitorWrite, NewsRow};
 pub use prune::{Pruned, Retention};
 pub use queue::SqliteQueue;
 pub use received::{Delivery, Untaken};

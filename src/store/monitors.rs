@@ -7,7 +7,11 @@ use super::{Store, StoreError};
 use rusqlite::{Connection, Row, params};
 
 const COLUMNS: &str = "slug, name, schedule, zone, margin, max_runtime, owner, on_change, base, health, since, weighed";
+/// Whether the job that a monitor belongs to is known no more.
+const IS_ORPHAN: &str = "owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.name = owner)";
 const CHECK_IN: &str = "no, id, status, source, at, due, duration, count";
+/// What is in progress of each monitor, at most: of more than these the oldest will hardly end.
+const OPEN: i64 = 100;
 const NEWS: &str = "no, delivery, monitor, data, made, tries";
 
 /// A monitor and how it is with it. Times are milliseconds since 1970, durations milliseconds.
@@ -28,6 +32,21 @@ pub struct MonitorRow {
     pub health: String,
     pub since_ms: i64,
     pub weighed_ms: i64,
+    /// The task that it belongs to has gone, and nothing is expected until that is back. Never written.
+    pub is_orphan: bool,
+}
+
+/// Whether a monitor was written down, or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MonitorWrite {
+    /// There was none, and there is one.
+    New,
+    /// There was one, and it is another one, or no more.
+    Done,
+    /// There is none.
+    Unknown,
+    /// It belongs to a task, or to another one.
+    Foreign,
 }
 
 /// One check-in: from `in_progress` to its end it is one.
@@ -89,7 +108,8 @@ impl Store {
     /// When the database cannot be read.
     pub fn monitors(&self) -> Result<Vec<MonitorRow>, StoreError> {
         let read = || -> rusqlite::Result<Vec<MonitorRow>> {
-            self.db.prepare(&format!("SELECT {COLUMNS} FROM monitors ORDER BY slug"))?.query_map([], monitor)?.collect()
+            let sql = format!("SELECT {COLUMNS}, {IS_ORPHAN} FROM monitors ORDER BY slug");
+            self.db.prepare(&sql)?.query_map([], monitor)?.collect()
         };
         read().map_err(self.fault("read"))
     }
@@ -99,29 +119,31 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn monitor(&self, slug: &str) -> Result<Option<MonitorRow>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM monitors WHERE slug = ?1");
-        one(self.db.query_row(&sql, [slug], monitor)).map_err(self.fault("read"))
+        named(&self.db, slug).map_err(self.fault("read"))
     }
 
-    /// Writes a monitor down; says whether it is a new one. One that was there keeps how it is with it, and with another schedule nothing
-    /// is expected that was by the old one. An empty `on_change` leaves that as it is.
+    /// Writes a monitor down, where there is none or one of the same owner. One that was there keeps how it is with it, and with another
+    /// schedule nothing is expected that was by the old one. An empty `on_change` leaves that as it is.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn put_monitor(&self, row: &MonitorRow) -> Result<bool, StoreError> {
+    pub fn put_monitor(&self, row: &MonitorRow) -> Result<MonitorWrite, StoreError> {
         self.alter("monitor", |db| {
-            let was = one(db.query_row("SELECT 1 FROM monitors WHERE slug = ?1", [&row.slug], |_| Ok(())))?;
+            let was = named(db, &row.slug)?;
+            if was.as_ref().is_some_and(|was| was.owner != row.owner) {
+                return Ok(MonitorWrite::Foreign);
+            }
             let sql = format!(
                 "INSERT INTO monitors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (slug) DO UPDATE SET \
                  name = excluded.name, schedule = excluded.schedule, zone = excluded.zone, margin = excluded.margin, \
-                 max_runtime = excluded.max_runtime, owner = excluded.owner, \
-                 on_change = iif(excluded.on_change = '', on_change, excluded.on_change), \
+                 max_runtime = excluded.max_runtime, on_change = iif(excluded.on_change = '', on_change, excluded.on_change), \
                  weighed = iif(schedule = excluded.schedule AND zone = excluded.zone, weighed, excluded.weighed)"
             );
-            let MonitorRow { slug, name, schedule, zone, margin_ms, max_runtime_ms, owner, on_change, base, health, since_ms, weighed_ms } = row;
+            let MonitorRow { slug, name, schedule, zone, margin_ms, max_runtime_ms, owner, .. } = row;
+            let MonitorRow { on_change, base, health, since_ms, weighed_ms, .. } = row;
             let all = params![slug, name, schedule, zone, margin_ms, max_runtime_ms, owner, on_change, base, health, since_ms, weighed_ms];
             db.execute(&sql, all)?;
-            Ok(was.is_none())
+            Ok(if was.is_none() { MonitorWrite::New } else { MonitorWrite::Done })
         })
     }
 
@@ -134,15 +156,21 @@ impl Store {
         self.alter("monitor", |db| Ok(db.execute(sql, [slug, on_change])? > 0))
     }
 
-    /// Removes a monitor with all that was heard of it; `false` where there is none.
+    /// Removes a monitor of this owner, or one whose task has gone, with all that was heard of it.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn remove_monitor(&self, slug: &str) -> Result<bool, StoreError> {
+    pub fn remove_monitor(&self, slug: &str, owner: Option<&str>) -> Result<MonitorWrite, StoreError> {
         self.alter("monitor", |db| {
+            match named(db, slug)? {
+                None => return Ok(MonitorWrite::Unknown),
+                Some(was) if !was.is_orphan && was.owner.as_deref() != owner => return Ok(MonitorWrite::Foreign),
+                Some(_) => {}
+            }
             db.execute("DELETE FROM checkins WHERE monitor = ?1", [slug])?;
             db.execute("DELETE FROM monitor_news WHERE monitor = ?1", [slug])?;
-            Ok(db.execute("DELETE FROM monitors WHERE slug = ?1", [slug])? > 0)
+            db.execute("DELETE FROM monitors WHERE slug = ?1", [slug])?;
+            Ok(MonitorWrite::Done)
         })
     }
 
@@ -159,13 +187,15 @@ impl Store {
         decide: impl FnOnce(&MonitorRow, &MonitorView) -> (T, Vec<MonitorChange>),
     ) -> Result<Option<T>, StoreError> {
         self.alter("monitor", |db| {
-            let sql = format!("SELECT {COLUMNS} FROM monitors WHERE slug = ?1");
-            let Some(row) = one(db.query_row(&sql, [slug], monitor))? else { return Ok(None) };
+            let Some(row) = named(db, slug)? else { return Ok(None) };
             let (decided, changes) = decide(&row, &view(db, &row, since_ms, id)?);
             changes.iter().try_for_each(|change| write(db, slug, change))?;
             let sql = "DELETE FROM checkins WHERE monitor = ?1 AND status <> 'in_progress' \
                  AND no <= (SELECT no FROM checkins WHERE monitor = ?1 ORDER BY no DESC LIMIT 1 OFFSET ?2)";
             db.execute(sql, params![slug, KEPT])?;
+            let sql = "DELETE FROM checkins WHERE monitor = ?1 AND status = 'in_progress' AND no <= (SELECT no FROM checkins \
+                 WHERE monitor = ?1 AND status = 'in_progress' ORDER BY no DESC LIMIT 1 OFFSET ?2)";
+            db.execute(sql, params![slug, OPEN])?;
             Ok(Some(decided))
         })
     }
@@ -215,6 +245,10 @@ impl Store {
                 .map(drop)
         })
     }
+}
+
+fn named(db: &Connection, slug: &str) -> rusqlite::Result<Option<MonitorRow>> {
+    one(db.query_row(&format!("SELECT {COLUMNS}, {IS_ORPHAN} FROM monitors WHERE slug = ?1"), [slug], monitor))
 }
 
 fn view(db: &Connection, row: &MonitorRow, since_ms: i64, id: Option<&str>) -> rusqlite::Result<MonitorView> {
@@ -268,6 +302,7 @@ fn monitor(row: &Row<'_>) -> rusqlite::Result<MonitorRow> {
         health: row.get(9)?,
         since_ms: row.get(10)?,
         weighed_ms: row.get(11)?,
+        is_orphan: row.get(12)?,
     })
 }
 

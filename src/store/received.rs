@@ -85,7 +85,7 @@ impl Store {
     pub fn receive(&self, delivery: &Delivery, now_ms: i64) -> Result<(), Untaken> {
         let links = checked(delivery)?;
         if let Some(known) = self.known(&delivery.run)? {
-            fits(delivery, &known)?;
+            self.follows(delivery, &known, &links)?; // before a file is written that no record would name
         } else if delivery.after > 0 || delivery.begin.is_none() {
             return Err(Untaken::Gap { run: delivery.run.clone(), have: 0, after: delivery.after });
         }
@@ -112,20 +112,11 @@ impl Store {
                 return Err(Untaken::Gap { run: delivery.run.clone(), have: 0, after: delivery.after });
             }
         };
-        fits(delivery, &known)?;
+        self.follows(delivery, &known, links)?;
         let mut bytes = 0;
-        for (seq, link) in (delivery.after..).zip(links) {
-            let Some(record) = seq.checked_sub(delivery.after + 1).and_then(|at| delivery.records.get(at as usize))
-            else {
-                // What the delivery follows: of the head the link is that before the first record.
-                self.must_be(&delivery.run, &known, seq, link)?;
-                continue;
-            };
-            if seq <= known.have {
-                self.must_be(&delivery.run, &known, seq, link)?;
-            } else {
-                bytes += append(&transaction, known.no, &record.0, link).map_err(&fail)?;
-            }
+        for ((record, _), link) in delivery.records.iter().zip(&links[1..]).filter(|((one, _), _)| one.seq > known.have)
+        {
+            bytes += append(&transaction, known.no, record, link).map_err(&fail)?;
         }
         let last = delivery.after + delivery.records.len() as u64;
         if last > known.have
@@ -151,6 +142,19 @@ impl Store {
             Ok(Known { no: row.get(0)?, have: unsigned(row, 1)?, ended_at: row.get(2)?, machine: row.get(3)? })
         });
         known.optional().map_err(self.fault("read"))
+    }
+
+    /// That a delivery is of somebody else's run, begins no later than where its journal ends here, and says the same of what is here: of
+    /// what it follows, too. Of the head the link is that before the first record.
+    fn follows(&self, delivery: &Delivery, known: &Known, links: &[Link]) -> Result<(), Untaken> {
+        if known.machine.is_none() {
+            return Err(Untaken::Own { run: delivery.run.clone() });
+        }
+        if delivery.after > known.have {
+            return Err(Untaken::Gap { run: delivery.run.clone(), have: known.have, after: delivery.after });
+        }
+        let here = (delivery.after..=known.have).zip(links);
+        here.into_iter().try_for_each(|(seq, link)| self.must_be(&delivery.run, known, seq, link))
     }
 
     /// That a record which is here has this link.
@@ -227,17 +231,6 @@ fn checked(delivery: &Delivery) -> Result<Vec<Link>, Untaken> {
         links.push(link);
     }
     Ok(links)
-}
-
-/// That a delivery is of somebody else's run, and begins no later than where its journal ends here.
-fn fits(delivery: &Delivery, known: &Known) -> Result<(), Untaken> {
-    if known.machine.is_none() {
-        return Err(Untaken::Own { run: delivery.run.clone() });
-    }
-    if delivery.after > known.have {
-        return Err(Untaken::Gap { run: delivery.run.clone(), have: known.have, after: delivery.after });
-    }
-    Ok(())
 }
 
 /// Files of large data: they are there before the records that name them.

@@ -144,4 +144,8 @@ fn one_id_is_one_run_whoever_tells_of_it() {
     drop(Journal::create(&three, &stranger, &copy()).unwrap());
     assert!(matches!(here.receive(&delivery(&three, "r", 0), 4), Err(Untaken::Forked { seq: 0, .. })));
     assert_eq!(records(&here, "r").unwrap()[2].data, "{\"by\":2}");
+    let large = format!("{{\"text\":\"{}\"}}", "x".repeat(LARGEST_IN_ROW));
+    journal.append(4, "B", &large).unwrap();
+    assert!(matches!(here.receive(&delivery(&one, "r", 2), 5), Err(Untaken::Forked { seq: 3, .. })));
+    assert!(!here.folder(&RunId::new("r")).blobs().exists(), "a file of what was refused");
 }

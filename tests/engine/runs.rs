@@ -129,6 +129,34 @@ async fn files_that_are_no_artifacts_are_not_given_out() {
 }
 
 #[tokio::test]
+async fn large_files_are_given_out_whole_and_few_at_once_whoever_reads_slowly() {
+    const BYTES: usize = 32 * 1024 * 1024;
+    let model = Model::new([write("done", "1\n"), say("It is done.")]);
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let run = server.submit("Make the file `done`.").await;
+    server.ended(&run).await;
+    let is_logs = |entry: &walkdir::DirEntry| entry.path().ends_with(format!("{run}/logs"));
+    let logs = walkdir::WalkDir::new(site.path().join("state")).into_iter().flatten().find(is_logs).unwrap();
+    fs::write(logs.path().join("large.log"), vec![b'x'; BYTES]).unwrap();
+    let get = async |name: &str| {
+        let url = format!("{}/v1/runs/{run}/artifacts/{name}", server.url);
+        server.client.get(url).send().await.unwrap()
+    };
+    let mut slow = Vec::new();
+    for _reader in 0..4 {
+        slow.push(get("logs/large.log").await);
+        assert_eq!(slow.last().unwrap().status(), 200);
+    }
+    assert_eq!(get("logs/large.log").await.status(), 503, "one more than there may be");
+    assert_eq!(get("report.json").await.status(), 200, "small ones wait for nobody");
+    drop(slow);
+    let whole = get("logs/large.log").await;
+    assert_eq!((whole.status().as_u16(), whole.content_length()), (200, Some(BYTES as u64)));
+    assert!(whole.bytes().await.unwrap().iter().all(|byte| *byte == b'x'));
+}
+
+#[tokio::test]
 async fn a_run_is_cancelled_while_it_waits_and_while_it_works_and_once_over_stays_as_it_is() {
     let model = Model::new([hang()]);
     let site = Site::with(&model);

@@ -51,7 +51,8 @@ pub(super) fn show(place: &Place, slug: &str) -> Result<u8, Failure> {
     let most = row.max_runtime_ms.map(|ms| format!(", it may take {}", length(ms))).unwrap_or_default();
     lines.push(vec![(Tone::Faint, format!("  {} late at most{most}", length(row.margin_ms)))]);
     lines.extend(data.next_expected_at.as_ref().map(|next| vec![(Tone::Faint, format!("  expected {next}"))]));
-    let whose = data.task.as_ref().map(|task| format!("of the scheduled task {task}"));
+    let gone = if data.task_gone { ", whose file is gone: nothing is expected until it is back" } else { "" };
+    let whose = data.task.as_ref().map(|task| format!("of the scheduled task {task}{gone}"));
     let tells = data.on_change.map(|how| format!("another health is told to a {how}"));
     lines.extend(
         [whose, tells].into_iter().flatten().map(|says| vec![(Tone::Faint, format!("  {}", paint::one_line(&says)))]),
@@ -74,7 +75,7 @@ fn head(place: &Place, row: &MonitorRow, data: &MonitorData) -> Vec<Line> {
         (tone, format!("  {}", data.health)),
         (Tone::Faint, format!(" since {}", ago(place.now.as_millisecond(), row.since_ms))),
         (Tone::Plain, format!("  {}{zone}", data.schedule)),
-        (Tone::Faint, name),
+        (Tone::Faint, format!("{name}{}", if data.task_gone { "  its task is gone" } else { "" })),
     ];
     let strip: Line = data.strip.iter().rev().map(|one| (tone_of(one), sign(one).to_owned())).collect();
     let strip = [vec![(Tone::Plain, "  ".to_owned())], strip].concat();

@@ -11,7 +11,7 @@ use crate::driver::project_of;
 use crate::duration::parse_duration;
 use crate::monitor::Status;
 use crate::scheduler::{CheckIn, MonitorData, MonitorFault, NewMonitor, NewWebhook, OnChange, STRIP, check_in};
-use crate::store::{MonitorRow, Store, read_text};
+use crate::store::{MonitorRow, MonitorWrite, Store, read_text};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -192,16 +192,6 @@ impl Place {
         }
     }
 
-    /// The same, where a person may change it.
-    fn own(&self, slug: &str) -> Result<(Store, MonitorRow), Failure> {
-        let (store, row) = self.find(slug)?;
-        if row.owner.is_some() {
-            let error = anyhow!("the monitor `{slug}` belongs to the scheduled task of that name");
-            return Err(Failure::input(error).hint("its file says what is expected, below `schedule: { monitor: … }`"));
-        }
-        Ok((store, row))
-    }
-
     fn told(&self, store: &Store, slug: &str, says: &str, more: Option<(&str, String)>) -> Result<u8, Failure> {
         if !self.json {
             paint::line(&[(Tone::Plain, paint::one_line(says))]);
@@ -227,11 +217,11 @@ fn add(place: &Place, arguments: AddArguments) -> Result<u8, Failure> {
     let new = NewMonitor { slug, name, schedule, zone, margin_minutes, max_runtime_minutes, webhook: None };
     let (row, _) = new.row(place.now).map_err(|why| Failure::input(anyhow!(why)))?;
     let store = Store::open(&place.state, &place.project).map_err(Failure::own)?;
-    if store.monitor(&row.slug).map_err(Failure::own)?.is_some() {
-        place.own(&row.slug)?;
-    }
-    let is_new = store.put_monitor(&row).map_err(Failure::own)?;
-    let says = if is_new { "is expected from now on" } else { "is expected so from now on" };
+    let says = match store.put_monitor(&row).map_err(Failure::own)? {
+        MonitorWrite::New => "is expected from now on",
+        MonitorWrite::Done | MonitorWrite::Unknown => "is expected so from now on",
+        MonitorWrite::Foreign => return Err(of_a_task(&row.slug)),
+    };
     place.told(&store, &row.slug, &format!("`{}` {says}", row.slug), None)
 }
 
@@ -271,7 +261,15 @@ fn tell(place: &Place, arguments: TellArguments) -> Result<u8, Failure> {
 }
 
 fn remove(place: &Place, slug: &str) -> Result<u8, Failure> {
-    let (store, row) = place.own(slug)?;
-    store.remove_monitor(&row.slug).map_err(Failure::own)?;
+    let (store, row) = place.find(slug)?;
+    match store.remove_monitor(&row.slug, None).map_err(Failure::own)? {
+        MonitorWrite::New | MonitorWrite::Done | MonitorWrite::Unknown => {}
+        MonitorWrite::Foreign => return Err(of_a_task(&row.slug)),
+    }
     place.told(&store, &row.slug, &format!("`{}` is expected no more", row.slug), None)
+}
+
+fn of_a_task(slug: &str) -> Failure {
+    let error = anyhow!("the monitor `{slug}` belongs to the scheduled task of that name");
+    Failure::input(error).hint("its file says what is expected, below `schedule: { monitor: … }`")
 }

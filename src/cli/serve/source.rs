@@ -25,6 +25,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Connections that are kept though nobody uses them: each folder of tasks may have its own.
+const KEPT: usize = 32;
 /// What a task is from that is no file.
 const NO_FILE: &str = "-";
 
@@ -240,6 +242,9 @@ impl Connections {
         let shared = Arc::new(Shared::connect(asked, set, env, &self.pacer)?);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if now.set == *set {
+            if now.all.len() >= KEPT {
+                now.all.retain(|_, shared| Arc::strong_count(shared) > 1);
+            }
             now.all.insert(wanted, Arc::clone(&shared));
         }
         Ok(shared)

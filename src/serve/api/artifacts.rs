@@ -4,19 +4,30 @@ use super::super::House;
 use super::super::engine::LARGEST;
 use super::super::http::{Operation, Problem};
 use crate::id::RunId;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::{HeaderName, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::convert::Infallible;
 use std::fs;
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 /// Logs that are listed.
 const MOST: usize = 1000;
+/// Bytes of what is large, and of a piece of it: it stays in memory until its reader has it.
+const LARGE: usize = 1024 * 1024;
+const PIECE: usize = 64 * 1024;
+/// How long somebody waits until another one has read to the end.
+const WAIT: Duration = Duration::from_secs(10);
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const REPORT: &str = "report.json";
@@ -41,7 +52,8 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
              it has changed, a log of its gate",
         )
         .sends(200, "The file", TEXT)
-        .sends(200, "The file", JSON),
+        .sends(200, "The file", JSON)
+        .refuses(503, "Several large ones are being given out"),
     ]
 }
 
@@ -113,6 +125,10 @@ async fn give(
             "`{wanted}` is larger than {LARGEST} bytes: `fledge runs` gives it on the machine"
         ))
     };
+    let large = match artifact.bytes {
+        Some(bytes) if bytes <= LARGE as u64 => None,
+        Some(_) | None => Some(wait_for_room(&house).await?),
+    };
     let bytes = match artifact.name.as_str() {
         PAGE => house.engine.page(&run).await?.ok_or_else(none)?.into_bytes(),
         JOURNAL => house.engine.journal(&run).await?.ok_or_else(too_large)?.into_bytes(),
@@ -127,7 +143,31 @@ async fn give(
             read.await?.map_err(|_| none())?
         }
     };
-    let headers: [(HeaderName, &str); 2] =
-        [(header::CONTENT_TYPE, artifact.media), (header::CONTENT_DISPOSITION, "attachment")];
-    Ok((headers, bytes).into_response())
+    let headers: [(HeaderName, HeaderValue); 3] = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(artifact.media)),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+        (header::CONTENT_LENGTH, bytes.len().into()),
+    ];
+    match large.filter(|_| bytes.len() > LARGE) {
+        Some(permit) => Ok((headers, in_pieces(bytes.into(), permit)).into_response()),
+        None => Ok((headers, bytes).into_response()),
+    }
+}
+
+async fn wait_for_room(house: &House) -> Result<OwnedSemaphorePermit, Problem> {
+    match timeout(WAIT, Arc::clone(&house.large).acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        Ok(Err(_)) | Err(_) => {
+            Err(Problem::unavailable("several large files are being given out: try again in a while"))
+        }
+    }
+}
+
+/// A body that keeps its place among the large ones until its last piece is taken.
+fn in_pieces(bytes: Bytes, permit: OwnedSemaphorePermit) -> Body {
+    let pieces = stream::unfold((bytes, permit), |(mut left, permit)| async move {
+        let piece = left.split_to(left.len().min(PIECE));
+        (!piece.is_empty()).then_some((Ok::<_, Infallible>(piece), (left, permit)))
+    });
+    Body::from_stream(pieces)
 }

@@ -6,6 +6,7 @@ use super::super::clock::now;
 use super::super::http::{Operation, Problem};
 use crate::monitor::Status;
 use crate::scheduler::{CheckIn, CheckInData, MonitorData, MonitorFault, NewMonitor, STRIP, Tidings, check_in};
+use crate::store::MonitorWrite;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -42,7 +43,7 @@ pub(in crate::serve) fn operations() -> Vec<Operation> {
         Operation::delete("/v1/monitors/{slug}", "Removes a monitor with all that was heard of it")
             .nothing(204, "It is gone")
             .refuses(404, unknown)
-            .refuses(409, "It belongs to a scheduled task"),
+            .refuses(409, "It belongs to a scheduled task whose file is there"),
         Operation::get("/v1/monitors/{slug}/checkins", "What was heard of a monitor, the newest first")
             .query("limit", "At most so many; else 50")
             .answers::<CheckIns>(200, "Check-ins")
@@ -123,15 +124,16 @@ async fn put(State(house): State<Arc<House>>, body: Bytes) -> Result<(StatusCode
     let (row, webhook_secret) = new.row(now()).map_err(Problem::unprocessable)?;
     let slug = row.slug.clone();
     let put = house.stored(move |store| {
-        if store.monitor(&row.slug)?.is_some_and(|was| was.owner.is_some()) {
-            return Ok(None);
-        }
-        let is_new = store.put_monitor(&row)?;
+        let written = store.put_monitor(&row)?;
         let row = store.monitor(&row.slug)?.unwrap_or(row);
-        Ok(Some((is_new, MonitorData::of(store, &row, STRIP, now())?)))
+        Ok((written, MonitorData::of(store, &row, STRIP, now())?))
     });
-    let (is_new, monitor) = put.await?.ok_or_else(|| of_a_task(&slug))?;
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let (written, monitor) = put.await?;
+    let status = match written {
+        MonitorWrite::New => StatusCode::CREATED,
+        MonitorWrite::Done | MonitorWrite::Unknown => StatusCode::OK,
+        MonitorWrite::Foreign => return Err(of_a_task(&slug)),
+    };
     Ok((status, Json(Made { monitor, webhook_secret })))
 }
 
@@ -146,14 +148,10 @@ async fn show(State(house): State<Arc<House>>, Path(slug): Path<String>) -> Resu
 
 async fn remove(State(house): State<Arc<House>>, Path(slug): Path<String>) -> Result<StatusCode, Problem> {
     let wanted = slug.clone();
-    let removed = house.stored(move |store| match store.monitor(&wanted)? {
-        Some(row) if row.owner.is_some() => Ok(None),
-        Some(_) | None => store.remove_monitor(&wanted).map(Some),
-    });
-    match removed.await? {
-        Some(true) => Ok(StatusCode::NO_CONTENT),
-        Some(false) => Err(unknown(&slug)),
-        None => Err(of_a_task(&slug)),
+    match house.stored(move |store| store.remove_monitor(&wanted, None)).await? {
+        MonitorWrite::New | MonitorWrite::Done => Ok(StatusCode::NO_CONTENT),
+        MonitorWrite::Unknown => Err(unknown(&slug)),
+        MonitorWrite::Foreign => Err(of_a_task(&slug)),
     }
 }
 

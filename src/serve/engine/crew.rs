@@ -157,7 +157,7 @@ impl Crew {
         let work = async move {
             let came = AssertUnwindSafe(part.run(&shop, &lease)).catch_unwind().await;
             let came = came.unwrap_or_else(|_| Came::failed("fledge failed inside"));
-            if let Err(fault) = self.over(&lease, &came).await {
+            if let Err(fault) = self.over(&lease.job, &came).await {
                 tracing::error!(%fault, %run, "what a wish came to cannot be written down");
             }
             shop.let_go(&run, &came);
@@ -165,21 +165,27 @@ impl Crew {
         Some(work.boxed_local())
     }
 
-    /// Writes down what became of a wish.
-    async fn over(&self, lease: &Lease, came: &Came) -> Result<(), QueueFault> {
-        let Some(lease) = self.leases.all().remove(&lease.job) else { return Ok(()) };
+    /// Writes down what became of a wish: also by the lease under which it was claimed again meanwhile, where it was lost.
+    async fn over(&self, job: &JobId, came: &Came) -> Result<(), QueueFault> {
+        loop {
+            let Some(lease) = self.leases.all().remove(job) else { return Ok(()) };
+            self.written(&lease, came).await?;
+        }
+    }
+
+    async fn written(&self, lease: &Lease, came: &Came) -> Result<(), QueueFault> {
         let queue = &self.shop.queue;
         match came {
-            Came::Ended { manifest } => match queue.complete(&lease, &Manifest(manifest.clone())).await? {
+            Came::Ended { manifest } => match queue.complete(lease, &Manifest(manifest.clone())).await? {
                 // One that is lost comes again, and is found to be over.
                 Completed::First | Completed::AlreadyDone | Completed::Lost => Ok(()),
             },
-            Came::Refused(refusal) => released(queue.bury(&lease, &refused(refusal)).await?),
+            Came::Refused(refusal) => released(queue.bury(lease, &refused(refusal)).await?),
             Came::Later { why, after } => {
                 let retry = Retry::After { delay: *after, why: why.clone() };
-                released(queue.release(&lease, &retry).await?)
+                released(queue.release(lease, &retry).await?)
             }
-            Came::Rests => released(queue.release(&lease, &Retry::Unused).await?),
+            Came::Rests => released(queue.release(lease, &Retry::Unused).await?),
         }
     }
 

@@ -141,9 +141,10 @@ impl Follower {
 
     /// The next events of the journal; none where there is nothing new.
     async fn page(&mut self) -> Result<Vec<Told>, EngineFault> {
-        let _reader = self.shop.readers.acquire().await; // it is never closed
+        let reader = Arc::clone(&self.shop.readers).acquire_owned().await; // it is never closed
         let (run, kept, seen) = (self.run.clone(), self.cursor.kept, self.seen);
         let read = self.shop.stored(move |store| {
+            let _reader = reader;
             if let Some(seen) = seen
                 && store.events(&run, seen)?.next().is_none()
             {

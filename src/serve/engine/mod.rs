@@ -53,8 +53,9 @@ const QUEUE: &str = "queue.db";
 const POOL: &str = "serve";
 /// How long what is over is remembered by the queue, and so for how long a key stands for one wish alone.
 const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Journals that are folded at once for who follows.
+/// Journals that are folded at once for who follows, and all that look into what is kept.
 const READERS: usize = 2;
+const LOOKS: usize = 6;
 /// What ending takes beside the grace: the thread has to see that it is over.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -127,7 +128,8 @@ struct Shop {
     begun: watch::Sender<()>,
     /// Opened stores that nobody uses now.
     stores: Mutex<Vec<Store>>,
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
     /// Cancelled when no further run begins, and those under way are to rest.
     stopping: CancellationToken,
     grace: OnceLock<Duration>,
@@ -154,7 +156,8 @@ impl Engine {
             live: Mutex::default(),
             begun: watch::channel(()).0,
             stores: Mutex::default(),
-            readers: Semaphore::new(READERS),
+            readers: Arc::new(Semaphore::new(READERS)),
+            looks: Arc::new(Semaphore::new(LOOKS)),
             stopping: CancellationToken::new(),
             grace: OnceLock::new(),
             gone: CancellationToken::new(),
@@ -195,13 +198,14 @@ impl Shop {
         self.live().get(run).cloned()
     }
 
-    /// Looks into what is kept, where that may block.
+    /// Looks into what is kept, where that may block: so many at once, also where nobody waits for it any more.
     async fn stored<T: Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&Store) -> Result<T, EngineFault> + Send + 'static,
     ) -> Result<T, EngineFault> {
-        let shop = Arc::clone(self);
+        let (shop, looks) = (Arc::clone(self), Arc::clone(&self.looks).acquire_owned().await); // it is never closed
         beside(move || {
+            let _looks = looks;
             let idle = shop.stores.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let store = idle.map_or_else(|| Store::open(&shop.state_dir, &shop.project), Ok)?;
             let found = look(&store);

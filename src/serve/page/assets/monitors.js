@@ -83,7 +83,7 @@ class Card {
 
   put(monitor) {
     const [shape, tone] = HEALTH[monitor.health] ?? ["·", "faint"];
-    const { schedule, zone, margin_minutes, max_runtime_minutes, on_change } = monitor;
+    const { schedule, zone, margin_minutes, max_runtime_minutes, on_change, task_gone } = monitor;
     show(this.title, monitor.name || monitor.slug);
     show(
       this.health,
@@ -99,6 +99,7 @@ class Card {
         `margin ${took(margin_minutes * 60_000)}`,
         max_runtime_minutes ? `at most ${took(max_runtime_minutes * 60_000)}` : "",
         on_change ? `tells a ${on_change}` : "",
+        task_gone ? "its task is gone, and nothing is expected" : "",
       ]
         .filter(Boolean)
         .map((words) => ` · ${words}`),
