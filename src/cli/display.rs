@@ -304,7 +304,7 @@ pub(super) fn plan(task: &Task, briefing: &Briefing, limits: &Value) -> String {
         text.push_str(&format!("\n## First message\n\n{}\n", crate::chat::text_of(&message.content)));
     }
     text.push_str("\n## Tools\n\n");
-    for tool in &briefing.plan.tools {
+    for tool in briefing.plan.tools.iter() {
         text.push_str(&format!("- {}: {}\n", tool.name, tool.description));
     }
     text.push_str("\n## Gate\n\n");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// The lists of tools that are in use.
 static TOOLS: Mutex<Vec<Weak<[ToolSpec]>>> = Mutex::new(Vec::new());
 
-/// The tools as a request has them: those of another run, where they are the same.
+/// The tools that a run is offered: the list of another run, where they are the same.
 pub(super) fn tools(own: &[ToolSpec]) -> Arc<[ToolSpec]> {
     let mut known = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|list| list.strong_count() > 0);

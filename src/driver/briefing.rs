@@ -3,7 +3,7 @@
 pub(super) mod tool_names;
 
 use super::earlier::and_then;
-use super::{Settings, memory, spawn};
+use super::{Settings, alike, memory, spawn};
 use crate::causes::chain;
 use crate::chat::{Message, ToolSpec};
 use crate::gate::{Definition, Gate, GateFault, freeze, freeze_by};
@@ -106,7 +106,7 @@ pub fn prepare(
             Some(earlier) => and_then(earlier, first),
             None => vec![Message::user(first)],
         },
-        tools,
+        tools: alike::tools(&tools),
         rules,
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // once it is kept

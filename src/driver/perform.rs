@@ -6,7 +6,7 @@ use super::inbox::{Inbox, Outbox};
 use super::lineage::Lineage;
 use super::meter::Meter;
 use super::stop::Stop;
-use super::{Settings, alike, environment, interrupted, memory, report, servers, summary};
+use super::{Settings, environment, interrupted, memory, report, servers, summary};
 use crate::causes::chain;
 use crate::chat::{ModelError, ModelFault, Spent, ToolOutcome};
 use crate::fail_point::reach;
@@ -146,7 +146,7 @@ impl Hands {
         let request = Request {
             system: run.system().to_owned(),
             messages: Arc::from(run.conversation()),
-            tools: alike::tools(run.tools()),
+            tools: Arc::clone(run.tools()),
             turn: run.next_turn(),
             max_output,
         };

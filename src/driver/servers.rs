@@ -1,7 +1,7 @@
 //! The MCP servers of a run: which ones the task has, what they offer, and what the model hears of a call.
 
 use super::briefing::{PlanFault, patterns};
-use super::{Settings, enclosure};
+use super::{Settings, alike, enclosure};
 use crate::chat::ToolOutcome;
 use crate::mcp::{Answer, Place, Reach, Server, Servers};
 use crate::process::wall::{Wall, WallKind};
@@ -65,15 +65,17 @@ pub(super) async fn offer(
     let offer = servers.offer(stop).await;
     let offer = offer.map_err(|message| PlanFault::new(Reason::PlanFailed, message))?;
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
+    let mut offered = plan.tools.to_vec();
     for tool in offer.tools {
         let is_allowed = allow.is_match(&tool.name) && !deny.is_match(&tool.name);
         let access = if is_allowed { ToolAccess::Allowed } else { ToolAccess::Denied };
         // Whatever it says of itself: it may change something, is not run beside others, and not run again.
         plan.rules.push(ToolRule { name: tool.name.clone(), access, role: ToolRole::Writer });
         if is_allowed {
-            plan.tools.push(tool);
+            offered.push(tool);
         }
     }
+    plan.tools = alike::tools(&offered);
     plan.notes.extend(offer.warnings);
     let named = settings.mcp.iter().filter(|server| task.mcp.contains(&server.name));
     plan.notes.extend(named.flat_map(|server| cautions(server, plan.sandbox)));

@@ -1,6 +1,7 @@
 //! `subagent-spawn` as a model sees it: what it is told of it, what it may ask for, and what the sub-agent begins with. A sub-agent has no
 //! tool that its parent does not have.
 
+use super::alike;
 use super::briefing::{INSTRUCTIONS, patterns};
 use super::perform::Ready;
 use crate::chat::{Message, ToolSpec};
@@ -127,7 +128,7 @@ impl Wish {
             messages: vec![Message::user(&*self.task)],
             rules: parent.rules().iter().map(rule).collect(),
             ask_commands: parent.ask_commands().to_vec(),
-            tools,
+            tools: alike::tools(&tools),
             base: parent.base().cloned(),
             sandbox,
             network,

@@ -10,6 +10,7 @@ use crate::verdict::Verdict;
 use crate::workspace::delivery::Head;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The newest edition of the machine's rules. A journal is folded by the rules that it was written under.
 pub const EDITION: u32 = 3;
@@ -129,8 +130,8 @@ pub struct Plan {
     pub system: String,
     /// The conversation to begin with: the task's first message, and an earlier conversation where one is continued.
     pub messages: Vec<Message>,
-    /// The tools that the model is offered.
-    pub tools: Vec<ToolSpec>,
+    /// The tools that the model is offered: one list for all runs of a process that are offered the same.
+    pub tools: Arc<[ToolSpec]>,
     /// What the machine must know of each tool, offered or not.
     pub rules: Vec<ToolRule>,
     /// Commands of the shell that a person must agree to, as patterns.
@@ -176,7 +177,7 @@ impl Plan {
     /// Takes away every tool of a role.
     pub(super) fn forbid(&mut self, role: ToolRole) {
         let is_gone = |name: &str| self.rules.iter().any(|rule| rule.role == role && rule.name == name);
-        self.tools.retain(|tool| !is_gone(&tool.name));
+        self.tools = self.tools.iter().filter(|tool| !is_gone(&tool.name)).cloned().collect();
         self.rules.retain(|rule| rule.role != role);
     }
 

@@ -51,6 +51,7 @@ use crate::workspace::delivery::Head;
 use context::Context;
 use serde::{Deserialize, Serialize};
 use state::{Ended, Ending, Next, State};
+use std::sync::Arc;
 
 /// One run, whatever state it is in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,7 +116,7 @@ impl Run {
     }
 
     /// The tools that the model is offered.
-    pub fn tools(&self) -> &[ToolSpec] {
+    pub fn tools(&self) -> &Arc<[ToolSpec]> {
         &self.context.plan.tools
     }
 

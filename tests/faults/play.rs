@@ -183,7 +183,7 @@ impl Stage {
         let request = Request {
             system: self.run.system().to_owned(),
             messages: Arc::from(self.run.conversation()),
-            tools: Arc::from(self.run.tools()),
+            tools: Arc::clone(self.run.tools()),
             turn: self.run.next_turn(),
             max_output,
         };
