@@ -42,7 +42,7 @@ pub struct Order {
 pub struct TaskEnd {
     /// Whether it did what it should.
     pub is_well: bool,
-    /// How, in a word or two.
+    /// How: in a word, and where it did not, with why in one line.
     pub said: String,
 }
 
@@ -244,10 +244,10 @@ impl TaskJob {
         self.ledger.with(move |store| store.note_job(no, 0, None, Some(&said))).await?;
         let end = tokio::select! {
             biased;
-            end = self.submit.ended(run.clone()) => end?,
+            end = self.submit.ended(run) => end?,
             () = context.stop.cancelled() => return Err(JobError::Resting),
         };
-        if end.is_well { Ok(()) } else { Err(JobError::Final(format!("run {run}: {}", end.said))) }
+        if end.is_well { Ok(()) } else { Err(JobError::Final(end.said)) }
     }
 
     async fn check_in(&self, status: Status, id: &str, due: Option<Timestamp>) -> Result<(), JobError> {

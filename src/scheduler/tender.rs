@@ -1,7 +1,7 @@
 //! One job, from moment to moment: what is due is begun, what is too old is said to be missed, and whoever asks is heard, one after the other.
 
 use super::crew::{Crew, Tidings};
-use super::job::{Context, Job, JobError, Kind};
+use super::job::{Context, Job, JobError};
 use super::shown::JobState;
 use crate::schedule::jitter;
 use crate::store::{JobEnd, JobRow};
@@ -203,9 +203,7 @@ impl Tender {
             Err(JobError::Resting) => Ok(()),
             Ok(()) => self.end(no, "ok", tries, None).await,
             Err(JobError::Retryable(why) | JobError::Final(why)) => {
-                if job.kind() == Kind::Builtin {
-                    tracing::warn!("the job `{}` has failed: {why}", self.name);
-                }
+                tracing::warn!("the job `{}` has failed: {why}", self.name);
                 self.end(no, "failed", tries, Some(why)).await
             }
         }

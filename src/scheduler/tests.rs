@@ -293,7 +293,7 @@ async fn a_scheduled_task_is_run_at_its_moment_and_its_monitor_hears_of_it() {
     assert_eq!(*submit.0.lock().unwrap(), ["schedule:nightly:2026-01-01T03:00:00Z"]);
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
     let run = store.job_history("nightly", 10).unwrap().remove(0);
-    let expected = ("failed", Some("run tasks/nightly.md: gate_failed"), Some("tasks/nightly.md"));
+    let expected = ("failed", Some("gate_failed"), Some("tasks/nightly.md"));
     assert_eq!((run.state.as_str(), run.said.as_deref(), run.run.as_deref()), expected);
     let row = store.monitor("nightly").unwrap().unwrap();
     assert_eq!((row.health.as_str(), row.owner.as_deref()), ("failing", Some("nightly")));

@@ -62,6 +62,24 @@ async fn a_task_with_a_schedule_is_run_and_verified_and_its_monitor_has_heard_of
 }
 
 #[tokio::test]
+async fn why_a_task_with_a_schedule_could_not_be_run_stands_in_what_became_of_its_job() {
+    let site = Site::new();
+    site.file(
+        "tasks/nightly.md",
+        "---\nschedule: \"0 3 1 1 *\"\nmodel: cassette/absent.yaml\n---\n# Nightly\n\nSay it.\n",
+    );
+    site.commit();
+    let server = site.serve(&[]);
+    let ended = done(&server, "nightly", is_over).await;
+    assert_eq!(ended["state"], "failed", "{ended:#}");
+    let why = ended["error"].as_str().unwrap();
+    assert!(why.starts_with("bad_input: there is no cassette "), "{ended:#}");
+    let text = |args: &[&str]| String::from_utf8(site.fledge(args).output().unwrap().stdout).unwrap();
+    assert!(text(&["jobs", "list"]).contains(why), "{}", text(&["jobs", "list"]));
+    assert!(server.log().contains(why), "{}", server.log());
+}
+
+#[tokio::test]
 async fn keys_that_will_not_last_are_asked_for_ahead_and_no_run_waits_for_them() {
     let model = Model::new([say("Done."), say("Done.")]);
     let site = Site::with(&model);

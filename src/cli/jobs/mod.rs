@@ -187,7 +187,10 @@ fn lines(place: &Place, shown: &Shown, last: Option<&JobRun>) -> Vec<Line> {
     let mut lines = vec![first];
     if let Some(last) = last {
         let ago = ago(place.now.as_millisecond(), last.began_ms);
-        lines.push(vec![(Tone::Faint, format!("  last {ago}: ")), (tone_of(&last.state), last.state.clone())]);
+        let why = last.said.as_ref().map(|why| (Tone::Plain, format!(": {}", paint::one_line(why))));
+        let mut line = vec![(Tone::Faint, format!("  last {ago}: ")), (tone_of(&last.state), last.state.clone())];
+        line.extend(why);
+        lines.push(line);
     }
     lines.extend(shown.fault.as_ref().map(|fault| vec![(Tone::Bad, format!("  {}", paint::one_line(fault)))]));
     lines

@@ -5,10 +5,13 @@ use crate::id::RunId;
 use crate::scheduler::{JobError, Order, Submit, TaskEnd};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
 
+/// The most letters that are said of why a run went wrong.
+const LONGEST: usize = 300;
 /// How often it is looked whether a run is over.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -36,12 +39,19 @@ impl Submit for Engine {
             loop {
                 let outcome = self.outcome(&run).await.map_err(|fault| JobError::retryable(&fault))?;
                 if let Some(outcome) = outcome {
-                    let said = outcome["reason"].as_str().unwrap_or("it has ended").to_owned();
-                    return Ok(TaskEnd { is_well: outcome["exit_code"] == 0, said });
+                    return Ok(end(&outcome));
                 }
                 sleep(POLL).await;
             }
         }
         .boxed()
     }
+}
+
+fn end(outcome: &Value) -> TaskEnd {
+    let is_well = outcome["exit_code"] == 0;
+    let word = outcome["reason"].as_str().unwrap_or("it has ended");
+    let why = outcome["summary"].as_str().and_then(|why| why.lines().next()).filter(|why| !is_well && !why.is_empty());
+    let why = why.map(|why| format!(": {}", why.chars().take(LONGEST).collect::<String>()));
+    TaskEnd { is_well, said: format!("{word}{}", why.unwrap_or_default()) }
 }
