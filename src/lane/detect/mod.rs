@@ -53,7 +53,7 @@ enum Effect {
 #[derive(Debug)]
 struct Findings {
     stack: &'static str,
-    marker: &'static str,
+    marker: String,
     checks: Vec<Check>,
     remarks: Vec<String>,
 }
@@ -95,7 +95,8 @@ pub fn detect(facts: &Facts) -> Detected {
     detected
 }
 
-/// Looks into one folder. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones.
+/// Looks into one folder. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones. Where there is
+/// nothing of all that, tests of Python are told by their names.
 fn one_folder(facts: &Facts) -> Detected {
     let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
     let mut has_tests = found.iter().any(Findings::has_tests);
@@ -109,6 +110,11 @@ fn one_folder(facts: &Facts) -> Detected {
         }
         has_tests |= recipes.has_tests();
         found.push(recipes);
+    }
+    if found.iter().all(|findings| findings.checks.is_empty()) {
+        let tests = python::of_tests(facts);
+        has_tests |= tests.as_ref().is_some_and(Findings::has_tests);
+        found.extend(tests);
     }
     let mut detected = gather(found);
     detected.remarks.extend(facts.unreadable.iter().map(|(path, why)| format!("left out: {path}, because {why}")));
@@ -124,7 +130,7 @@ fn gather(found: Vec<Findings>) -> Detected {
     let mut detected = Detected::default();
     for findings in found {
         if !findings.checks.is_empty() {
-            detected.markers.push(findings.marker.to_owned());
+            detected.markers.push(findings.marker);
         }
         for check in findings.checks {
             let name = if is_mixed { format!("{}-{}", findings.stack, check.name) } else { check.name };
@@ -170,8 +176,8 @@ impl Detected {
 }
 
 impl Findings {
-    fn new(stack: &'static str, marker: &'static str) -> Self {
-        Self { stack, marker, checks: Vec::new(), remarks: Vec::new() }
+    fn new(stack: &'static str, marker: impl Into<String>) -> Self {
+        Self { stack, marker: marker.into(), checks: Vec::new(), remarks: Vec::new() }
     }
 
     fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {

@@ -33,7 +33,17 @@ const LOCKS: [(&str, &str); 4] =
 const VENVS: [&str; 2] = [".venv/bin/", "venv/bin/"];
 
 pub(super) fn look(facts: &Facts) -> Option<Findings> {
-    let mut found = Findings::new("python", facts.first(&MARKERS)?);
+    facts.first(&MARKERS).map(|marker| found(facts, marker))
+}
+
+/// The same for a folder that says nothing of itself, but has tests.
+pub(super) fn of_tests(facts: &Facts) -> Option<Findings> {
+    let test = facts.paths.iter().find(|path| is_python_test(path)).filter(|_| facts.first(&MARKERS).is_none());
+    test.map(|test| found(facts, test))
+}
+
+fn found(facts: &Facts, marker: &str) -> Findings {
+    let mut found = Findings::new("python", marker);
     let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
     let manager = locked.filter(|manager| facts.has_program(manager));
     if let (Some(locked), None) = (locked, manager) {
@@ -50,7 +60,7 @@ pub(super) fn look(facts: &Facts) -> Option<Findings> {
         }
     }
     project.tests(&mut found);
-    Some(found)
+    found
 }
 
 struct Project<'f> {

@@ -158,6 +158,10 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
         ),
         ("no tests", &[("pyproject.toml", "[project]")], "python3 pytest"),
         ("no python", &[("pyproject.toml", ""), unittest], ""),
+        ("nothing but tests", &[("calc.py", ""), ("test_calc.py", "import unittest")], "python3"),
+        ("nothing but tests of pytest", &[("tests/test_a.py", "def test_a(): pass")], "python3 #!python3"),
+        ("tests beside a recipe", &[("Makefile", "test:\n\tsh t.sh\n"), unittest], "python3 make"),
+        ("tests beside another stack", &[("Cargo.toml", ""), unittest], "python3 cargo"),
     ]));
 }
 

@@ -127,7 +127,10 @@ impl Engine {
             self.shop.ring.run(json!({ "id": run, "state": "ended" }));
             return Ok(Cancelled::Never);
         }
-        if let Some(live) = self.shop.live_run(run) {
+        // One that is over may be alive here for a moment longer.
+        if let Some(live) = self.shop.live_run(run)
+            && self.outcome(run).await?.is_none()
+        {
             live.cancel();
             return Ok(Cancelled::Told);
         }
