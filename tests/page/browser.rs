@@ -97,6 +97,33 @@ impl Browser {
         self.ask("POST", "/url", &json!({ "url": url }));
     }
 
+    /// Opens one more tab and looks at it; gives its name.
+    #[track_caller]
+    pub(crate) fn tab(&self) -> Value {
+        let opened = self.ask("POST", "/window/new", &json!({ "type": "tab" }));
+        self.look_at(&opened["handle"]);
+        opened["handle"].clone()
+    }
+
+    /// The name of the tab that is looked at.
+    #[track_caller]
+    pub(crate) fn this_tab(&self) -> Value {
+        self.ask("GET", "/window", &Value::Null)
+    }
+
+    /// Looks at another tab from now on.
+    #[track_caller]
+    pub(crate) fn look_at(&self, tab: &Value) {
+        self.ask("POST", "/window", &json!({ "handle": tab }));
+    }
+
+    /// Closes a tab; none is looked at then.
+    #[track_caller]
+    pub(crate) fn close(&self, tab: &Value) {
+        self.look_at(tab);
+        self.ask("DELETE", "/window", &Value::Null);
+    }
+
     /// Runs a function's body in the page; gives what it returns.
     #[track_caller]
     pub(crate) fn js(&self, body: &str) -> Value {

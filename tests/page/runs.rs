@@ -36,6 +36,30 @@ fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
     browser.must_be_silent();
 }
 
+/// Browsers allow a server six connections for all tabs: who would listen in each of them could not ask for anything in the seventh.
+#[test]
+fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_listens_is_closed() {
+    let Some((place, browser)) = Place::open(working()) else { return };
+    browser.until_text("main", "No run yet.");
+    let mut tabs = vec![browser.this_tab()];
+    for _more in 1..9 {
+        tabs.push(browser.tab());
+        browser.go(&place.page("#/runs"));
+        browser.until_text("main", "No run yet.");
+    }
+    for task in ["Make the first file", "Make another one"] {
+        place.begin(&format!("# {task}"));
+        for tab in &tabs {
+            browser.look_at(tab);
+            browser.until_text(".runs li:nth-child(1)", task);
+            browser.until_text(".runs li:nth-child(1)", "verified");
+            browser.must_be_silent();
+        }
+        browser.close(&tabs.remove(0)); // the first one listens for all
+    }
+    browser.look_at(&tabs[0]);
+}
+
 #[test]
 fn a_run_that_is_over_is_told_with_its_turns_tools_and_verdict_under_an_address_of_its_own() {
     let Some((place, browser)) = Place::open(working()) else { return };

@@ -1,7 +1,8 @@
 //! A run as it happens: pieces as they come, what is asked, what is answered, the end; and what is seen of a connection that is lost.
 
 use crate::Place;
-use crate::support::{Model, say, shell, write};
+use crate::support::{Model, call, say, shell, write};
+use serde_json::json;
 use std::sync::mpsc::channel;
 
 #[test]
@@ -39,6 +40,55 @@ fn a_run_is_seen_as_it_happens_and_its_end_too() {
         text.lines().filter(|line| !line.starts_with("Turn ")).map(str::to_owned).collect()
     };
     assert_eq!(kept(&live), kept(&again));
+    browser.must_be_silent();
+}
+
+#[test]
+fn what_a_sub_agent_does_is_told_as_its_own_also_to_who_reads_it_later() {
+    let spawn = call("subagent-spawn", json!({ "task": "Make the file `done`.", "title": "The maker" }));
+    let (go, wait) = channel();
+    let model = Model::thinking(move |_, count| match count {
+        1 => (Some(spawn.clone().saying("I have it made.")), count),
+        2 => (Some(write("done", "yes\n").saying("I make it.")), count),
+        3 => (Some(say("I made it.")), count),
+        _ => {
+            let _the_test_says_when = wait.recv();
+            (Some(say("It was made.")), count)
+        }
+    });
+    let Some((place, browser)) = Place::open(model) else { return };
+    let id = place.begin("# Have the file `done` made");
+    browser.go(&place.page(&format!("#/runs/{id}")));
+    browser.until_text(".story", "I made it.");
+    browser.until_text(".story", "The sub-agent ended");
+    go.send(()).unwrap();
+    browser.until_text(".state", "verified");
+    let live = browser.text(".story");
+    let order = [
+        "I have it made.",
+        "A sub-agent began",
+        "I make it.",
+        "files-write",
+        "I made it.",
+        "The sub-agent ended",
+        "It was made.",
+    ];
+    let places: Vec<_> = order.map(|part| live.find(part).unwrap_or_else(|| panic!("{part}: {live}"))).into();
+    assert!(places.is_sorted(), "{live}");
+    let of_it = "return [...document.querySelectorAll('.story .turn.of')].map((turn) => turn.innerText).join('\\n')";
+    let is_its_own =
+        |told: &str| told.contains("I make it.") && told.contains("files-write") && !told.contains("It was made.");
+    assert!(is_its_own(browser.js(of_it).as_str().unwrap()), "{live}");
+    let ends = "return document.querySelectorAll('.story .end').length";
+    browser.until("document.querySelector('.story .end')");
+    assert_eq!(browser.js(ends), 1, "{}", browser.text(".story"));
+    browser.js("location.reload()");
+    browser.until("document.querySelector('.story .end')");
+    assert_eq!(browser.js(ends), 1, "{}", browser.text(".story"));
+    browser.click("summary", "The task");
+    browser.until_text("main details pre", "# Have the file `done` made");
+    assert!(is_its_own(browser.js(of_it).as_str().unwrap()), "{}", browser.text(".story"));
+    browser.picture("sub-agent");
     browser.must_be_silent();
 }
 

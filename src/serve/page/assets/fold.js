@@ -156,13 +156,16 @@ export class Story {
     this.gate = null;
   }
 
-  ended({ reason, verified, cancelled, message, exit_code }) {
-    this.doing = null;
-    for (const turn of this.open.values()) {
+  /** The run is over, and all that it was at; or a sub-agent is, of which nobody here judges the work. */
+  ended({ reason, verified, cancelled, message, exit_code }, of) {
+    for (const [who, turn] of this.open) {
+      if (of && who !== of) continue;
       if (turn.state === "live") turn.state = "done";
       turn.tools = turn.tools.filter((call) => !call.running);
       this.changed.add(turn);
     }
+    if (of) return;
+    this.doing = null;
     this.said = `The run ended: ${reasonWords(reason)}`;
     return this.add({ kind: "end", reason, verified, cancelled: cancelled ?? reason === "cancelled", message, exit_code });
   }

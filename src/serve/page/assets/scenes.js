@@ -8,8 +8,8 @@ const tokens = (usage) => (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 
 
 /** What the scenes of a journal's story lead to. */
 export const SCENES = {
-  began: (story, data) => void (story.task = data),
-  attempt: (story, { number }) => void (number > 1 && story.add({ kind: "attempt", number })),
+  began: (story, data, of) => void (of || (story.task = data)),
+  attempt: (story, { number }, of) => void (!of && number > 1 && story.add({ kind: "attempt", number })),
   turn: (story, data, of, at) => {
     const turn = story.turn(of, data.number, at);
     Object.assign(turn, { text: data.text, state: "done", ms: data.duration_ms, model: data.model });
@@ -40,13 +40,13 @@ export const SCENES = {
     story.note("good", `Committed as ${commit.slice(0, 12)}${branch ? ` on ${branch.replace("refs/heads/", "")}` : ""}`),
   retry: (story, { what, tries, wait_ms, error }, of) =>
     story.note("warn", `${what} failed, try ${tries}: again after ${(wait_ms / 1000).toFixed(1)} s`, error, of),
-  limit: (story, { reason }) => story.note("bad", `A limit was reached: ${reasonWords(reason)}`),
-  stopped: (story, { said }) => story.note("faint", "Somebody asked for it to stop", said || null),
+  limit: (story, { reason }, of) => story.note("bad", `A limit was reached: ${reasonWords(reason)}`, null, of),
+  stopped: (story, { said }, of) => story.note("faint", "Somebody asked for it to stop", said || null, of),
   recalled: (story, { ids }) =>
     story.note("faint", `${ids.length === 1 ? "One memory" : `${ids.length} memories`} of earlier runs went into the first message`),
-  resumed: (story) => story.note("faint", "Taken up again by another process"),
+  resumed: (story, _, of) => story.note("faint", "Taken up again by another process", null, of),
   warning: (story, { message }, of) => story.note("warn", message, null, of),
-  ended: (story, data) => story.ended(data),
+  ended: (story, data, of) => story.ended(data, of),
 };
 
 const PHASES = {
@@ -61,7 +61,7 @@ const PHASES = {
 
 /** What events that are told live lead to. */
 export const EVENTS = {
-  started: (story, data) => void (story.task ??= { title: data.title, models: data.models }),
+  started: (story, data, of) => void (of || (story.task ??= { title: data.title, models: data.models })),
   state_changed: (story, state, of) => {
     if (of) return;
     story.doing =
@@ -121,9 +121,9 @@ export const EVENTS = {
     Object.assign(story.gating(), { findings });
   },
   proved: (story, { proof }) => void (story.gating().proof = proof),
-  resumed: (story) => SCENES.resumed(story),
+  resumed: SCENES.resumed,
   warning: (story, message, of) => SCENES.warning(story, { message }, of),
-  finished: (story, data) => story.ended(data),
+  finished: (story, data, of) => story.ended(data, of),
   recalled: SCENES.recalled,
   retry: SCENES.retry,
   compaction: SCENES.compaction,
