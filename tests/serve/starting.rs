@@ -2,11 +2,35 @@
 
 use crate::support::{PATIENCE, Place, TOKEN};
 use rustix::process::{Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
+
+#[test]
+fn every_path_takes_the_methods_that_the_document_names_and_no_other() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let document: serde_json::Value = serde_json::from_str(&server.get("/openapi.json").body).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() > 15, "{paths:#?}");
+    for (path, operations) in paths {
+        let described: BTreeSet<String> =
+            operations.as_object().unwrap().keys().map(|name| name.to_uppercase()).collect();
+        let names = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+        let (address, path) = (server.address, names.collect::<Vec<_>>().join("/"));
+        let request = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 0\r\n\r\n"
+        );
+        let answer = server.ask(request.as_bytes());
+        let taken = answer.header("allow").unwrap_or_else(|| panic!("{path}: {} {}", answer.status, answer.head));
+        let taken: BTreeSet<String> =
+            taken.split(',').map(|name| name.trim().to_owned()).filter(|name| name != "HEAD").collect();
+        assert_eq!((answer.status, taken), (405, described), "{path}");
+    }
+}
 
 #[test]
 fn what_keeps_a_server_from_starting_is_said_with_what_to_do() {
