@@ -2,15 +2,17 @@
 
 use super::policy::{Change, ChangeKind, Policy, Side};
 use super::unfetched::Added;
-use super::{Gate, Site};
+use super::{Gate, Site, inside};
 use crate::id::TreeId;
 use crate::verdict::Finding;
 use crate::workspace::trees::{self, Oddity, Taken, TreeChange, TreesFault};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
-/// The largest manifest that is compared by section, in bytes.
+/// The largest manifest that is compared by section, and the largest source that is looked into, in bytes.
 const MANIFEST: u64 = 1024 * 1024;
+/// Sources that are looked into.
+const SOURCES: usize = 200;
 
 /// A tree that is to be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub(super) async fn look(
     let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
     let differ: Vec<Change> = changes.iter().map(changed).collect();
     let mut findings = gate.policy.findings(&differ, content);
+    let mut notes = gate.policy.notes(&differ);
+    notes.extend(tests_inside(gate, site, &changes, &taken.tree, stop).await?);
     let added = |(manifest, name)| Added { name, manifest };
     let added = gate.policy.new_dependencies(&differ, content).into_iter().map(added).collect();
     findings.extend(taken.oddities.iter().map(odd));
@@ -53,7 +57,42 @@ pub(super) async fn look(
     findings.extend(changes.iter().filter_map(|change| linked(gate, change)));
     findings.sort();
     findings.dedup();
-    Ok(Candidate { tree: taken.tree, findings, notes: gate.policy.notes(&differ), added })
+    Ok(Candidate { tree: taken.tree, findings, notes, added })
+}
+
+/// Files of the product in which tests are other ones than in the base. None of that is against the rules, and none of it is silent.
+async fn tests_inside(
+    gate: &Gate,
+    site: &Site,
+    changes: &[TreeChange],
+    tree: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Vec<String>, TreesFault> {
+    let of_product = |change: &&TreeChange| inside::may_have(&change.path) && gate.policy.rule(&change.path).is_none();
+    let changes: Vec<&TreeChange> = changes.iter().filter(of_product).collect();
+    let had = |change: &&&TreeChange| change.from_mode != 0 && change.kind != trees::ChangeKind::ModeChanged;
+    if !changes.iter().any(|change| had(&change)) {
+        return Ok(Vec::new());
+    }
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for change in changes.iter().take(SOURCES) {
+        let path = change.path.as_str();
+        if had(&change) {
+            before.extend(text(site, gate.base(), path, stop).await?.map(|text| (path, text)));
+        }
+        after.extend(text(site, tree, path, stop).await?);
+    }
+    let told = |path: &str| format!("{path} changed: tests inside of it, or what they use, are other ones than before");
+    Ok(inside::changed(&before, &after).into_iter().map(told).collect())
+}
+
+/// A file of source, where it is one that is not too large.
+async fn text(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Option<String>, TreesFault> {
+    match site.trees.read(tree, path, MANIFEST, stop).await {
+        Ok(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
+        Err(TreesFault::TooLarge { .. }) => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// What was put where only caches of the base belong.

@@ -15,6 +15,7 @@ mod forget;
 mod freeze;
 mod gits;
 mod holdout;
+mod inside;
 mod judge;
 mod kept;
 mod logs;

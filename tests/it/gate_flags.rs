@@ -4,6 +4,24 @@ use crate::support::{Fledge, Model, needs, say, shell, write};
 use serde_json::json;
 
 #[test]
+fn tests_inside_of_the_product_that_were_changed_are_told_and_work_that_leaves_them_is_not() {
+    let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
+    let file = |sign: &str, tests: &str| format!("pub fn add(a: i32, b: i32) -> i32 {{\n    a {sign} b\n}}\n\n{tests}");
+    let hollow = tests.replace("assert_eq!(add(1, 2), 3);", "");
+    let told = "src/lib.rs changed: tests inside of it, or what they use, are other ones than before";
+    for (after, warnings) in [(file("+", tests), json!([])), (file("-", &hollow), json!([told]))] {
+        let model = Model::new([
+            write("src/lib.rs", &after).also("files-write", json!({ "path": "done", "content": "" })),
+            say("Done."),
+        ]);
+        let run = Fledge::simple(&model).file("src/lib.rs", file("-", tests)).run();
+        let report = run.must_be(0, "verified");
+        assert_eq!(report["warnings"], warnings);
+        assert_eq!(run.stderr.contains(told), warnings != json!([]), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_protected_path_is_opened_and_each_use_is_reported() {
     let model = Model::new([
         write("conftest.py", "x = 1\n").also("files-write", json!({"path": "done", "content": ""})),

@@ -2,7 +2,7 @@
 //! told which paths the base has, and later which have changed, and says what of that is a finding.
 //!
 //! Tests inside of product files (`#[cfg(test)] mod tests` beside the code, doctests) cannot be told from the product by their
-//! path: whether they are still there is for the evidence of a run to say.
+//! path: that they were changed is told, and whether they are still there is for the evidence of a run to say.
 
 mod ecosystems;
 mod loaded;

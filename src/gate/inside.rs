@@ -1,0 +1,267 @@
+//! Tests inside of product files, as Rust has them: modules for tests alone, functions that are tests, examples in the documentation. No
+//! path tells them from the product, and whoever changes the product may have to change them; so it is only told that they are other ones.
+//! What hides such a change well enough is not found. Pure.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use std::collections::BTreeSet;
+use std::str::FromStr as _;
+
+/// Modules within modules that are looked into.
+const DEEP: usize = 32;
+
+/// Whether a file of this path may have tests beside the product.
+pub(super) fn may_have(path: &str) -> bool {
+    path.ends_with(".rs")
+}
+
+/// The files of the base in which a test was that is in none of the files now, or is another one. `after` is what is in the files that were
+/// changed or are new: a test that was only moved is found there.
+pub(super) fn changed<'b>(before: &[(&'b str, String)], after: &[String]) -> Vec<&'b str> {
+    let mut now = Found::default();
+    after.iter().for_each(|text| now.look_into(text));
+    let is_other = |text: &str| {
+        let mut was = Found::default();
+        was.look_into(text);
+        !was.tests.is_subset(&now.items) || !was.examples.is_subset(&now.examples)
+    };
+    before.iter().filter(|(_, text)| is_other(text)).map(|(path, _)| *path).collect()
+}
+
+/// What is in some files: each as its words, whatever the form.
+#[derive(Debug, Default)]
+struct Found {
+    /// What is a test, or only there for tests.
+    tests: BTreeSet<String>,
+    /// All there is, but for modules.
+    items: BTreeSet<String>,
+    /// Examples in documentation that are run.
+    examples: BTreeSet<String>,
+}
+
+/// Where something stands.
+#[derive(Debug, Clone, Default)]
+struct Within {
+    /// Only tests are built of it.
+    is_test: bool,
+    /// When it is built at all, where that is said otherwise.
+    when: String,
+    depth: usize,
+}
+
+impl Found {
+    /// Of a text that is no Rust nothing is known.
+    fn look_into(&mut self, text: &str) {
+        if let Ok(tokens) = TokenStream::from_str(text) {
+            self.items_of(tokens, &Within::default());
+        }
+        self.examples.extend(examples(text));
+    }
+
+    fn items_of(&mut self, tokens: TokenStream, within: &Within) {
+        let (mut within, mut attributes, mut parts) = (within.clone(), Vec::new(), Vec::new());
+        // What tests use is one: what is new there may stand before what is meant.
+        let mut used = String::new();
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            if parts.is_empty() && is(&token, '#') {
+                let is_inner = tokens.next_if(|next| is(next, '!')).is_some();
+                match tokens.next() {
+                    Some(TokenTree::Group(group)) if is_inner => within = within.and(&Attribute::of(&group)),
+                    Some(TokenTree::Group(group)) => attributes.push(Attribute::of(&group)),
+                    Some(_) | None => {}
+                }
+                continue;
+            }
+            let ends =
+                is(&token, ';') || matches!(&token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+            parts.push(token);
+            if ends {
+                used.extend(self.item(std::mem::take(&mut attributes), std::mem::take(&mut parts), &within));
+            }
+        }
+        if within.is_test && !used.is_empty() {
+            self.tests.insert(used.clone());
+        }
+        self.items.insert(used);
+    }
+
+    /// Takes an item in; gives it where it is neither a test nor a module.
+    fn item(&mut self, attributes: Vec<Attribute>, parts: Vec<TokenTree>, within: &Within) -> Option<String> {
+        let is_module = parts.iter().any(|part| matches!(part, TokenTree::Ident(name) if *name == "mod"));
+        if let (true, Some(TokenTree::Group(body))) = (is_module, parts.last()) {
+            let inner = attributes.iter().fold(within.clone(), |within, attribute| within.and(attribute));
+            if within.depth < DEEP {
+                self.items_of(body.stream(), &Within { depth: within.depth + 1, ..inner });
+            }
+            return None;
+        }
+        if !parts.iter().any(|part| matches!(part, TokenTree::Ident(_))) {
+            return None; // the `;` behind a body
+        }
+        let is_test = attributes.iter().any(|attribute| attribute.is_test || attribute.is_for_tests());
+        let said: Vec<&str> = attributes.iter().map(|attribute| attribute.text.as_str()).collect();
+        let text = format!("{}{}{}", within.when, said.concat(), words(parts.into_iter().collect()));
+        self.items.insert(text.clone());
+        if is_test {
+            self.tests.insert(text);
+            return None;
+        }
+        Some(text)
+    }
+}
+
+impl Within {
+    fn and(mut self, attribute: &Attribute) -> Self {
+        if attribute.is_for_tests() {
+            self.is_test = true;
+        } else if attribute.name == "cfg" {
+            self.when.push_str(&attribute.text);
+        }
+        self
+    }
+}
+
+/// What stands in `#[…]`; nothing of documentation.
+#[derive(Debug, Default)]
+struct Attribute {
+    name: String,
+    text: String,
+    is_test: bool,
+}
+
+impl Attribute {
+    fn of(group: &Group) -> Self {
+        let path = group.stream().into_iter().take_while(|token| !matches!(token, TokenTree::Group(_)));
+        let names =
+            path.filter_map(|token| if let TokenTree::Ident(name) = token { Some(name.to_string()) } else { None });
+        let names: Vec<String> = names.collect();
+        if names.first().is_some_and(|name| name == "doc") {
+            return Self::default();
+        }
+        let is_test = names.last().is_some_and(|name| name.ends_with("test") || name.starts_with("test_"));
+        Self { name: names.concat(), text: words(group.stream()), is_test }
+    }
+
+    /// Whether nothing but tests is built of what has it.
+    fn is_for_tests(&self) -> bool {
+        self.text == "cfg ( test ) "
+    }
+}
+
+fn is(token: &TokenTree, sign: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
+}
+
+/// All words of some code, with a blank behind each. However deep it is, this is not.
+fn words(code: TokenStream) -> String {
+    let (mut text, mut open) = (String::new(), vec![(code.into_iter(), "")]);
+    while let Some((tokens, _)) = open.last_mut() {
+        let (word, inner) = match tokens.next() {
+            None => (open.pop().map_or("", |(_, end)| end).to_owned(), None),
+            Some(TokenTree::Group(group)) => {
+                let (begin, end) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                (begin.to_owned(), Some((group.stream().into_iter(), end)))
+            }
+            Some(token) => (token.to_string(), None),
+        };
+        if !word.is_empty() {
+            text.push_str(&word);
+            text.push(' ');
+        }
+        open.extend(inner);
+    }
+    text
+}
+
+/// The examples in comments of documentation that are run as tests.
+fn examples(text: &str) -> BTreeSet<String> {
+    let (mut all, mut open) = (BTreeSet::new(), None::<(bool, String)>);
+    for line in text.lines().map(str::trim_start) {
+        let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim) else {
+            open = None;
+            continue;
+        };
+        match (said.strip_prefix("```"), &mut open) {
+            (Some(language), None) => {
+                let is_run = language.split(',').map(str::trim).all(|word| {
+                    word.is_empty()
+                        || ["rust", "should_panic", "no_run", "compile_fail"].contains(&word)
+                        || word.starts_with("edition")
+                });
+                open = Some((is_run, String::new()));
+            }
+            (Some(_), Some(_)) => all.extend(open.take().filter(|(is_run, _)| *is_run).map(|(_, example)| example)),
+            (None, Some((_, example))) => {
+                example.push_str(said);
+                example.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "/// Adds.\n///\n/// ```\n/// assert_eq!(a::add(1, 2), 3);\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n\n\
+        #[cfg(test)]\nmod tests {\n    use super::*;\n\n    fn three() -> i32 { 3 }\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), three());\n    }\n}\n";
+
+    fn is_told(after: &[&str]) -> bool {
+        let after: Vec<String> = after.iter().map(|text| (*text).to_owned()).collect();
+        changed(&[("src/a.rs", BASE.to_owned())], &after) == ["src/a.rs"]
+    }
+
+    #[test]
+    fn what_leaves_the_tests_as_they_were_is_not_told() {
+        let more =
+            "    #[test]\n    fn adds_more() {\n        assert_eq!(add(2, 2), 4);\n    }\n\n    #[test]\n    fn adds()";
+        let apart =
+            BASE.replace("#[cfg(test)]\nmod tests {\n", "#[cfg(test)]\nmod tests;\n//").replace("a - b", "a + b");
+        let moved = "use super::*;\nfn three() -> i32 { 3 }\n#[test]\nfn adds() { assert_eq!(add(1, 2), three()); }\n";
+        for after in [
+            vec![BASE],
+            vec![&*BASE.replace("a - b", "a + b")],
+            vec![&*BASE.replace("    #[test]\n    fn adds()", more)],
+            vec![&*BASE.replace("\n        assert_eq!", " // what it is for\n  assert_eq!  ")],
+            vec![&*BASE.replace("/// Adds.", "/// Adds two numbers.\n///\n/// ```text\n/// 1 + 2\n/// ```")],
+            vec![&*apart, moved],
+        ] {
+            assert!(!is_told(&after), "{after:#?}");
+        }
+        assert!(
+            changed(&[("src/b.rs", "fn a() {}\nfn not(".into()), ("src/c.rs", "fn c() {}".into())], &[]).is_empty()
+        );
+    }
+
+    #[test]
+    fn tests_that_are_other_ones_are_told_however_they_were_changed() {
+        for (from, to) in [
+            ("assert_eq!(add(1, 2), three());", ""),
+            ("assert_eq!(add(1, 2), three());", "return; assert_eq!(add(1, 2), three());"),
+            ("assert_eq!(add(1, 2), three());", "/* assert_eq!(add(1, 2), three()); */"),
+            ("{ 3 }", "{ -1 }"),
+            ("use super::*;", "use super::*; use crate::fake::add;"),
+            ("use super::*;", "use super::*; fn add(a: i32, b: i32) -> i32 { a + b }"),
+            ("    use super::*;\n", "    use crate::fake::*;\n"),
+            ("#[test]", "#[test]\n    #[ignore]"),
+            ("#[test]", ""),
+            ("#[cfg(test)]", "#[cfg(all(test, any()))]"),
+            ("#[cfg(test)]\nmod tests {", "#[cfg(any())]\nmod old {"),
+            ("(a::add(1, 2), 3)", "(a::add(1, 2), -1)"),
+            ("/// ```\n/// assert", "/// ```ignore\n/// assert"),
+        ] {
+            assert!(BASE.contains(from), "{from}");
+            assert!(is_told(&[&BASE.replace(from, to)]), "{from} -> {to}");
+        }
+        assert!(is_told(&[]) && is_told(&["fn not("]), "what is gone, or cannot be read");
+        let deep = format!("fn a() {{ {}{} }}", "(".repeat(200_000), ")".repeat(200_000));
+        assert!(is_told(&[&deep]), "and nothing is overrun by it");
+    }
+}
