@@ -109,7 +109,11 @@ fn serve(mut socket: TcpStream, state: &Path, fates: &Mutex<VecDeque<Fate>>, hea
             answer(&body)
         }
         Fate::Says(said) => (200, said),
-        Fate::SaysAll(all) => return drop(socket.write_all(all.as_bytes())),
+        // It closes, and says so: else the next request may be sent where nobody listens any more.
+        Fate::SaysAll(all) => {
+            let all = all.replacen("\r\n", "\r\nconnection: close\r\n", usize::from(all.starts_with("HTTP/")));
+            return drop(socket.write_all(all.as_bytes()));
+        }
     };
     let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}", said.len());
     let _gone = socket.write_all(head.as_bytes());
