@@ -75,7 +75,7 @@ fn l17(wire: Wire) -> Vec<Case> {
 
 fn l18(wire: Wire) -> Vec<Case> {
     let body = half(wire);
-    let chunked = wire.head().replace("connection: close", "transfer-encoding: chunked");
+    let chunked = wire.head().replace("connection: close", "connection: close\r\ntransfer-encoding: chunked");
     let chunked = format!("{chunked}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let mut all = wire.frames(&write("half"));
     all.pop();
