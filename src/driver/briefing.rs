@@ -88,7 +88,7 @@ pub fn prepare(
     tool_names::must_fit(task, &settings.mcp)?;
     let gate = frozen(task, settings, (base, paths), lanes_at)?;
     let has_gate = task.gate != GateChoice::Skip;
-    let (tools, rules) = tools_of(task, settings.memory.is_some())?;
+    let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
     notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes are those of `{rev}`")));
     notes.extend(gate.notes.clone());
@@ -112,6 +112,7 @@ pub fn prepare(
         gate_file: String::new(), // once it is kept
         base_passes: None,
         base_verdict: None,
+        base_logs: Vec::new(),
         base: None, // once it is taken
         head: None,
         worktree: None, // once it is made
@@ -174,7 +175,7 @@ fn frozen(
 }
 
 /// The tools on offer, and the rules of all.
-fn tools_of(task: &Task, has_memory: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
+fn tools_of(task: &Task, has_memory: bool, has_gate: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRule>), PlanFault> {
     let (allow, deny) = (patterns(&task.tools.allow)?, patterns(&task.tools.deny)?);
     let mut offered = Vec::new();
     let mut rules = Vec::new();
@@ -182,7 +183,8 @@ fn tools_of(task: &Task, has_memory: bool) -> Result<(Vec<ToolSpec>, Vec<ToolRul
         let allowed = tool.flags.tier <= task.tier
             && allow.is_match(tool.name)
             && !deny.is_match(tool.name)
-            && (has_memory || !tool.needs_memory());
+            && (has_memory || !tool.needs_memory())
+            && (has_gate || !tool.needs_gate());
         if allowed {
             offered.push(tool.spec());
         }

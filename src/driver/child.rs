@@ -43,6 +43,7 @@ struct Child {
 impl Drive<'_> {
     /// Starts a sub-agent; how it ends comes through the inbox. One that cannot begin costs nothing.
     pub(super) fn run_child(&mut self, call: CallId, input: &Value, limits: Option<Limits>) {
+        self.hands.show_logs(&self.run);
         match self.child(call, input, limits) {
             Ok(child) => {
                 let lost = finished(call, ToolOutcome::error("the sub-agent failed inside"), Bill::default());

@@ -4,11 +4,13 @@
 use super::briefing::PlanFault;
 use super::{Settings, enclosure, project_of};
 use crate::causes::chain;
+use crate::chat::ToolSpec;
 use crate::gate::Site;
 use crate::id::{RunId, TreeId};
 use crate::process::wall::Wall;
 use crate::store::{RunDir, Store, StoreError, project_dir};
 use crate::task::{Baseline, Task};
+use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
 use crate::workspace::trees::{Trees, TreesFault};
 use std::path::Path;
@@ -148,8 +150,8 @@ impl Ground {
         self.trees.keep(&kept_as(run, "candidate"), &tree, stop).await
     }
 
-    /// Where and how the gate of a run judges.
-    pub(super) fn site(&self, settings: &Settings, task: &Task, run: &RunDir) -> Site {
+    /// Where and how the gate judges a run whose agent is offered these tools.
+    pub(super) fn site(&self, settings: &Settings, task: &Task, run: &RunDir, tools: &[ToolSpec]) -> Site {
         Site {
             root: settings.workspace.clone(),
             trees: self.trees.clone(),
@@ -165,6 +167,7 @@ impl Ground {
             jobs: settings.jobs,
             on_tamper: task.on_tamper,
             may_judge_base: baseline(settings, task) != Baseline::Never,
+            pages_logs: tools.iter().any(|tool| tool.name == LANE_LOG),
         }
     }
 }

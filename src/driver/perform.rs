@@ -18,7 +18,7 @@ use crate::provider::Request;
 use crate::run::{Action, Event, Query, Run, StateName, TaskResult, Workplace};
 use crate::store::RunDir;
 use crate::task::Task;
-use crate::tool::{Effect, Tool, ToolHost, ToolRequest};
+use crate::tool::{Effect, LANE_LOG, Tool, ToolHost, ToolRequest};
 use crate::verdict::{Ruling, StepProgress, Verdict};
 use crate::workspace::worktree::Worktree;
 use std::sync::{Arc, OnceLock};
@@ -84,9 +84,12 @@ impl Hands {
             },
             Action::CallModel { call, model, most } => self.call_model((call, model, most), run, inbox),
             Action::RunTool { call, tool, input } => {
+                if tool == LANE_LOG {
+                    self.show_logs(run);
+                }
                 self.run_tool(call, ToolRequest { call: self.lineage.outside(call), name: tool, input }, inbox);
             }
-            Action::RunGate { call, attempt } => self.run_gate(call, attempt, inbox),
+            Action::RunGate { call, attempt } => self.run_gate(call, attempt, run, inbox),
             Action::AnswerQuery { call, query: Query::File { path } } => self.answer(call, &path, run, inbox),
             Action::AnswerQuery { call, query: Query::Env { name } } => {
                 let env = self.ready.get().and_then(|ready| ready.host.environment());
@@ -192,6 +195,13 @@ impl Hands {
         inbox.start("summary", effect, failed("the provider panicked", Some(Spent::default())));
     }
 
+    /// Lets tools read what the gate has printed. A sub-agent knows of no gate, and reads what its run may.
+    pub(super) fn show_logs(&self, run: &Run) {
+        if let Some(ready) = self.ready.get().filter(|_| !self.lineage.is_child()) {
+            ready.host.show_logs(run.step_logs());
+        }
+    }
+
     fn run_tool(&self, call: CallId, request: ToolRequest, inbox: &mut Inbox) {
         let finished = move |outcome| Event::ToolFinished { call, outcome };
         let Some(ready) = self.ready.get() else {
@@ -232,14 +242,14 @@ impl Hands {
         inbox.start("query", effect, answered("looking it up failed".into()));
     }
 
-    fn run_gate(&self, call: CallId, attempt: u32, inbox: &mut Inbox) {
+    fn run_gate(&self, call: CallId, attempt: u32, run: &Run, inbox: &mut Inbox) {
         let finished = move |verdict| Event::GateFinished { call, verdict: Box::new(verdict) };
         let ready = self.ready.get().and_then(|ready| Some((ready.clone(), ready.gate.clone()?)));
         let Some((ready, gate)) = ready else {
             inbox.outbox().send(finished(could_not_judge("there is no frozen gate")));
             return;
         };
-        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir);
+        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
         let (ground, run, hands) = (ready.ground.clone(), self.run_dir.run(), self.clone());
         let (outbox, stop): (Outbox, CancellationToken) = (inbox.outbox(), inbox.stop_token());
         let effect = async move {

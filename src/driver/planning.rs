@@ -173,7 +173,7 @@ impl Planner {
         if !is_wanted {
             return Ok(());
         }
-        let site = ground.site(&self.settings, &self.task, &self.run_dir);
+        let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
         let on_step = |progress| {
             let is_output = matches!(progress, StepProgress::Output { .. });
             let event = Event::GateProgress { call: self.call, progress };
@@ -230,6 +230,7 @@ impl Planner {
             }
             Ruling::Failed => {
                 plan.notes.append(&mut verdict.notes);
+                plan.base_logs = verdict.logs(0).collect();
                 Ok((Ruling::Failed, feedback))
             }
             Ruling::Errored | Ruling::Tampered if self.stop.is_cancelled() => Err(not_judged(&BaseFault::Stopped)),

@@ -14,7 +14,7 @@ use super::evidence::Evidence;
 use super::policy::Policy;
 use super::seal::Seal;
 use super::unfetched::{self, Added};
-use super::{Gate, Site, feedback, planted, refreshed};
+use super::{Gate, Site, feedback, logs, planted, refreshed};
 use crate::causes::chain;
 use crate::duration::milliseconds;
 use crate::id::TreeId;
@@ -277,6 +277,9 @@ impl Sitting<'_> {
         known.push_str(&feedback::unwritable(&record.steps, &record.kept));
         let missing = unfetched::line(&record.steps, &record.added);
         known.extend(missing.iter().map(|line| format!("{line}\n")));
+        if self.site.pages_logs && logs::are_told_in_part(&record.steps) {
+            known.push_str("more of what was printed: the tool `lane-log`\n");
+        }
         limit -= known.len();
         let feedback = feedback::of(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);

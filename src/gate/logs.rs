@@ -1,18 +1,28 @@
 //! What the logs of steps say: tests that are counted, words that are looked for. Blocks, for as long as a log is long.
 
 use super::evidence::Printed;
+use crate::process::{clean, each_line};
+use crate::verdict::StepReport;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::Path;
-
-/// Bytes of a line of output that are looked at.
-const LINE: u64 = 4096;
 
 /// What is counted in a log. A log that cannot be read counts nothing.
 pub(super) fn counted(log: &Path) -> Printed {
     let mut printed = Printed::default();
-    each_line(log, |line| printed.take(&crate::process::clean(line.as_bytes())));
+    let _what_was_read_counts = each_line(log, |line, _| {
+        printed.take(&clean(line));
+        ControlFlow::Continue(())
+    });
     printed
+}
+
+/// Whether a step that failed has printed more than its excerpt has.
+pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
+    let size = |log: &String| fs::metadata(log).map_or(0, |log| log.len());
+    let is_longer = |step: &StepReport| step.log.as_ref().map_or(0, size) > step.excerpt.len() as u64 + 1;
+    steps.iter().any(|step| step.status.is_failure() && is_longer(step))
 }
 
 /// Whether a word stands in a log, in however long a line.
@@ -32,23 +42,6 @@ pub(super) fn says(log: &Path, word: &str) -> bool {
     }
 }
 
-/// Reads a log line by line; of long lines the start.
-fn each_line(log: &Path, mut take: impl FnMut(&str)) {
-    let Ok(file) = fs::File::open(log) else { return };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    while let Ok(length) = (&mut reader).take(LINE).read_until(b'\n', &mut line) {
-        if length == 0 {
-            return;
-        }
-        take(&String::from_utf8_lossy(&line));
-        if !line.ends_with(b"\n") && reader.skip_until(b'\n').is_err() {
-            return;
-        }
-        line.clear();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,8 +54,7 @@ mod tests {
             fs::write(&log, format!("{}bafimo {}", "x".repeat(before), "y".repeat(10))).unwrap();
             assert!(says(&log, "bafimo") && !says(&log, "bafima"), "after {before} bytes");
         }
-        let length = usize::try_from(LINE).unwrap();
-        fs::write(&log, format!("{}3 passed in 0.1s\n2 passed in 0.1s\n", "x".repeat(length))).unwrap();
+        fs::write(&log, format!("{}3 passed in 0.1s\n2 passed in 0.1s\n", "x".repeat(4096))).unwrap();
         assert_eq!(counted(&log), {
             let mut printed = Printed::default();
             printed.take("2 passed in 0.1s");

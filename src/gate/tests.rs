@@ -82,6 +82,7 @@ impl Court {
             limits: WallLimits::default(),
             jobs: 1,
             on_tamper,
+            pages_logs: true,
             may_judge_base: true,
         }
     }

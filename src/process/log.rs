@@ -2,9 +2,35 @@
 //! dropped, and the file says how much.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+/// Bytes of a line of a log that are looked at.
+const LINE: u64 = 4096;
+
+/// Reads a log line by line until it ends or is to be left: the start of each line, without its end, and how many bytes of it follow
+/// that. In constant memory. Blocks.
+///
+/// # Errors
+/// When it cannot be read; what came before was given.
+pub fn each_line(log: &Path, mut take: impl FnMut(&[u8], usize) -> ControlFlow<()>) -> io::Result<()> {
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(log)?);
+    let mut line = Vec::new();
+    loop {
+        let length = (&mut reader).take(LINE).read_until(b'\n', &mut line)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let is_whole = line.pop_if(|byte| *byte == b'\n').is_some();
+        let rest = if is_whole { 0 } else { reader.skip_until(b'\n')?.saturating_sub(1) };
+        if take(&line, rest).is_break() {
+            return Ok(());
+        }
+        line.clear();
+    }
+}
 
 /// A log being written. Half of the limit holds the start; behind it two slots of a sixth each take turns in holding the end, in
 /// unnamed files that are there from when the start is full, so that at most a sixth is ever needed twice.

@@ -27,6 +27,7 @@ pub use bounds::Bounds;
 pub use capture::Captured;
 pub use dialogue::{Aside, Dialogue, Lines};
 pub use group::{close, kill_everything};
+pub use log::each_line;
 pub use mark::unforeseen;
 pub use open_files::room_for;
 pub use pace::Pace;

@@ -6,7 +6,7 @@ use crate::id::{RunId, TreeId};
 use crate::limits::{Limits, MAX_RETRIES};
 use crate::process::wall::WallKind;
 use crate::task::OnTamper;
-use crate::verdict::Verdict;
+use crate::verdict::{StepLog, Verdict};
 use crate::workspace::delivery::Head;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -160,6 +160,9 @@ pub struct Plan {
     /// The verdict of the gate on what was there, where that is a pass which ends the run; `None` where an older program planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_verdict: Option<Box<Verdict>>,
+    /// Where the whole output of the gate on what was there is, where the agent was told of its failures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_logs: Vec<StepLog>,
     /// The wall around the agent; `None` where an older program planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<WallKind>,

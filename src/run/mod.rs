@@ -46,7 +46,7 @@ use crate::chat::{Message, ToolSpec};
 use crate::id::{CallId, RunId, TreeId};
 use crate::moment::Moment;
 use crate::process::wall::WallKind;
-use crate::verdict::{Reason, StopCause};
+use crate::verdict::{Reason, StepLog, StopCause};
 use crate::workspace::delivery::Head;
 use context::Context;
 use serde::{Deserialize, Serialize};
@@ -193,6 +193,12 @@ impl Run {
     /// The number of the attempt under way, from 1; 0 before the first.
     pub fn attempt(&self) -> u32 {
         self.context.attempt
+    }
+
+    /// Where the whole output of the gate's steps is, from before any change on.
+    pub fn step_logs(&self) -> Vec<StepLog> {
+        let judged = self.context.ledger.attempts.iter().flat_map(|attempt| attempt.verdict.logs(attempt.number));
+        self.context.plan.base_logs.iter().cloned().chain(judged).collect()
     }
 
     /// The number of the model's turn under way, or else of the last one; 0 before the first.

@@ -4,13 +4,14 @@ use crate::yaml::{excerpt, meant};
 use globset::Glob;
 
 /// The tools that there are, by name.
-pub(crate) const TOOLS: [&str; 11] = [
+pub(crate) const TOOLS: [&str; 12] = [
     "files-delete",
     "files-edit",
     "files-glob",
     "files-list",
     "files-read",
     "files-write",
+    "lane-log",
     "memory-recall",
     "memory-store",
     "search-grep",
@@ -18,14 +19,13 @@ pub(crate) const TOOLS: [&str; 11] = [
     "subagent-spawn",
 ];
 /// Tools that are planned: a pattern may name them already, and whoever has it is told that it holds for nothing yet.
-const LATER: [&str; 11] = [
+const LATER: [&str; 10] = [
     "ask-human",
     "git-commit",
     "git-diff",
     "git-log",
     "git-show",
     "git-status",
-    "lane-log",
     "lane-run",
     "search-symbols",
     "specs-list",

@@ -7,9 +7,10 @@ use super::{ToolError, bound};
 use crate::chat::{Detail, FileChange, ToolOutcome};
 use crate::id::CallId;
 use crate::process::Bounds;
+use crate::verdict::StepLog;
 use crate::workspace::jail::{Jail, Last, Place};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The largest file that tools read or edit, in bytes.
@@ -30,12 +31,23 @@ pub(super) struct Bench {
     pub(super) bounds: Bounds,
     /// The memory of the project, unless the run has none.
     pub(super) shelf: Option<Shelf>,
+    /// What the gate's steps have printed, as far as the model may read it.
+    pub(super) logs: Mutex<Arc<[StepLog]>>,
 }
 
 impl Bench {
     /// The memory of files. Whoever changes a file holds it from the first look to the last note, so changes don't cross.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the gate's steps have printed.
+    pub(super) fn logs(&self) -> Arc<[StepLog]> {
+        Arc::clone(&self.logs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn show_logs(&self, logs: Vec<StepLog>) {
+        *self.logs.lock().unwrap_or_else(PoisonError::into_inner) = logs.into();
     }
 
     /// The place of a file that is to be read.

@@ -118,6 +118,12 @@ pub enum ToolError {
     /// A glob that is none.
     #[error(transparent)]
     Pattern(#[from] PatternError),
+    /// No log of the gate.
+    #[error("{problem}")]
+    NoLog {
+        /// Which one there is not, and which there are.
+        problem: String,
+    },
     /// A run without memory.
     #[error("this run has no memory")]
     NoMemory,
@@ -166,6 +172,7 @@ impl ToolError {
             | Self::NoMatch { .. }
             | Self::ManyMatches { .. }
             | Self::Pattern { .. }
+            | Self::NoLog { .. }
             | Self::NoMemory
             | Self::EmptyNote
             | Self::LongNote { .. }

@@ -12,6 +12,7 @@ use crate::chat::{FileChange, ToolOutcome};
 use crate::id::CallId;
 use crate::process::wall::{Holes, NoWall, Wall};
 use crate::process::{Bounds, visible};
+use crate::verdict::StepLog;
 use crate::workspace::ProtectedRule;
 use crate::workspace::jail::{Jail, JailError};
 use futures_util::FutureExt;
@@ -112,11 +113,12 @@ impl ToolHost {
             shell_timeout: settings.shell_timeout,
             bounds: settings.bounds,
             shelf,
+            logs: Mutex::default(),
         };
         Ok(Self { bench: Arc::new(bench), behind: None })
     }
 
-    /// The same behind a wall: every tool but those of the memory runs in a process of its own there, which is started when it is first
+    /// The same behind a wall: every tool but those of memory and logs runs in a process of its own there, which is started when it is first
     /// needed. What it may reach are these holes. Without a wall it is [`ToolHost::with_memory`].
     ///
     /// # Errors
@@ -163,6 +165,11 @@ impl ToolHost {
         }
     }
 
+    /// Lets the model read what the gate's steps have printed, as far as it is this.
+    pub fn show_logs(&self, logs: Vec<StepLog>) {
+        self.bench.show_logs(logs);
+    }
+
     /// What somebody else has said in answer to a call, as its outcome: cleaned, bounded like every result, and marked as theirs.
     pub fn hear(&self, call: CallId, whose: &str, text: &str, is_error: bool) -> ToolOutcome {
         let room = self.bench.max_result - foreign::FRAME;
@@ -184,7 +191,7 @@ impl ToolHost {
     pub async fn call(&self, request: ToolRequest, stop: &CancellationToken, progress: Progress<'_>) -> ToolOutcome {
         let found = Tool::find(&request.name);
         if let (Some(tool), Some(behind)) = (found, &self.behind)
-            && !tool.needs_memory()
+            && !tool.is_at_home()
         {
             return behind.call(tool, request, stop, progress).await;
         }

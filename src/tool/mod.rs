@@ -15,6 +15,7 @@ mod files_read;
 mod files_write;
 mod foreign;
 mod host;
+mod lane_log;
 mod ledger;
 mod mask;
 mod memory_recall;
@@ -50,18 +51,22 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// All tools, by name.
-pub const TOOLS: [Tool; 10] = [
+pub const TOOLS: [Tool; 11] = [
     files_delete::TOOL,
     files_edit::TOOL,
     files_glob::TOOL,
     files_list::TOOL,
     files_read::TOOL,
     files_write::TOOL,
+    lane_log::TOOL,
     memory_recall::TOOL,
     memory_store::TOOL,
     search_grep::TOOL,
     shell_exec::TOOL,
 ];
+
+/// The tool that pages through what the gate's steps have printed.
+pub const LANE_LOG: &str = lane_log::TOOL.name;
 
 /// A tool: what the model is told of it, what it may do, and how it is done.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +111,16 @@ impl Tool {
     /// Whether it is of use only in a run that has a memory.
     pub fn needs_memory(&self) -> bool {
         [memory_recall::TOOL.name, memory_store::TOOL.name].contains(&self.name)
+    }
+
+    /// Whether it is of use only in a run that has a gate.
+    pub fn needs_gate(&self) -> bool {
+        self.name == LANE_LOG
+    }
+
+    /// Whether what it looks at is kept by the driver, so that it runs there and not behind the wall. It opens no path that is given.
+    fn is_at_home(&self) -> bool {
+        self.needs_memory() || self.needs_gate()
     }
 
     /// What the model is told of it.

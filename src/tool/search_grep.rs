@@ -105,13 +105,7 @@ struct Search<'s> {
 
 impl<'s> Search<'s> {
     fn new(arguments: &Arguments, stop: &'s CancellationToken) -> Result<Self, ToolError> {
-        let matcher = RegexMatcherBuilder::new()
-            .case_insensitive(arguments.ignore_case)
-            .line_terminator(Some(b'\n'))
-            .build(&arguments.pattern)
-            .map_err(|error| {
-                ToolError::from(PatternError { pattern: arguments.pattern.clone(), problem: error.to_string() })
-            })?;
+        let matcher = matcher(&arguments.pattern, arguments.ignore_case)?;
         let context = arguments.context.unwrap_or(0).min(MAX_CONTEXT);
         let searcher = SearcherBuilder::new()
             .before_context(context)
@@ -154,6 +148,15 @@ impl<'s> Search<'s> {
         }
         report
     }
+}
+
+/// Finds lines that a regular expression matches.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolError> {
+    let matcher = RegexMatcherBuilder::new().case_insensitive(ignore_case).line_terminator(Some(b'\n')).build(pattern);
+    Ok(matcher.map_err(|error| PatternError { pattern: pattern.into(), problem: error.to_string() })?)
 }
 
 /// Takes down the lines of one file.

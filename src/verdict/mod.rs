@@ -114,6 +114,21 @@ pub struct StepReport {
     pub tests: Option<Box<TestSummary>>,
 }
 
+/// The whole output of a step of a gate run, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepLog {
+    /// The attempt that was judged; 0 is what was there before any change.
+    pub attempt: u32,
+    /// The lane's name.
+    pub lane: String,
+    /// The step's name.
+    pub step: String,
+    /// How the step ended.
+    pub status: StepStatus,
+    /// The file.
+    pub path: String,
+}
+
 /// What a test report says, in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -256,6 +271,14 @@ impl Verdict {
     /// Whether the gate passed.
     pub fn passed(&self) -> bool {
         self.ruling == Ruling::Passed
+    }
+
+    /// Where the whole output of its steps is, as that of an attempt.
+    pub fn logs(&self, attempt: u32) -> impl Iterator<Item = StepLog> {
+        self.steps.iter().filter_map(move |step| {
+            let StepReport { lane, step, status, log, .. } = step.clone();
+            Some(StepLog { attempt, lane, step, status, path: log? })
+        })
     }
 
     /// How long the gate took.

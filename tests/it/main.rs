@@ -50,6 +50,7 @@ mod lanes_unknown;
 mod lanes_unread;
 mod library;
 mod limits;
+mod logs;
 mod memory;
 mod models;
 mod orphans;

@@ -76,6 +76,7 @@ impl Court {
             limits: set.limits,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             on_tamper: OnTamper::Restore,
+            pages_logs: false,
             may_judge_base: false,
         };
         Ok(Self { gate, site })

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod files;
+mod logs;
 mod search;
 mod shell;
 
