@@ -56,6 +56,18 @@ fn the_table_of_what_is_protected_is_the_printed_one() {
 }
 
 #[test]
+fn the_documentation_names_every_tool_with_its_tier_and_no_other() {
+    let text = read("docs/tasks-and-lanes.md");
+    let rows = text.lines().skip_while(|line| !line.starts_with("| tool | tier |")).skip(2);
+    let cell = |line: &str, at| line.split('|').nth(at).unwrap_or_default().trim_matches([' ', '`']).to_owned();
+    let told: BTreeSet<_> =
+        rows.take_while(|line| line.starts_with('|')).map(|row| (cell(row, 1), cell(row, 2))).collect();
+    let ours = fledge::tool::TOOLS.map(|tool| (tool.name.to_owned(), tool.flags.tier.name().to_owned()));
+    let others = ["subagent-spawn", "mcp-SERVER-TOOL"].map(|name| (name.to_owned(), "tool".to_owned()));
+    assert_eq!(told, ours.into_iter().chain(others).collect());
+}
+
+#[test]
 fn what_the_documentation_shows_is_read_as_it_says() {
     let given = [("issue".to_owned(), "12".to_owned())].into();
     for file in ["README.md", "docs/tasks-and-lanes.md", "docs/gate.md"] {
