@@ -37,7 +37,18 @@ pub(super) struct Layer {
 }
 
 /// Keys that are planned: refused, so that nobody relies on them in vain.
-const LATER: &[&str] = &["context", "room", "specs", "time", "turns"];
+const LATER: &[&str] = &["context", "room", "specs"];
+/// Keys of tasks and of other tools, each with what it is called here.
+const OTHERS: &[(&str, &str)] = &[
+    ("approval", "approve"),
+    ("mcpServers", "mcp"),
+    ("mcp_servers", "mcp"),
+    ("model", "default_model"),
+    ("providers", "models"),
+    ("retries", "max_retries"),
+    ("time", "budget"),
+    ("turns", "budget"),
+];
 
 /// How many alike calls may make a loop.
 pub(super) const LOOP_THRESHOLD: RangeInclusive<i64> = 4..=64;
@@ -84,7 +95,7 @@ pub(super) fn parse(text: &str, name: &str, owner: Owner) -> Result<Layer, Confi
     layer.trust = trusted(&mut table, &mut problems);
     table.take("tasks"); // read with the lanes that refer to them
     table.later(LATER, &mut problems);
-    table.finish(&mut problems);
+    table.finish_with(OTHERS, &mut problems);
     if problems.is_empty() { Ok(layer) } else { Err(fault(problems)) }
 }
 

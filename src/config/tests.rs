@@ -144,6 +144,7 @@ const WRONG: &[&str] = &[
     "compact_at: 0.99",
     "commit: each-day",
     "isolation: docker",
+    "model: a\nturns: 5\nretries: 2",
     "models: [a]",
     "models: { a: }",
     "models: { a: { model: x } }",

@@ -7,6 +7,24 @@ use super::{candidates, params, timetable};
 use crate::yaml::{Document, Node, Place, Problem, Problems, Table, Value, document};
 use std::path::Path;
 
+/// Keys of the configuration and of other tools, each with what it is called here.
+const OTHERS: &[(&str, &str)] = &[
+    ("approval", "approve"),
+    ("checks", "lane"),
+    ("cron", "schedule"),
+    ("default_model", "model"),
+    ("depends", "needs"),
+    ("depends_on", "needs"),
+    ("gate", "lane"),
+    ("mcpServers", "mcp"),
+    ("mcp_servers", "mcp"),
+    ("retries", "max_retries"),
+    ("schema", "output_schema"),
+    ("time", "budget"),
+    ("turns", "budget"),
+    ("verify", "lane"),
+];
+
 /// Why a text is no task: every problem, one a line, each with the file's name and the place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.within(.file))]
@@ -60,7 +78,7 @@ pub fn parse_with(text: &str, source: &str, values: &ParamValues, defaults: &Def
         let _heeded_by_who_serves = timetable::read(node, &mut problems);
     }
     task.isolation = table.one_of("isolation", &Isolation::WORDS, &mut problems).unwrap_or(task.isolation);
-    table.finish(&mut problems);
+    table.finish_with(OTHERS, &mut problems);
     if problems.is_empty() { Ok(task) } else { Err(fault(problems)) }
 }
 

@@ -203,6 +203,7 @@ fn every_malformed_front_matter_is_refused_with_its_place_and_what_to_do() {
         "tools: { allow: [files-raed], deny: [shell-exce, 'web-*'] }",
         "budget: 5",
         "budget: { turns: ten }",
+        "checks: test\nretries: 2\ntime: 5m",
         "budget: { tokens: -5 }",
         "budget: { time: 30 }",
         "budget: { time: 30x }",
