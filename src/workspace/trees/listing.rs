@@ -27,6 +27,10 @@ impl Inner {
         if from == to {
             return Ok(Vec::new());
         }
+        let pair = (from.clone(), to.clone());
+        if let Some(changes) = self.seen.changes.get(&pair) {
+            return Ok(changes);
+        }
         let args = ["diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", from.as_str(), to.as_str()];
         let output = self.git.ask(&args, stop).await?;
         let (mut fields, mut changes) = (each(&output), Vec::new());
@@ -35,6 +39,7 @@ impl Inner {
             changes.push(change.ok_or_else(|| TreesFault::odd_answer("diff-tree"))?);
         }
         changes.sort();
+        self.seen.changes.keep(pair, &changes);
         Ok(changes)
     }
 
@@ -45,10 +50,16 @@ impl Inner {
         sizes: bool,
         stop: &CancellationToken,
     ) -> Result<Vec<Entry>, TreesFault> {
+        let key = (tree.clone(), sizes);
+        if let Some(entries) = self.seen.entries.get(&key) {
+            return Ok(entries);
+        }
         let size: &[&str] = if sizes { &["-l"] } else { &[] };
         let args: Vec<&str> = ["ls-tree", "-r", "-z", "--full-tree"].iter().chain(size).copied().collect();
         let output = self.git.ask(&[args.as_slice(), &[tree.as_str()]].concat(), stop).await?;
-        entries_of(&output)
+        let entries = entries_of(&output)?;
+        self.seen.entries.keep(key, &entries);
+        Ok(entries)
     }
 
     pub(super) async fn read(

@@ -12,6 +12,7 @@ pub(in crate::workspace) mod names;
 mod oddity;
 mod restore;
 mod retake;
+mod seen;
 mod take;
 
 pub use fault::TreesFault;
@@ -24,6 +25,7 @@ use crate::id::TreeId;
 use crate::process;
 use git::Git;
 use ground::Scratch;
+use seen::Seen;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,7 @@ struct Inner {
     packs_at_once: bool,
     scratch: Scratch,
     state: Mutex<State>,
+    seen: Seen,
 }
 
 /// A state of the workspace.
@@ -138,7 +141,7 @@ impl Trees {
         let git = Git::own(&git_dir, &root, scratch.path(), &path);
         let packs_at_once = git.version(stop).await?.packs_at_once;
         let state = Mutex::default();
-        Ok(Self(Arc::new(Inner { git_dir, root, path, git, packs_at_once, scratch, state })))
+        Ok(Self(Arc::new(Inner { git_dir, root, path, git, packs_at_once, scratch, state, seen: Seen::default() })))
     }
 
     /// Which git it is, in its own words: `git version 2.47.3`.
