@@ -187,6 +187,13 @@ fn a_file_that_is_no_lane_is_refused() {
     insta::assert_snapshot!(told.join("\n\n"));
 }
 
+#[test]
+fn a_value_of_several_lines_is_shown_in_one() {
+    let text = "steps: [{run: a, when: \"#\\nCI\"}]";
+    let fault = parse("verify", "v.yaml", text).unwrap_err().to_string();
+    assert!(fault.lines().all(|line| line.starts_with("v.yaml:")), "{fault}");
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic_and_every_fault_names_the_file(cut in 0usize..500, put in "\\PC{0,6}") {

@@ -2,7 +2,7 @@
 
 use super::seen::{Seen, keys_alone};
 use std::collections::HashSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// A place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,9 +70,18 @@ impl fmt::Display for Problem {
         if let Some(place) = self.place {
             write!(f, "{place}: ")?;
         }
-        f.write_str(&self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+        write_in_one_line(f, &self.message)?;
+        let Some(hint) = &self.hint else { return Ok(()) };
+        f.write_str(" (")?;
+        write_in_one_line(f, hint)?;
+        f.write_str(")")
     }
+}
+
+/// Writes a text with its control characters escaped: texts quote values of the file, and a problem
+/// is one line.
+fn write_in_one_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    text.chars().try_for_each(|c| if c.is_control() { write!(f, "{}", c.escape_default()) } else { f.write_char(c) })
 }
 
 impl std::error::Error for Problem {}
