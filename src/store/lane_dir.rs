@@ -16,7 +16,7 @@ const KEPT: usize = 50;
 pub struct LaneDir {
     path: PathBuf,
     /// The system takes the lock away when this process is gone, however it ends. `None` where there are no locks.
-    _lock: Option<File>,
+    _lock: Option<FolderLock>,
 }
 
 impl LaneDir {
@@ -89,10 +89,21 @@ pub fn forget_lane_logs(project: &Path, age: Duration) -> u64 {
     bytes
 }
 
-fn lock(folder: &Path) -> io::Result<File> {
+/// A lock on a folder. It is let go before the handle is closed, since programs that are being
+/// started have copies of the handle.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        let _closing_unlocks_it_too = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<FolderLock> {
     let folder = File::open(folder)?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(folder)
+    Ok(FolderLock(folder))
 }
 
 #[cfg(test)]

@@ -17,7 +17,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The right to write to a run, as long as it is held.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Unlocks the file before it is closed: a program that another thread is starting has a copy of
+    /// the handle until it begins, and would hold the lock until then.
+    fn drop(&mut self) {
+        let _closing_unlocks_it_too = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -48,7 +56,7 @@ impl Lock {
         let host = rustix::system::uname();
         let text = format!("process {} on {}\n", std::process::id(), host.nodename().to_string_lossy());
         file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).map_err(fail)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 
@@ -72,7 +80,9 @@ impl Store {
 pub(super) fn holder(folder: &RunDir) -> Option<String> {
     let path = path(folder);
     let file = File::open(&path).ok()?;
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| said(&path))
+    let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let _closing_unlocks_it_too = file.unlock();
+    is_held.then(|| said(&path))
 }
 
 fn path(folder: &RunDir) -> PathBuf {

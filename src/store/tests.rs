@@ -336,3 +336,27 @@ fn a_state_folder_that_cannot_be_written_is_named() {
     let error = Store::open(home.path(), Path::new("/a/app")).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot open {}", path.display()));
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "programs are started that have copies of all handles")]
+fn a_run_that_is_let_go_is_not_held_by_programs_that_are_being_started() {
+    let (_home, store) = store();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let start = || {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                drop(std::process::Command::new("/nonexistent").status());
+            }
+        };
+        scope.spawn(start);
+        scope.spawn(start);
+        let held = (0..300).filter(|number| {
+            let id = format!("run-{number}");
+            drop(begin(&store, &id));
+            store.run(&RunId::new(&id)).unwrap().state != RunState::Interrupted
+        });
+        let held = held.count();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(held, 0);
+    });
+}
