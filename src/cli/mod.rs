@@ -72,6 +72,8 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
+// To build the flags of all verbs costs more than the start of a lane.
+#[command(defer = true)]
 enum Verb {
     /// Run a task: an agent works on it until the project's checks pass
     Run(run::RunArguments),
