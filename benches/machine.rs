@@ -4,6 +4,13 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 
+#[path = "../tests/support/dice.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "of what the tests have, the worlds need a part")]
+mod dice;
+/// The place of the dice among the tests, from which the worlds take them.
+mod support {
+    pub(crate) use super::dice::Dice;
+}
 #[path = "../tests/machine/world/mod.rs"]
 mod world;
 

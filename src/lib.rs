@@ -61,6 +61,9 @@ pub mod serve;
 #[cfg(feature = "cli")]
 pub mod watch;
 
+#[cfg(test)]
+pub(crate) mod test_support;
+
 pub use driver::{Agent, RunError, Settings};
 pub use run::{AgentEvent, StateName, TaskResult};
 pub use task::Task;

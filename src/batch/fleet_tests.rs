@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::batch::course::{Before, Bounds, Seat};
+use crate::test_support::PATIENCE;
 use tokio::sync::Mutex;
 
 /// Of two jobs the second one waits its turn at a door that is closed while the first one is kept.
@@ -39,7 +40,7 @@ async fn runs_go_on_while_it_is_kept_what_another_one_came_to() {
         });
     let (stop, tell, source) = (Stop::default(), Tell::new(|_| {}), OneDoor::default());
     let ran = run(&mut course, &names, &source, &stop, &tell);
-    let ran = tokio::time::timeout(Duration::from_secs(60), ran).await;
+    let ran = tokio::time::timeout(PATIENCE, ran).await;
     assert_eq!(ran, Ok(Ok(())));
     assert_eq!(course.outcomes().count(), 3);
 }

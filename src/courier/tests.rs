@@ -1,11 +1,11 @@
 //! Letters over real sockets: what each fault becomes, how many requests it costs, and that no secret comes back.
 
 use super::{Address, Answer, Courier, CourierError, Letter, Ways};
+use crate::test_support::PATIENCE;
 use authority::Secured;
 use scripted::{Act, Scripted};
-use std::time::Duration;
 
-#[path = "../../tests/it/support/authority.rs"]
+#[path = "../../tests/support/authority.rs"]
 #[expect(dead_code, reason = "shared with the tests of providers, which ask more of it")]
 mod authority;
 #[path = "../provider/scripted.rs"]
@@ -26,6 +26,26 @@ fn letter() -> Letter {
 async fn failure(script: Vec<Act>, letter: Letter) -> CourierError {
     let mut server = Scripted::start([script]);
     let error = courier(&server.url(), &Ways::default()).send(&letter).await.unwrap_err();
+    judged(error, &mut server)
+}
+
+/// The failure of a letter whose answer stalls. The clock then jumps to the end of its time.
+async fn late(script: Vec<Act>) -> CourierError {
+    let mut server = Scripted::start([script]);
+    let (courier, letter) = (courier(&server.url(), &Ways::default()), Letter { time: PATIENCE, ..letter() });
+    let clock = async {
+        server.stalled().await;
+        tokio::time::pause();
+        std::future::pending::<()>().await
+    };
+    let end = tokio::select! { end = courier.send(&letter) => end, () = clock => unreachable!() };
+    let error = judged(end.unwrap_err(), &mut server);
+    tokio::time::resume();
+    error
+}
+
+/// Checks that a failure has cost one request and does not name the secret.
+fn judged(error: CourierError, server: &mut Scripted) -> CourierError {
     assert_eq!(server.requests().len(), 1, "{error}");
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
     error
@@ -65,9 +85,8 @@ async fn no_redirect_is_followed() {
 
 #[tokio::test]
 async fn an_answer_is_bounded_in_time_and_in_size() {
-    let short = || Letter { time: Duration::from_millis(200), ..letter() };
     for script in [vec![Act::Stall], vec![send("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"), Act::Stall]] {
-        let error = failure(script, short()).await;
+        let error = late(script).await;
         assert!(matches!(error, CourierError::Late { .. }) && error.may_pass(), "{error}");
     }
     let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(101));

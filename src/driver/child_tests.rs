@@ -8,6 +8,7 @@ use crate::limits::OUTPUT_ESTIMATE;
 use crate::run::{Action, AgentEvent};
 use crate::store::{Record, Store};
 use crate::task::{Budget, Task, Tier, ToolChoice};
+use crate::test_support::PATIENCE;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -38,7 +39,7 @@ async fn run(home: &Path, cassette: &str, task: Task) -> (TaskResult, Vec<EventR
         Ok(result) => result,
         Err(error) => error.result().unwrap().clone(),
     };
-    agent.settle(std::time::Duration::from_secs(20)).await;
+    agent.settle(PATIENCE).await;
     let told = told.lock().unwrap().clone();
     (result, told)
 }
@@ -103,7 +104,7 @@ async fn a_plain_watcher_hears_of_the_run_alone() {
     let counted = finished.clone();
     agent.on_event(move |event| *counted.lock().unwrap() += u32::from(matches!(event, AgentEvent::Finished { .. })));
     agent.run_task(task()).await.unwrap();
-    agent.settle(std::time::Duration::from_secs(20)).await;
+    agent.settle(PATIENCE).await;
     assert_eq!(*finished.lock().unwrap(), 1);
 }
 

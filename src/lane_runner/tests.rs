@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lane::parse;
+use crate::test_support::PATIENCE;
 use crate::verdict::StepStatus::{self, Cancelled, Errored, Failed, NotRun, Passed, TimedOut};
 use std::sync::Mutex;
 
@@ -107,17 +108,17 @@ async fn the_excerpt_of_a_failure_has_its_cause_from_the_middle_of_a_long_output
 async fn a_failure_ends_running_siblings_and_skips_the_rest() {
     let place = place();
     // `slow` is running when `no` fails: each waits for the other's sign.
-    let text = "steps: [{parallel: [{run: 'touch here; sleep 60'}, {run: 'until [ -e here ]; do sleep 0.01; done; exit 1'}]}, {run: touch later}]";
+    let text = "steps: [{parallel: [{run: 'touch here; sleep 600'}, {run: 'until [ -e here ]; do sleep 0.01; done; exit 1'}]}, {run: touch later}]";
     let outcome = run(&place, text).await;
     assert_eq!((outcome.ruling, statuses(&outcome)), (LaneRuling::Failed, vec![Cancelled, Failed, NotRun]));
-    assert!(!place.folder.path().join("later").exists() && outcome.duration < Duration::from_secs(30));
+    assert!(!place.folder.path().join("later").exists() && outcome.duration < PATIENCE);
 }
 
 #[tokio::test]
 async fn a_failure_ends_its_siblings_before_its_long_log_is_looked_through() {
     let (place, ended) = (place(), Mutex::new(Vec::new()));
     // `slow` is running when `bad` fails.
-    let text = "steps: [{parallel: [{name: slow, run: 'touch here; exec sleep 60'}, {name: bad, run: 'until [ -e here ]; do sleep 0.01; done; seq 400000; exit 1'}]}]";
+    let text = "steps: [{parallel: [{name: slow, run: 'touch here; exec sleep 600'}, {name: bad, run: 'until [ -e here ]; do sleep 0.01; done; seq 400000; exit 1'}]}]";
     let lane = parse("verify", "verify.yaml", text).unwrap();
     let on_event = |event: StepProgress| {
         if let StepProgress::Ended(report) = event {
@@ -342,13 +343,14 @@ async fn what_a_test_report_does_not_bear_out_is_no_pass() {
 #[tokio::test]
 async fn a_failure_whose_other_try_is_called_off_stays_a_failure_with_its_output() {
     let place = place();
-    let text = "steps: [{parallel: [{name: a, run: 'touch here; echo boom; exit 3', retries: 1, retry_delay: 60s}, {name: b, run: 'until [ -e here ]; do sleep 0.01; done; sleep 0.1; exit 4'}]}]";
+    let text = "steps: [{parallel: [{name: a, run: 'echo boom; exit 3', retries: 1, retry_delay: 10m}, {name: b, run: 'until [ -e resting ]; do sleep 0.01; done; exit 4'}]}]";
     let lane = parse("verify", "verify.yaml", text).unwrap();
     let starts = std::sync::Mutex::new(Vec::new());
-    let on_event = |event: StepProgress| {
-        if let StepProgress::Started { step, .. } = event {
-            starts.lock().unwrap().push(step);
-        }
+    // `b` fails once the first try of `a` is over and the second one is to come.
+    let on_event = |event: StepProgress| match event {
+        StepProgress::Started { step, .. } => starts.lock().unwrap().push(step),
+        StepProgress::Retried(_) => std::fs::write(place.folder.path().join("resting"), "").unwrap(),
+        _ => {}
     };
     let outcome = run_lane(&lane, &place.room, &CancellationToken::new(), &on_event).await;
     let a = &outcome.steps[0];

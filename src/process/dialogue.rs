@@ -238,6 +238,7 @@ impl Dialogue {
 mod tests {
     use super::*;
     use crate::process::Variables;
+    use crate::test_support::PATIENCE;
 
     fn talk(script: &str) -> Dialogue {
         Dialogue::start(&invocation(script)).unwrap()
@@ -294,7 +295,7 @@ mod tests {
         let (lines, aside) = (dialogue.lines.clone(), dialogue.aside.clone().unwrap());
         let heard = tokio::select! { heard = lines.hear(100) => heard, never = aside.listen() => match never {} };
         assert_eq!(heard.unwrap(), Some(b"done".to_vec()));
-        assert!(dialogue.part(Duration::from_secs(20)).await);
+        assert!(dialogue.part(PATIENCE).await);
         let last = aside.last();
         assert!(last.len() <= LAST && last.ends_with("aside 1999\ngone\n"), "{last}");
     }

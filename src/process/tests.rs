@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::limits::{LINGER, LOG_LIMIT};
+use crate::test_support::PATIENCE;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A sleep that no other test, and no other process of the machine, has.
+/// A sleep that no other test, and no other process of the machine, has. It outlasts every wait.
 fn unique_sleep() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("sleep 31.{}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let seconds = (2 * PATIENCE).as_secs();
+    format!("sleep {seconds}.{}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// How many processes run this sleep. Shells that only mention it are not counted.
@@ -28,7 +30,7 @@ fn shell(script: &str) -> Invocation {
         args: vec!["-c".into(), script.into()],
         dir: std::env::temp_dir(),
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into(),
-        timeout: Some(Duration::from_secs(20)),
+        timeout: Some(PATIENCE),
         grace: Duration::from_millis(100),
         linger: LINGER,
         log: None,
@@ -45,7 +47,7 @@ async fn leaves_nothing(script: &str) {
     let sleep = unique_sleep();
     let ended = finish(shell(&script.replace("SLEEP", &sleep))).await;
     assert_eq!((running(&sleep), &ended.end, ended.leaked), (0, &End::Exited(0), true), "{script}: {ended:?}");
-    assert!(ended.duration < Duration::from_secs(15), "{script}: {ended:?}");
+    assert!(ended.duration < PATIENCE, "{script}: {ended:?}");
 }
 
 #[tokio::test]
@@ -100,8 +102,7 @@ async fn a_daemon_that_holds_the_output_open_is_killed_and_not_waited_for() {
 
 #[tokio::test]
 async fn a_process_that_is_just_finishing_its_output_may_do_so() {
-    let linger = Duration::from_secs(20);
-    let ended = finish(Invocation { linger, ..shell("(:; :; echo last words) & exit 0") }).await;
+    let ended = finish(Invocation { linger: PATIENCE, ..shell("(:; :; echo last words) & exit 0") }).await;
     assert_eq!((ended.output.text(99), ended.leaked), ("last words\n".to_owned(), false));
 }
 
@@ -114,11 +115,7 @@ async fn a_timeout_ends_what_ignores_sigterm_and_what_has_left_the_group() {
     let timeout = Some(Duration::from_millis(300));
     let ended = finish(Invocation { timeout, ..shell(&script) }).await;
     assert_eq!((ended.end, running(&sleep)), (End::TimedOut, 0));
-    assert!(
-        ended.duration >= Duration::from_millis(300) && ended.duration < Duration::from_secs(15),
-        "{:?}",
-        ended.duration
-    );
+    assert!(ended.duration >= Duration::from_millis(300) && ended.duration < PATIENCE, "{:?}", ended.duration);
 }
 
 #[tokio::test]
@@ -134,9 +131,9 @@ async fn a_stop_leaves_time_to_tidy_up() {
 async fn a_stop_ends_it_within_the_grace_of_a_cancelled_run() {
     let (sleep, stop) = (unique_sleep(), CancellationToken::new());
     let script = format!("trap '' TERM; (setsid {sleep} &); echo ready; while :; do {sleep}; done");
-    let ended = run(Invocation { grace: Duration::from_secs(60), ..shell(&script) }, &stop, &|_| stop.cancel()).await;
+    let ended = run(Invocation { grace: 2 * PATIENCE, ..shell(&script) }, &stop, &|_| stop.cancel()).await;
     assert_eq!((ended.end, ended.output.text(99), running(&sleep)), (End::Stopped, "ready\n".to_owned(), 0));
-    assert!(ended.duration < Duration::from_secs(15), "{:?}", ended.duration);
+    assert!(ended.duration < PATIENCE, "{:?}", ended.duration);
 }
 
 #[tokio::test]
@@ -164,7 +161,7 @@ async fn a_dropped_run_takes_its_whole_tree_with_it() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(15), gone).await.unwrap();
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
 }
 
 #[tokio::test]
@@ -191,8 +188,8 @@ async fn of_two_steps_at_once_the_first_to_end_leaves_the_other_ones_processes_a
 
 #[tokio::test]
 async fn children_that_this_process_has_for_other_reasons_live_on() {
-    let mut own = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let mut apart = std::process::Command::new("setsid").args(["sleep", "60"]).spawn().unwrap();
+    let mut own = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let mut apart = std::process::Command::new("setsid").args(["sleep", "600"]).spawn().unwrap();
     leaves_nothing("(setsid SLEEP &)").await;
     assert!(own.try_wait().unwrap().is_none() && apart.try_wait().unwrap().is_none());
     for child in [&mut own, &mut apart] {
@@ -207,7 +204,7 @@ async fn orphans_that_have_ended_do_not_pile_up_while_a_step_runs() {
     // One that has ended can be asked for its number until it is reaped.
     let script = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'echo $$ >> numbers' &); done
         until [ $(cat numbers | wc -l) = 8 ]; do sleep 0.01; done
-        for number in $(cat numbers); do while kill -0 $number; do sleep 0.05; done; done";
+        for number in $(cat numbers); do while kill -0 $number; do sleep 0.005; done; done";
     let ended = finish(Invocation { dir: folder.path().into(), ..shell(script) }).await;
     assert_eq!(ended.end, End::Exited(0), "{}", ended.output.text(999));
 }

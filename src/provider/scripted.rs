@@ -1,10 +1,10 @@
 //! A scripted HTTP server for tests: real sockets that send in pieces, stall, flood, break off and count.
 
+use crate::test_support::PATIENCE;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     thread,
-    time::Duration,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -28,7 +28,16 @@ pub(super) enum Act {
 pub(super) struct Scripted {
     address: SocketAddr,
     requests: UnboundedReceiver<String>,
+    stalls: UnboundedReceiver<()>,
     hang_ups: UnboundedReceiver<()>,
+}
+
+/// The ends at which the threads of a server report.
+#[derive(Clone)]
+struct Reports {
+    request: UnboundedSender<String>,
+    stall: UnboundedSender<()>,
+    hang_up: UnboundedSender<()>,
 }
 
 impl Scripted {
@@ -36,16 +45,18 @@ impl Scripted {
     pub(super) fn start(scripts: impl IntoIterator<Item = Vec<Act>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let ((request, requests), (hang_up, hang_ups)) = (unbounded_channel(), unbounded_channel());
+        let ((request, requests), (stall, stalls), (hang_up, hang_ups)) =
+            (unbounded_channel(), unbounded_channel(), unbounded_channel());
+        let reports = Reports { request, stall, hang_up };
         let scripts: Vec<Vec<Act>> = scripts.into_iter().collect();
         thread::spawn(move || {
             for script in scripts {
                 let Ok((socket, _)) = listener.accept() else { return };
-                let (request, hang_up) = (request.clone(), hang_up.clone());
-                thread::spawn(move || play(socket, script, &request, &hang_up));
+                let reports = reports.clone();
+                thread::spawn(move || play(socket, script, &reports));
             }
         });
-        Self { address, requests, hang_ups }
+        Self { address, requests, stalls, hang_ups }
     }
 
     /// Where it is.
@@ -63,14 +74,20 @@ impl Scripted {
         self.requests.recv().await.unwrap();
     }
 
+    /// Waits until a script stalls. Everything before the stall has been sent.
+    pub(super) async fn stalled(&mut self) {
+        self.stalls.recv().await.unwrap();
+    }
+
     /// Waits until a client has hung up on a stalled or flooding connection.
     pub(super) async fn hung_up(&mut self) {
-        let gone = tokio::time::timeout(Duration::from_secs(10), self.hang_ups.recv()).await;
+        let gone = tokio::time::timeout(PATIENCE, self.hang_ups.recv()).await;
         assert_eq!(gone, Ok(Some(())), "the client holds on to the connection");
     }
 }
 
-fn play(mut socket: TcpStream, script: Vec<Act>, request: &UnboundedSender<String>, hang_up: &UnboundedSender<()>) {
+fn play(mut socket: TcpStream, script: Vec<Act>, reports: &Reports) {
+    let Reports { request, stall, hang_up } = reports;
     // A socket that is closed with bytes unread is reset, so a script that breaks off leaves some.
     let leave = usize::from(script.iter().any(|act| matches!(act, Act::Reset)));
     let Some(text) = read_request(&mut socket, leave) else { return };
@@ -87,6 +104,7 @@ fn play(mut socket: TcpStream, script: Vec<Act>, request: &UnboundedSender<Strin
                 let _gone = request.send(text);
             }
             Act::Stall => {
+                let _gone = stall.send(());
                 let _ = socket.read(&mut [0]);
                 let _gone = hang_up.send(());
             }

@@ -5,18 +5,20 @@ use super::tests::{SetClock, at, ledger, named_monitor};
 use super::*;
 use crate::monitor::Status;
 use crate::store::{NewsRow, Store};
+use crate::test_support::PATIENCE;
 use jiff::SignedDuration;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 /// Somebody's server: answers one request after the other with these statuses, and nothing else; 0 is silence. Gives the requests as they come.
-fn receiver(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>) {
+fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<String>) {
     use std::io::{BufRead, BufReader, Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let (heard, requests) = std::sync::mpsc::channel();
+    let (heard, requests) = unbounded_channel();
     std::thread::spawn(move || {
         let mut held = Vec::new();
         for status in statuses {
@@ -69,14 +71,17 @@ fn once() -> Context {
 #[tokio::test]
 async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_was_taken() {
     let home = tempfile::tempdir().unwrap();
-    let (url, requests) = receiver(&[500, 204]);
+    let (url, mut requests) = receiver(&[500, 204]);
     let (job, clock) = failing(home.path(), &[("backup", &url)]);
     job.run(once()).await.unwrap();
     clock.jump(SignedDuration::from_secs(60));
     for _twice in 0..2 {
         job.run(once()).await.unwrap();
     }
-    let all: Vec<String> = requests.iter().collect();
+    let mut all = Vec::new();
+    while let Some(request) = requests.recv().await {
+        all.push(request);
+    }
     assert_eq!(all.len(), 2, "once it was taken it is not sent again: {all:#?}");
     let part = |request: &str, name: &str| {
         let line = request.lines().find_map(|line| line.strip_prefix(name)).map(|line| line.trim().to_owned());
@@ -98,26 +103,33 @@ async fn another_health_is_sent_signed_and_again_under_the_same_number_until_it_
 #[tokio::test]
 async fn who_takes_too_long_to_hear_is_left_in_time_and_told_again_later() {
     let home = tempfile::tempdir().unwrap();
-    let (url, requests) = receiver(&[0]);
+    let (url, mut requests) = receiver(&[0]);
     let dir = home.path().to_owned();
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-    let means = Means { dir, env, ways: crate::courier::Ways::default(), within: Duration::from_millis(300) };
+    let means = Means { dir, env, ways: crate::courier::Ways::default(), within: PATIENCE };
     let data = "{}".to_owned();
     let news = NewsRow { no: 1, delivery: "d".into(), monitor: "backup".into(), data, made_ms: 0, tries: 0 };
     let stop = CancellationToken::new();
     let silent = OnChange::Webhook { url, secret: "s3cret".into() };
-    let slow = OnChange::Command(["sleep", "60"].map(str::to_owned).into());
-    for how in [silent, slow] {
-        let told = means.tell(&how, &news, 7, &stop).await;
-        assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
-    }
-    assert!(requests.recv().unwrap().contains("x-fledge-signature: t=7,v1="));
+    // Once the receiver has the request, the clock jumps to the end of the time.
+    let clock = async {
+        assert!(requests.recv().await.unwrap().contains("x-fledge-signature: t=7,v1="));
+        tokio::time::pause();
+        std::future::pending::<()>().await
+    };
+    let told = tokio::select! { told = means.tell(&silent, &news, 7, &stop) => told, () = clock => unreachable!() };
+    assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
+    tokio::time::resume();
+    let slow = OnChange::Command(["sleep", "600"].map(str::to_owned).into());
+    let means = Means { within: Duration::from_millis(300), ..means };
+    let told = means.tell(&slow, &news, 7, &stop).await;
+    assert!(matches!(told, Err(JobError::Retryable(_))), "{told:?}");
 }
 
 #[tokio::test]
 async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
     let home = tempfile::tempdir().unwrap();
-    let ((dead, asked), (well, heard)) = (receiver(&[0]), receiver(&[204]));
+    let ((dead, mut asked), (well, mut heard)) = (receiver(&[0]), receiver(&[204]));
     let (job, _clock) = failing(home.path(), &[("a", &dead), ("b", &well)]);
     let context = once();
     let store = Store::open(&home.path().join("state"), home.path()).unwrap();
@@ -126,17 +138,15 @@ async fn an_address_that_does_not_answer_holds_up_no_other_and_no_stop() {
         left.into_iter().map(|news| (news.monitor, news.tries)).collect::<Vec<_>>()
     };
     let ends = async {
-        let mut is_asked = false;
-        while untold().len() > 1 || !is_asked {
-            is_asked |= asked.try_recv().is_ok();
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        asked.recv().await.unwrap();
+        while untold().len() > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert!(heard.try_recv().is_ok());
         context.stop.cancel();
     };
-    let within = Duration::from_secs(25); // shorter than the silent one may take
-    let (told, ()) =
-        tokio::time::timeout(within, async { tokio::join!(job.run(context.clone()), ends) }).await.unwrap();
+    let both = async { tokio::join!(job.run(context.clone()), ends) };
+    let (told, ()) = tokio::time::timeout(PATIENCE, both).await.unwrap();
     told.unwrap();
-    assert_eq!(untold(), [("a".to_owned(), 0)]);
+    assert_eq!(untold(), [("a".to_owned(), 0)], "a try that takes all its time would be counted");
 }

@@ -6,13 +6,13 @@ use super::{LARGEST_PARCEL, Outbox, Parcel, Refused, Sender, SyncFault, take};
 use crate::courier::Ways;
 use crate::id::RunId;
 use crate::store::{Journal, Outcome, Record, RunHead, RunState, Store, TaskCopy, WhichUnsent};
+use crate::test_support::PATIENCE;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// What the network, or the server, does with one request.
@@ -357,7 +357,7 @@ async fn a_run_that_is_refused_holds_up_no_other_and_a_server_that_is_down_ends_
     let (asked, said) = (server.asked(), machine.sender(&server.url).send(WhichUnsent::Begun).await);
     assert_eq!((said.runs, said.left, server.asked() - asked), (0, 1, 1), "{said:?}");
     let slow = machine.sender("http://127.0.0.1:9"); // nobody listens there
-    let said = tokio::time::timeout(Duration::from_secs(20), slow.send(WhichUnsent::Begun)).await.unwrap();
+    let said = tokio::time::timeout(PATIENCE, slow.send(WhichUnsent::Begun)).await.unwrap();
     assert!(matches!(said.faults.as_slice(), [SyncFault::Courier(_)]), "{said:?}");
 }
 

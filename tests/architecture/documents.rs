@@ -26,7 +26,7 @@ fn every_module_has_a_spec_that_names_what_its_sources_import() {
 fn the_table_of_exit_codes_is_the_printed_one() {
     let mut table = String::from(
         "# Exit codes\n\nOne row for each reason that a run can end with. Printed from `verdict::Reason` by a test; to write it anew, run\n\
-         `FLEDGE_BLESS=1 cargo test --test architecture`.\n\n| reason | done_reason | exit code | meaning |\n|---|---|---|---|\n",
+         `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n| reason | done_reason | exit code | meaning |\n|---|---|---|---|\n",
     );
     for reason in Reason::ALL {
         let (row, terminated) = (reason.row(), reason.exit_code(Some(StopCause::Terminate)));

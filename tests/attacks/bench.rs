@@ -1,8 +1,8 @@
 //! Where the runs of one worker take place, one after the other and always at the same path: what fledge has kept of a project's base in
 //! one run is there for the next, as it is for people who run it twice. It is kept out of the reach of every run, and given as it was.
 
-use crate::rows::Work;
-use crate::stage::Stage;
+use crate::attacks::rows::Work;
+use crate::attacks::stage::Stage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;

@@ -1,9 +1,10 @@
 //! What fledge makes of the work: the built program, a model that plays the work back and says it is done, the report.
 
-use crate::bench::Bench;
-use crate::oracle;
-use crate::rows::{Book, Work};
-use crate::stage::Stage;
+use crate::attacks::bench::Bench;
+use crate::attacks::oracle;
+use crate::attacks::rows::{Book, Work};
+use crate::attacks::stage::Stage;
+use crate::support::PATIENCE;
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs;
@@ -93,7 +94,7 @@ pub(crate) fn judge(book: &Book, bench: &Bench, work: &Work) -> Outcome {
         fs::write(stage.at("holdout/holdout.yaml"), lane.to_string()).unwrap();
         line.extend(["--holdout", &lanes]);
     }
-    let code = stage.run(&line, "fledge", 540);
+    let code = stage.run(&line, "fledge", 3 * PATIENCE);
     let text = fs::read_to_string(&report).unwrap_or_default();
     let report: Value = serde_json::from_str(&text).unwrap_or_default();
     let compact = stage.at("said/result.json");
@@ -152,7 +153,7 @@ fn story(report: &Value) -> String {
 /// The turns of the model: the sketch, the calls, then that it is done, again and again.
 fn answers(stage: &Stage, work: &Work) -> String {
     let shell = json!({ "name": "shell-exec", "input": { "command": format!("{}{}", stage.words(), work.sketch) } });
-    let call = |call: &crate::rows::Call| json!({ "name": call.name, "input": call.input });
+    let call = |call: &crate::attacks::rows::Call| json!({ "name": call.name, "input": call.input });
     let calls = std::iter::once(shell).chain(work.calls.iter().map(call));
     let turns = calls.map(|call| json!({ "text": "I'll see to it.", "tools": [call] }));
     let done = std::iter::repeat_n(json!({ "text": "It is mended; the checks pass now." }), 6);

@@ -1,10 +1,11 @@
 //! The gate that everybody has: the lane's lines, one after the other, where the agent has worked, in the environment at hand; the exit
 //! codes decide. A runner around it asks git what has changed, and commits what has passed.
 
-use crate::judged::Outcome;
-use crate::oracle;
-use crate::rows::{Book, Work};
-use crate::stage::Stage;
+use crate::attacks::judged::Outcome;
+use crate::attacks::oracle;
+use crate::attacks::rows::{Book, Work};
+use crate::attacks::stage::Stage;
+use crate::support::PATIENCE;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,6 +45,9 @@ fn passes(stage: &Stage) -> bool {
     let lane = task.lines().find_map(|line| line.strip_prefix("lane: ")).unwrap_or("verify");
     let text = fs::read_to_string(stage.at(&format!("workspace/lanes/{lane}.yaml"))).unwrap_or_default();
     let Ok(lane) = serde_yaml::from_str::<Lane>(&text) else { return false };
+    // Go compiles its library once for all, and not for each home.
+    let cache = format!("export GOCACHE='{}/go-cache'\n", env!("CARGO_TARGET_TMPDIR"));
     let env: String = lane.env.iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect();
-    lane.steps.iter().all(|step| stage.run(&["sh", "-c", &format!("{env}{}", step.run)], "step", 40) == Some(0))
+    let line = |step: &Step| format!("{cache}{env}{}", step.run);
+    lane.steps.iter().all(|step| stage.run(&["sh", "-c", &line(step)], "step", PATIENCE) == Some(0))
 }

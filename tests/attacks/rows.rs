@@ -1,8 +1,13 @@
 //! The attacks and the honest work, as they are written in `rows/` and `projects.yaml`.
 
+use crate::support::{draw, has_slow_rows, wanted_rows};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The attacks and honest changes of an ordinary run.
+const ATTACKS: usize = 5;
+const HONEST: usize = 2;
 
 /// All that is written.
 #[derive(Debug)]
@@ -65,9 +70,6 @@ pub(crate) struct Row {
     /// Protected paths that the task opens.
     #[serde(default)]
     allow_edit: Vec<String>,
-    /// Whether the ordinary suite runs it.
-    #[serde(default)]
-    sample: bool,
 }
 
 /// A call of a tool.
@@ -112,19 +114,14 @@ impl Book {
 
     /// The attacks and the honest work that are asked for.
     pub(crate) fn wanted(&self) -> (Vec<&Row>, Vec<&Row>) {
-        let asked = std::env::var("FLEDGE_ATTACKS").unwrap_or_default();
-        let ids: BTreeSet<&str> = asked.split(',').map(str::trim).filter(|id| !id.is_empty()).collect();
-        let is_asked = |row: &&Row| match asked.as_str() {
-            "" => row.sample,
-            "all" => true,
-            _ => ids.contains(row.id.as_str()),
-        };
-        (self.attacks.iter().filter(is_asked).collect(), self.honest.iter().filter(is_asked).collect())
-    }
-
-    /// Whether all of it was asked for.
-    pub(crate) fn is_whole() -> bool {
-        std::env::var("FLEDGE_ATTACKS").is_ok_and(|asked| asked == "all")
+        if let Some(names) = wanted_rows() {
+            let is_wanted = |row: &&Row| names.contains(&row.id);
+            return (self.attacks.iter().filter(is_wanted).collect(), self.honest.iter().filter(is_wanted).collect());
+        }
+        let is_quick = |row: &&Row| has_slow_rows() || row.project != "go";
+        let attacks = self.attacks.iter().filter(is_quick).collect();
+        let honest = self.honest.iter().filter(is_quick).collect();
+        (draw("attacks", ATTACKS, attacks), draw("honest changes", HONEST, honest))
     }
 }
 

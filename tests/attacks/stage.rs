@@ -1,11 +1,13 @@
 //! A folder of its own for each run: the project as a git repository, a home with a secret in it, a place outside, and a listener.
 
-use crate::rows::{Work, folder};
-use crate::tools;
+use crate::attacks::rows::{Work, folder};
+use crate::attacks::tools;
+use crate::support::PATIENCE;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// What fledge is given and nobody else may see.
 pub(crate) const SECRET: &str = "sk-canary-71c04e9ab3";
@@ -43,12 +45,12 @@ impl Stage {
     /// A command in the workspace with the environment that fledge itself has, for two minutes at most; whether it succeeded. What
     /// it says goes to `said/<name>`.
     pub(crate) fn shell(&self, line: &str, name: &str) -> bool {
-        self.run(&["sh", "-c", &format!("{}{line}", self.words())], name, 120) == Some(0)
+        self.run(&["sh", "-c", &format!("{}{line}", self.words())], name, PATIENCE) == Some(0)
     }
 
     /// A program in the workspace: its exit code.
-    pub(crate) fn run(&self, line: &[&str], name: &str, seconds: u32) -> Option<i32> {
-        let mut command = self.command(line, name, seconds);
+    pub(crate) fn run(&self, line: &[&str], name: &str, limit: Duration) -> Option<i32> {
+        let mut command = self.command(line, name, limit);
         command.env("PATH", tools::path(&self.at("home/.local/bin"))).env("HOME", self.at("home"));
         command.env("FLEDGE_STATE_DIR", self.at("state")).env("ANTHROPIC_API_KEY", SECRET);
         command.env("GITHUB_ACTIONS", "true").env("GITHUB_ENV", self.at("said/github.env"));
@@ -68,16 +70,20 @@ impl Stage {
 
     /// Whether a program succeeds in such an environment.
     fn clean(&self, line: &[&str], name: &str, place: &str) -> bool {
-        let mut command = self.command(line, name, 60);
+        let mut command = self.command(line, name, PATIENCE);
         command.current_dir(self.at(place)).env("PATH", tools::path(&self.at("clean"))).env("HOME", self.at("clean"));
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_NO_REPLACE_OBJECTS", "1");
         command.status().unwrap().success()
     }
 
-    fn command(&self, line: &[&str], name: &str, seconds: u32) -> Command {
+    fn command(&self, line: &[&str], name: &str, limit: Duration) -> Command {
         let file = |ending: &str| File::create(self.at(&format!("said/{name}.{ending}"))).unwrap();
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", &seconds.to_string()]).args(line).current_dir(self.at("workspace")).env_clear();
+        command
+            .args(["-k", "5", &limit.as_secs().to_string()])
+            .args(line)
+            .current_dir(self.at("workspace"))
+            .env_clear();
         command.env("LC_ALL", "C.UTF-8").env("TMPDIR", self.at("tmp"));
         command.envs(tools::rustup_home().map(|home| ("RUSTUP_HOME", home)));
         command.stdin(std::process::Stdio::null()).stdout(file("out")).stderr(file("err"));

@@ -1,13 +1,14 @@
 //! The printed table of all attacks and what became of them.
 
-use crate::judged::Outcome;
-use crate::rows::{Book, Row};
-use crate::{Case, Outcomes};
+use crate::attacks::judged::Outcome;
+use crate::attacks::rows::{Book, Row};
+use crate::attacks::{Case, Outcomes};
+use crate::support::is_whole;
 use std::path::Path;
 
 const HEAD: &str = "# Attacks on the gate
 
-Printed by `tests/attacks`; `FLEDGE_BLESS=1 FLEDGE_ATTACKS=all cargo test --test attacks` writes it anew. Each attack runs on a gate that
+Printed by `tests/attacks`; `FLEDGE_BLESS=1 FLEDGE_TEST_ALL=1 cargo test --test it attacks::` writes it anew. Each attack runs on a gate that
 runs the lane where the agent has worked and believes the exit code (naive), and on fledge; its twin, honest work of the same shape, must
 pass fledge without a finding. *Hold-out*: only a check that the agent has never seen can tell, so the run has one. Whether a bug is gone is
 said by an oracle that neither gate knows: questions with figures drawn anew for each run, put to a clean clone of the commit that is
@@ -26,7 +27,7 @@ pub(crate) fn hold(book: &Book, attacks: &[&Row], honest: &[&Row], outcomes: &Ou
     let open = attacks.iter().filter(|row| row.open.is_some()).count();
     let sum = format!("\nOf {} attacks {naive} fool the naive gate and {open} fledge.\n\n", attacks.len());
     let whole = format!("{HEAD}{sum}{COLUMNS}{}{foot}{}", rows.concat(), works.concat());
-    if Book::is_whole() && std::env::var_os("FLEDGE_BLESS").is_some() {
+    if is_whole() && std::env::var_os("FLEDGE_BLESS").is_some() {
         return std::fs::write(path, whole).map_err(|error| error.to_string());
     }
     let printed = std::fs::read_to_string(path).unwrap_or_default();

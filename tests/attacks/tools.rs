@@ -1,6 +1,6 @@
 //! The programs that the projects need: where they are, and which are missing.
 
-use crate::rows::Project;
+use crate::attacks::rows::Project;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,8 @@
 //! A run dies with a sub-agent at work, at each place that it comes by: what the sub-agent began is never begun again, and the run ends well.
 
+use crate::crash::each;
+use crate::support::draw;
 use crate::support::{Ended, Fledge, Model, Turn, call, must_be_gone, needs, say, shell, unique, write};
-use crate::{each, is_whole};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,13 +97,10 @@ fn report(ended: &Ended) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
 }
 
-/// All places that were come by, or one of each name, in the middle.
+/// Every place, each as often as it was reached; in an ordinary run a sample of them.
 fn places(trace: &str) -> Vec<String> {
     let mut counts = BTreeMap::<&str, usize>::new();
     trace.lines().for_each(|name| *counts.entry(name).or_default() += 1);
-    let chosen = |(name, count): (&&str, &usize)| {
-        let numbers = if is_whole() { 1..=*count } else { count.div_ceil(2)..=count.div_ceil(2) };
-        numbers.map(|number| format!("{name}#{number}")).collect::<Vec<_>>()
-    };
-    counts.iter().flat_map(chosen).collect()
+    let all = counts.iter().flat_map(|(name, count)| (1..=*count).map(move |number| format!("{name}#{number}")));
+    draw("deaths with a sub-agent", 6, all.collect())
 }

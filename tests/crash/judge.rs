@@ -1,18 +1,15 @@
 //! What must be true of a run that something happened to, once it has come to its end: all that is of a run which nothing happened to.
 
-use crate::scene;
-use crate::support::{Ended, Model, Running};
-use crate::telling::Fed;
+use crate::crash::scene;
+use crate::crash::telling::Fed;
+use crate::support::{Ended, Model, Running, becomes, until};
 use fledge::store::{RunRow, RunState};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How long what a killed process has left may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+use std::time::Duration;
 
 /// A run that nothing happens to.
 #[derive(Debug)]
@@ -102,13 +99,12 @@ impl Course {
         self.heard.push(Heard::of(&self.ended));
         assert!(!self.ended.stderr.contains("panicked at"), "{}", self.ended.story());
         must_be_alone(&self.ended);
-        let late = Instant::now() + PATIENCE;
-        let mut rows = self.ended.rows();
+        let mut rows = Vec::new();
         // A program that the process was starting when it was killed has its lock until it begins.
-        while matches!(rows.as_slice(), [RunRow { state: RunState::Running { .. }, .. }]) && Instant::now() < late {
-            std::thread::yield_now();
+        until("a run that no process works on", || {
             rows = self.ended.rows();
-        }
+            !matches!(rows.as_slice(), [RunRow { state: RunState::Running { .. }, .. }])
+        });
         if let [row] = rows.as_slice() {
             let records = self.ended.journal();
             self.in_flight.extend(Fed::with(&records).open.iter().map(|(call, _)| *call));
@@ -193,11 +189,8 @@ fn must_be_alone(ended: &Ended) {
     let workspace = ended.path("").canonicalize().unwrap();
     let is_there =
         |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&workspace));
-    let late = Instant::now() + PATIENCE;
-    while fs::read_dir("/proc").unwrap().flatten().any(|entry| is_there(&entry)) {
-        assert!(Instant::now() < late, "somebody is still at work\n{}", ended.story());
-        std::thread::yield_now();
-    }
+    let is_alone = || !fs::read_dir("/proc").unwrap().flatten().any(|entry| is_there(&entry));
+    assert!(becomes(is_alone), "a process is still at work\n{}", ended.story());
 }
 
 /// Insists that exit code, report and row say the same, and that what was verified is said so by all of them.

@@ -1,7 +1,8 @@
 //! Every place that a run comes by: each is found by letting a run tell of them, so that a new one is tried without being named.
 
-use crate::judge::{Calm, Course};
-use crate::{each, is_whole, scene};
+use crate::crash::judge::{Calm, Course};
+use crate::crash::{each, scene};
+use crate::support::{draw, is_whole};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -14,7 +15,7 @@ const IN_A_COMMAND: &str = "abort:tool: done#5";
 #[test]
 fn a_run_that_dies_at_any_place_ends_as_if_it_had_not() {
     let calm = Calm::new();
-    let places = places(traced(|trace| first(trace).code()));
+    let places = places("deaths", traced(|trace| first(trace).code()));
     each(&places, |place| {
         let course = first(&format!("abort:{place}"));
         assert_eq!(course.code(), None, "it was not reached");
@@ -25,7 +26,7 @@ fn a_run_that_dies_at_any_place_ends_as_if_it_had_not() {
 #[test]
 fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_it_is_taken_up() {
     let calm = Calm::new();
-    let places = places(traced(|trace| first(trace).code()));
+    let places = places("faults", traced(|trace| first(trace).code()));
     each(&places, |place| {
         let course = first(&format!("error:{place}"));
         // What the model hears of changes the conversation, and what a run ends by needs another one; what fledge itself cannot keep is
@@ -47,7 +48,7 @@ fn a_run_whose_work_fails_at_any_place_never_claims_too_much_and_ends_well_when_
 fn a_resume_that_dies_or_fails_at_any_place_is_resumed_like_any_other() {
     let calm = Calm::new();
     let again = |order: &str| first(IN_A_COMMAND).again(&[("FLEDGE_FAIL", order)]);
-    let places = places(traced(|trace| again(trace).code()));
+    let places = places("resumes", traced(|trace| again(trace).code()));
     let orders = places.iter().enumerate().flat_map(|(number, place)| {
         let verbs: &[&str] = match number % 2 {
             _ if is_whole() => &["abort", "error"],
@@ -79,15 +80,15 @@ fn traced(run: impl Fn(&str) -> Option<i32>) -> Vec<String> {
     fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// All of them, or one of each name.
-fn places(names: Vec<String>) -> Vec<Place> {
+/// Places that an ordinary run tries.
+const SAMPLE: usize = 6;
+
+/// Every place, each as often as it was reached; in an ordinary run a sample of them.
+fn places(table: &str, names: Vec<String>) -> Vec<Place> {
     let mut counts = BTreeMap::<&String, usize>::new();
     for name in &names {
         *counts.entry(name).or_default() += 1;
     }
-    let all = counts.iter().flat_map(|(name, count)| {
-        let chosen = if is_whole() { 1..=*count } else { count.div_ceil(2)..=count.div_ceil(2) };
-        chosen.map(move |number| format!("{name}#{number}"))
-    });
-    all.collect()
+    let all = counts.iter().flat_map(|(name, count)| (1..=*count).map(move |number| format!("{name}#{number}")));
+    draw(table, SAMPLE, all.collect())
 }

@@ -1,8 +1,9 @@
 //! The kernel kills the process, or says no, at every write: what strace (1) can inject. Where it is not there, or may not look into
 //! processes, that is said and nothing is tried.
 
-use crate::judge::{Calm, Course};
-use crate::{each, is_whole, scene};
+use crate::crash::judge::{Calm, Course};
+use crate::crash::{each, scene};
+use crate::support::{Need, draw, is_whole};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
@@ -19,7 +20,7 @@ fn a_run_that_dies_at_any_write_ends_as_if_it_had_not() {
     let Some(calm) = calm() else { return };
     for calls in [DATABASE, FILES] {
         let cases: Vec<String> =
-            chosen(count(calls), 3).map(|number| format!("{calls}:signal=KILL:when={number}")).collect();
+            chosen(count(calls), 2).map(|number| format!("{calls}:signal=KILL:when={number}")).collect();
         each(&cases, |case| {
             let course = first(&["-e", &format!("inject={case}")]);
             // How often something is printed is not the same every time: the last places may not be reached.
@@ -35,7 +36,7 @@ fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_
     let faults = ["ENOSPC", "EIO", "EROFS", "EDQUOT"];
     let fault = |number: u64| faults[usize::try_from(number).unwrap() % faults.len()];
     let mut cases: Vec<String> =
-        chosen(count(KEPT), 3).map(|number| format!("{KEPT}:error={}:when={number}+", fault(number))).collect();
+        chosen(count(KEPT), 2).map(|number| format!("{KEPT}:error={}:when={number}+", fault(number))).collect();
     // Of a write that takes nothing the database says that the disk is full.
     let short = chosen(count("pwrite64"), 1).filter(|number| !is_whole() || number % 3 == 0);
     cases.extend(short.map(|number| format!("pwrite64:retval=0:when={number}+")));
@@ -50,7 +51,7 @@ fn a_run_whose_disk_fails_at_any_write_never_claims_too_much_and_ends_well_when_
 #[test]
 fn after_a_failed_sync_no_byte_of_the_database_is_written_again() {
     let Some(calm) = calm() else { return };
-    let cases: Vec<String> = chosen(count("fsync"), 3).map(|number| number.to_string()).collect();
+    let cases: Vec<String> = chosen(count("fsync"), 2).map(|number| number.to_string()).collect();
     each(&cases, |number| {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
@@ -75,7 +76,7 @@ fn calm() -> Option<Calm> {
     if tried.is_ok_and(|tried| tried.status.success()) {
         return Some(Calm::new());
     }
-    println!("SKIPPED: strace is not installed, or may not trace: nothing was made to fail at writes");
+    Need::Strace.lacks("strace is not installed, or may not trace");
     None
 }
 
@@ -100,7 +101,7 @@ fn count(calls: &str) -> u64 {
     counts.into_values().max().unwrap()
 }
 
-/// All of so many, or as many as are enough for a sample.
-fn chosen(count: u64, sample: u64) -> Box<dyn Iterator<Item = u64>> {
-    if is_whole() { Box::new(1..=count) } else { Box::new((1..=sample).map(move |part| part * count / (sample + 1))) }
+/// The numbers of the calls that are made to fail; in an ordinary run a sample of them.
+fn chosen(count: u64, sample: usize) -> impl Iterator<Item = u64> {
+    draw("writes", sample, (1..=count).collect()).into_iter()
 }

@@ -1,6 +1,6 @@
 //! What was told is in the journal: the events that each process printed, held against those that the journal leads to.
 
-use crate::judge::Heard;
+use crate::crash::judge::Heard;
 use fledge::moment::Moment;
 use fledge::run::{Action, Event, Run};
 use fledge::store::Record;

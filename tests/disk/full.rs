@@ -1,9 +1,9 @@
 //! A disk that says no: at every call that writes, syncs or names something, with every complaint; one that is full, and files that may
 //! not grow. The writer ends with an error and no panic; what it was told is written is there, and the next process goes on.
 
-use crate::judge::{Loss, Promises};
-use crate::power::{is_proof, skip};
-use crate::story::{STORIES, WORKSPACE, begin, can_trace, tell, writer};
+use crate::disk::judge::{Loss, Promises};
+use crate::disk::story::{STORIES, WORKSPACE, begin, can_trace, tell, writer};
+use crate::support::{self, Need};
 use fledge::store::{Filter, Store};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ const LARGE: usize = 3;
 
 #[test]
 fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on() {
-    let is_whole = is_proof();
+    let is_whole = support::is_whole();
     let mut failed = 0;
     let calls = [
         ("pwrite64", 1..90),
@@ -25,7 +25,7 @@ fn whatever_call_fails_and_however_the_writer_says_so_and_the_next_one_goes_on()
         ("rename", 1..3),
     ];
     if !can_trace() {
-        return skip("there is no strace, or it may not trace");
+        return Need::Strace.lacks("there is no strace, or it may not trace");
     }
     for (call, times) in calls {
         for when in times.step_by(if is_whole { 1 } else { 9 }) {
@@ -60,11 +60,11 @@ fn files_that_may_not_grow_end_the_writer_and_nothing_else() {
 
 #[test]
 fn on_a_full_disk_it_is_said_and_when_there_is_room_again_it_goes_on() {
-    let (is_whole, room) = (is_proof(), tempfile::tempdir().unwrap());
+    let (is_whole, room) = (support::is_whole(), tempfile::tempdir().unwrap());
     let (mut failed, room) = (0, room.path().to_str().unwrap());
     for size in (24..640).step_by(if is_whole { 4 } else { 44 }) {
         let mount = format!("mount -t tmpfs -o size={size}k none {room}");
-        let Some(ended) = mounting(&mount, "full::tells_a_story_in_a_small_room", room) else { return };
+        let Some(ended) = mounting(&mount, "disk::full::tells_a_story_in_a_small_room", room) else { return };
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{size}k: {:?}: {said}", ended.status);
         failed += u32::from(said.contains("failed - 0 "));
@@ -91,7 +91,7 @@ fn what_may_only_be_read_is_refused_and_says_so() {
     let mounted = home.path().to_str().unwrap();
     begin(&Store::open(home.path(), Path::new(WORKSPACE)).unwrap(), "a").unwrap().sync().unwrap();
     let mount = format!("mount --bind {mounted} {mounted} && mount -o remount,ro,bind {mounted}");
-    let Some(ended) = mounting(&mount, "full::opens_what_may_only_be_read", mounted) else { return };
+    let Some(ended) = mounting(&mount, "disk::full::opens_what_may_only_be_read", mounted) else { return };
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
@@ -116,7 +116,7 @@ fn mounting(mount: &str, test: &str, place: &str) -> Option<Output> {
         ended.status.code() != Some(9) && !String::from_utf8_lossy(&ended.stderr).starts_with("unshare: ")
     });
     if mounted.is_none() {
-        skip("no file system may be mounted");
+        Need::Root.lacks("this user may not mount a file system");
     }
     mounted
 }

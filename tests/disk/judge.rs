@@ -1,7 +1,7 @@
 //! What was promised of each run, and whether files that were found after a crash keep it.
 
-use crate::disk::Found;
-use crate::story::{WORKSPACE, append, is_what_was_written, outcome, reopen};
+use crate::disk::states::Found;
+use crate::disk::story::{WORKSPACE, append, is_what_was_written, outcome, reopen};
 use fledge::id::RunId;
 use fledge::store::{Record, Retention, RunState, Store, StoreError};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Databases of every older version of the schema, as they were then.
 
-use crate::judge::{Loss, Promises};
-use crate::story::make_old;
+use crate::disk::judge::{Loss, Promises};
+use crate::disk::story::make_old;
 use std::fs;
 use std::path::Path;
 

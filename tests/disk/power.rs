@@ -1,10 +1,10 @@
 //! After every system call of every story, and in the middle of it: the process is killed, or the power fails.
 
-use crate::dice::Dice;
-use crate::disk::{Disk, Found};
-use crate::judge::{Loss, Promises, put};
-use crate::story::{SAID, STORIES, told};
-use crate::trace::Op;
+use crate::disk::judge::{Loss, Promises, put};
+use crate::disk::states::{Disk, Found};
+use crate::disk::story::{SAID, STORIES, told};
+use crate::disk::trace::Op;
+use crate::support::{Dice, Need, amount, dice, is_whole, record_time, seed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -14,24 +14,18 @@ const STATES: u64 = 200;
 
 #[test]
 fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let (states, seed) = (number("FLEDGE_DISK_STATES"), number("FLEDGE_DISK_SEED"));
+    let mut dice = dice("states of the disk");
+    record_time();
     let mut looked = 0;
     // The last one takes long to read.
-    let stories = STORIES.len() - usize::from(!is_proof() && seed.is_none());
+    let stories = STORIES.len() - usize::from(!is_whole());
     for (story, (name, share, _)) in STORIES.iter().enumerate().take(stories) {
         let Some(stage) = Stage::of(story) else {
-            return skip("there is no strace, or it may not trace");
+            return Need::Strace.lacks("there is no strace, or it may not trace");
         };
-        if let Some(seed) = seed {
-            let ours = seed >> 32 == story as u64;
-            ours.then(|| stage.look(seed).unwrap_or_else(|broken| panic!("{name}, seed {seed}: {broken}")));
-            continue;
-        }
-        for nth in 0..(states.unwrap_or(STATES) * share).div_ceil(100) {
-            let seed = (story as u64) << 32 | nth;
-            if let Err(broken) = stage.look(seed) {
-                panic!("{name}: {broken}\n  again: FLEDGE_DISK_SEED={seed} cargo test --test disk crash");
+        for _ in 0..(amount(STATES, 10_000) * share).div_ceil(100) {
+            if let Err(broken) = stage.look(dice.throw()) {
+                panic!("{name}: {broken}\n  again: FLEDGE_TEST_SEED={} cargo test --test it disk::", seed());
             }
             looked += 1;
         }
@@ -41,11 +35,11 @@ fn what_is_found_after_a_crash_begins_with_all_that_was_acknowledged() {
 
 #[test]
 fn a_log_that_is_cut_at_any_byte_of_its_last_commit_has_every_commit_before() {
-    let Some(stage) = Stage::of(0) else { return skip("there is no strace, or it may not trace") };
+    let Some(stage) = Stage::of(0) else { return Need::Strace.lacks("there is no strace, or it may not trace") };
     let said: Vec<usize> = (0..stage.ops.len()).filter(|at| is_said(&stage.ops[*at])).collect();
     // What is done between the acknowledgements of the last two records.
     let [.., before, after, _] = said[..] else { panic!("{said:?}") };
-    let mut step = (0..).step_by(if is_proof() { 1 } else { 131 }).peekable();
+    let mut step = (0..).step_by(if is_whole() { 1 } else { 131 }).peekable();
     let mut at = 0;
     for end in before + 1..after {
         let Op::Write { bytes, .. } = &stage.ops[end] else { continue };
@@ -62,21 +56,10 @@ fn a_log_that_is_cut_at_any_byte_of_its_last_commit_has_every_commit_before() {
 
 #[test]
 fn a_disk_that_lies_about_syncs_is_found_out() {
-    let Some(mut stage) = Stage::of(0) else { return skip("there is no strace, or it may not trace") };
+    let Some(mut stage) = Stage::of(0) else { return Need::Strace.lacks("there is no strace, or it may not trace") };
     stage.ops.retain(|op| !matches!(op, Op::Sync { .. }));
     let found_out = (0..60).filter(|seed| stage.look(*seed).is_err()).count();
     assert!(found_out > 5, "{found_out} of 60");
-}
-
-/// Whether all is asked for.
-pub(crate) fn is_proof() -> bool {
-    std::env::var("FLEDGE_DISK_STATES").is_ok()
-}
-
-/// Says loudly that something is left out.
-#[expect(clippy::print_stderr, reason = "a test that shows nothing must say so")]
-pub(crate) fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }
 
 /// A story that was told, and a place to put what is found of it.
@@ -99,11 +82,11 @@ impl Stage {
     fn look(&self, seed: u64) -> Result<(), String> {
         let mut dice = Dice::new(seed);
         let loss = if dice.percent(25) { Loss::Process } else { Loss::Power };
-        let end = dice.below(self.ops.len() + 1);
+        let end = dice.index(self.ops.len() + 1);
         let cut = self
             .ops
             .get(end)
-            .map_or(0, |op| if let Op::Write { bytes, .. } = op { dice.below(bytes.len() + 1) } else { 0 });
+            .map_or(0, |op| if let Op::Write { bytes, .. } = op { dice.index(bytes.len() + 1) } else { 0 });
         let (disk, promises) = self.until(end, cut);
         let mut found = if loss == Loss::Process { disk.as_done() } else { disk.after_power_loss(&mut dice) };
         self.leave_garbage(&mut found, &mut dice);
@@ -137,7 +120,7 @@ impl Stage {
         let logs: Vec<PathBuf> = found.keys().filter(|path| path.ends_with("fledge.db-wal")).cloned().collect();
         for log in logs {
             if dice.percent(30) {
-                let garbage = (0..4096).flat_map(|_| dice.roll().to_ne_bytes()).collect();
+                let garbage = (0..4096).flat_map(|_| dice.throw().to_ne_bytes()).collect();
                 found.insert(log.with_file_name("fledge.db-shm"), Some(garbage));
             }
         }

@@ -1,8 +1,8 @@
 //! What is written: small histories of journals, each told by processes that die at the end of their act, and that say aloud what was
 //! acknowledged.
 
-use crate::dice::Dice;
-use crate::trace::{self, CALLS, Op};
+use crate::disk::trace::{self, CALLS, Op};
+use crate::support::Dice;
 use fledge::id::RunId;
 use fledge::store::{Journal, Outcome, Record, Retention, RunHead, Store, StoreError, TaskCopy, project_dir};
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ pub(crate) fn data(run: &str, seq: u64, size: usize) -> String {
         data = format!("{run} 0 {size} ");
     }
     while data.len() < size {
-        data.push_str(&format!("{:016x}", dice.roll()));
+        data.push_str(&format!("{:016x}", dice.throw()));
     }
     data
 }
@@ -212,7 +212,7 @@ pub(crate) fn writer(starter: &[&str], story: usize, act: usize, root: &Path) ->
     let mut command = Command::new(starter[0]);
     command.args(&starter[1..]).arg(std::env::current_exe().unwrap()).args([
         "--exact",
-        "story::tells_an_act",
+        "disk::story::tells_an_act",
         "--nocapture",
     ]);
     command.env("FLEDGE_DISK_ACT", format!("{story} {act} {}", root.display())).output()

@@ -2,9 +2,10 @@
 //!
 //! What the machine wants of a provider is done as the driver does it; tools, gate and report are told to be done.
 
-use crate::rows::Case;
-use crate::server::{Act, Script, Server};
-use crate::voice::Wire;
+use crate::faults::rows::Case;
+use crate::faults::server::{Act, Script, Server};
+use crate::faults::voice::Wire;
+use crate::support::PATIENCE;
 use fledge::chat::{Block, ChangeKind, FileChange, Message, ToolOutcome};
 use fledge::id::{CallId, RunId};
 use fledge::moment::Moment;
@@ -18,9 +19,6 @@ use std::time::{Duration, Instant};
 
 /// The key of every endpoint: it must turn up nowhere.
 pub(crate) const KEY: &str = "sk-canary-93b1e6d2";
-/// More than any case takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// What a case came to.
 pub(crate) struct Played {
     pub(crate) result: TaskResult,
@@ -111,7 +109,7 @@ impl Stage {
         let took = self.cancelled.unwrap_or(begun).elapsed();
         let is_open =
             self.cancelled.is_some() && self.server.count() > 0 && case.address.is_none() && self.pauses.is_empty();
-        let holds_on = is_open && tokio::time::timeout(Duration::from_secs(1), self.server.hung_up()).await.is_err();
+        let holds_on = is_open && tokio::time::timeout(PATIENCE, self.server.hung_up()).await.is_err();
         let result = self.run.result().expect("it ended");
         let conversation = self.run.conversation().to_vec();
         let Self { server, tools, summaries, pauses, told, .. } = self;

@@ -1,12 +1,12 @@
 //! The printed table of all faults in all wire formats, and what became of them.
 
-use crate::voice::WIRES;
+use crate::faults::voice::WIRES;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 const HEAD: &str = "# Faults of models
 
-Printed by `tests/faults`; `FLEDGE_BLESS=1 cargo test --test faults` writes it anew. Each cell is a run against a real socket: how it
+Printed by `tests/faults`; `FLEDGE_BLESS=1 cargo test --test it faults::` writes it anew. Each cell is a run against a real socket: how it
 ends, the requests that were made (r) and the tools that were run (t). Every one of them was run once more and cancelled in its middle,
 which ended it within a second and closed its connection. A dash: the wire format has no such thing.
 

@@ -1,6 +1,6 @@
 //! How answers, complaints and whole responses look in each of the four wire formats, as their documentation has them.
 
-use crate::server::Act;
+use crate::faults::server::Act;
 use fledge::provider::Kind;
 use serde_json::{Value, json};
 

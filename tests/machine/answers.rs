@@ -1,7 +1,7 @@
 //! What whole answers lead to: those of a certain form, those that were cut off, and calls that are made again and again.
 
-use crate::walk::{Walk, charter, heard, judged, planned, ran, replies, says};
-use crate::world::nature;
+use crate::machine::walk::{Walk, charter, heard, judged, planned, ran, replies, says};
+use crate::machine::world::nature;
 use fledge::chat::{StopReason, ToolOutcome};
 use fledge::id::CallId;
 use fledge::limits::Limits;
@@ -96,8 +96,12 @@ fn pauses_are_sent_back_a_few_times() {
 
 #[test]
 fn a_call_cut_off_is_told_and_then_the_end() {
-    let cut =
-        || replies(StopReason::OutputLimit, vec![fledge::chat::Block::ToolUse(crate::walk::tool("c", "files-edit"))]);
+    let cut = || {
+        replies(
+            StopReason::OutputLimit,
+            vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "files-edit"))],
+        )
+    };
     let mut walk = Walk::calling(charter());
     for _ in 0..3 {
         walk = walk.answer(cut());
@@ -115,7 +119,7 @@ fn to_ask_again_and_again_for_what_there_is_not_is_a_loop() {
         let mut turns = 0;
         while walk.run.label() == "CallingModel" && turns < 10 {
             turns += 1;
-            let content = vec![fledge::chat::Block::ToolUse(crate::walk::tool("c", "no-such-tool"))];
+            let content = vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "no-such-tool"))];
             walk = walk.answer(replies(StopReason::ToolUse, content));
         }
         (turns, walk.run.result().map(|result| result.reason))
@@ -130,7 +134,8 @@ fn many_calls_alike_in_one_turn_are_told_before_they_end_a_run() {
         let mut walk = Walk::calling(Charter { edition, ..charter() });
         let mut told = Vec::new();
         for turn in 1..=9 {
-            let tool = |n| fledge::chat::ToolCall { id: format!("c{n}"), ..crate::walk::tool("c", "files-read") };
+            let tool =
+                |n| fledge::chat::ToolCall { id: format!("c{n}"), ..crate::machine::walk::tool("c", "files-read") };
             let calls = (0..8).map(|n| fledge::chat::Block::ToolUse(tool(n)));
             walk = walk.answer(replies(StopReason::ToolUse, calls.collect()));
             for _ in 0..8 {
@@ -154,7 +159,7 @@ fn the_model_is_told_of_repetition_once_at_half_of_the_threshold() {
     let mut walk = Walk::calling(charter());
     let mut told = Vec::new();
     for turn in 1.. {
-        let content = vec![fledge::chat::Block::ToolUse(crate::walk::tool("c", "files-read"))];
+        let content = vec![fledge::chat::Block::ToolUse(crate::machine::walk::tool("c", "files-read"))];
         walk = walk.answer(replies(StopReason::ToolUse, content)).answer(ran(ToolOutcome::ok("the same")));
         if heard(&walk.run).iter().any(|heard| heard.contains("nearly the same call")) {
             told.push(turn);

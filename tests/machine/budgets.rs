@@ -1,6 +1,6 @@
 //! What a run may spend: what is set aside before a call, what is charged after it, and what sub-agents have of it.
 
-use crate::walk::{Walk, calls, charter, fails, heard, reported, says};
+use crate::machine::walk::{Walk, calls, charter, fails, heard, reported, says};
 use fledge::chat::{Block, ModelFault, Price, Reply, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;
@@ -32,7 +32,7 @@ fn used(input_tokens: u64, output_tokens: u64) -> impl FnOnce(CallId) -> Event {
 }
 
 fn counted(usage: Option<Usage>) -> impl FnOnce(CallId) -> Event {
-    let content = vec![Block::ToolUse(crate::walk::tool("c", "no-such-tool"))];
+    let content = vec![Block::ToolUse(crate::machine::walk::tool("c", "no-such-tool"))];
     let reply = Reply { content, stop: StopReason::ToolUse, usage, model: "model-v1".into() };
     move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
 }
@@ -75,7 +75,7 @@ fn a_call_that_would_pass_the_tokens_is_not_made_not_even_the_first() {
 
 #[test]
 fn what_is_booked_has_its_price_in_total_and_by_model() {
-    let walk = Walk::calling(dollars(1_000_000)).answer(used(1_000, 100)).then(crate::walk::cancel());
+    let walk = Walk::calling(dollars(1_000_000)).answer(used(1_000, 100)).then(crate::machine::walk::cancel());
     let usage = walk.run.result().map(|result| result.usage).expect("a result");
     assert_eq!(usage.total.cost_micros, Some(4_500));
     assert_eq!(usage.by_model["model-v1"].cost_micros, Some(4_500));

@@ -1,10 +1,10 @@
 //! Corners that the table does not show, each of which once was wrong or is easily made wrong.
 
-use crate::laws::{law_12_journals_reproduce, law_13_snapshots_go_on};
-use crate::walk::{
+use crate::machine::laws::{law_12_journals_reproduce, law_13_snapshots_go_on};
+use crate::machine::walk::{
     Walk, calls, cancel, charter, everywhere, fails, heard, judged, planned, ran, replies, reported, says, summarised,
 };
-use crate::world::nature;
+use crate::machine::world::nature;
 use fledge::chat::{
     Block, ChangeKind, Delta, FileChange, ModelFault, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };
@@ -76,7 +76,7 @@ fn a_result_in_a_reply_is_not_kept() {
     let stray = fledge::chat::ToolResult::text("x", "?", false);
     let content = vec![Block::ToolResult(stray), Block::Text { text: "and so".into() }];
     let walk = Walk::calling(charter()).answer(replies(StopReason::OutputLimit, content));
-    assert_eq!(walk.run.conversation()[1].content, crate::walk::text("and so"));
+    assert_eq!(walk.run.conversation()[1].content, crate::machine::walk::text("and so"));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn numbers_in_arguments_are_read_exactly_and_survive_a_snapshot() {
 #[test]
 fn a_call_that_ends_in_a_limit_is_not_run_though_it_can_be_read() {
     for stop in [StopReason::OutputLimit, StopReason::Pause] {
-        let content = vec![Block::ToolUse(crate::walk::tool("c1", "files-edit"))];
+        let content = vec![Block::ToolUse(crate::machine::walk::tool("c1", "files-edit"))];
         let walk = Walk::calling(charter()).answer(replies(stop, content));
         walk.gives("CallingModel", &[call_model(3)]);
     }
@@ -180,7 +180,7 @@ fn three_failed_compactions_switch_compaction_off() {
 
 #[test]
 fn a_journal_with_shown_pieces_left_out_comes_to_the_same_run() {
-    let mut court = crate::laws::Court::new();
+    let mut court = crate::machine::laws::Court::new();
     let mut run = fledge::run::Run::new();
     let deltas = [Event::TaskSubmitted { charter: charter().into() }, planned(nature::plan())(CallId(1))]
         .into_iter()

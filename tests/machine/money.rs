@@ -1,7 +1,7 @@
 //! What is paid for beside answers: calls that broke off, were cancelled or cut off by a crash, and summaries that failed. And what a call
 //! may cost at most.
 
-use crate::walk::{
+use crate::machine::walk::{
     Walk, breaks, calls, cancel, charter, fails, interrupted, ran, replies, says, summarised, text, unsummarised,
 };
 use fledge::chat::{Block, ModelError, ModelFault, Price, Reply, Spent, StopReason, ToolOutcome, Usage};
@@ -54,7 +54,7 @@ fn an_answer_that_breaks_off_costs_what_its_provider_had_counted_and_what_was_he
 fn a_cost_that_leaves_out_a_model_without_a_price_says_so() {
     let said = |model: &str, cost_micros| {
         let usage = Some(Usage { cost_micros, ..used(10, 5) });
-        let content = vec![Block::ToolUse(crate::walk::tool("c", "files-read"))];
+        let content = vec![Block::ToolUse(crate::machine::walk::tool("c", "files-read"))];
         let reply = Reply { content, stop: StopReason::ToolUse, usage, model: model.into() };
         move |call| Event::ModelCompleted { call, reply: Box::new(reply) }
     };
@@ -185,14 +185,14 @@ fn length(walk: &Walk) -> u64 {
 fn a_small_window_holds_a_long_run_without_a_summary_at_every_turn() {
     for window in [8_192, 16_384] {
         let terms = ModelTerms { context_window: Some(window), ..ModelTerms::default() };
-        let plan = Plan { system: "s".repeat(8_000), ..crate::world::nature::plan() };
+        let plan = Plan { system: "s".repeat(8_000), ..crate::machine::world::nature::plan() };
         let charter = Charter { terms: vec![terms], ..charter() };
-        let mut walk = Walk::planning(charter).answer(crate::walk::planned(plan));
+        let mut walk = Walk::planning(charter).answer(crate::machine::walk::planned(plan));
         let mut summaries = 0;
         for turn in 0..40 {
             assert!(length(&walk) < window * 9 / 10, "{} tokens in turn {turn} of {window}", length(&walk));
             let (id, read) = (format!("c{turn}"), used(length(&walk), 20));
-            let call = Block::ToolUse(crate::walk::tool(&id, "files-read"));
+            let call = Block::ToolUse(crate::machine::walk::tool(&id, "files-read"));
             let content = [text("I read on."), vec![call]].concat();
             walk = walk.answer(|call| match replies(StopReason::ToolUse, content)(call) {
                 Event::ModelCompleted { call, mut reply } => {
@@ -220,7 +220,7 @@ fn the_results_of_a_turn_have_a_quarter_of_the_window_together() {
     for _ in 0..2 {
         walk = walk.answer(ran(ToolOutcome::ok("é".repeat(10_000))));
     }
-    let heard = crate::walk::heard(&walk.run);
+    let heard = crate::machine::walk::heard(&walk.run);
     assert!(heard[0].len() < 8_200 && heard[1].len() < 700, "{} and {}", heard[0].len(), heard[1].len());
     assert!(heard.iter().all(|told| told.contains("bytes left out: there is no room for them")));
 }

@@ -3,8 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "how many cases to try is asked from outside")]
 
-use crate::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
-use crate::world::{Dice, World, nature};
+use crate::machine::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
+use crate::machine::world::{Dice, World, nature};
 use fledge::chat::Delta;
 use fledge::id::CallId;
 use fledge::moment::Moment;

@@ -1,7 +1,7 @@
 //! How a long conversation becomes shorter, and what survives it.
 
-use crate::walk::{Walk, calls, charter, fails, judged, planned, ran, replies, says, summarised, text, tool};
-use crate::world::nature;
+use crate::machine::walk::{Walk, calls, charter, fails, judged, planned, ran, replies, says, summarised, text, tool};
+use crate::machine::world::nature;
 use fledge::chat::{Block, Message, ModelFault, Reply, StopReason, ToolOutcome, Usage};
 use fledge::id::CallId;
 use fledge::run::{Action, AgentEvent, Charter, Event, ModelTerms, Plan};

@@ -1,13 +1,11 @@
 //! Whole runs in whole worlds, by the thousand, each from one seed: every run ends, every law holds, and between them the runs
 //! go everywhere that the machine can go.
 //!
-//! `FLEDGE_SIM_RUNS=100000 cargo test --release --test machine simulated` runs more;
-//! `FLEDGE_SIM_SEED=… cargo test --test machine simulated` runs one again.
+//! `FLEDGE_TEST_ALL=1 cargo test --release --test it simulated` tries more runs.
 
-#![expect(clippy::disallowed_methods, reason = "which runs to simulate is asked from outside")]
-
-use crate::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
-use crate::world::{Dice, World};
+use crate::machine::laws::{Court, law_01_idle_is_first_and_last, law_12_journals_reproduce, law_13_snapshots_go_on};
+use crate::machine::world::{Dice, World};
+use crate::support::{amount, dice, record_time};
 use fledge::run::{AgentEvent, Run};
 use fledge::verdict::Reason;
 use std::collections::BTreeSet;
@@ -28,20 +26,19 @@ struct Reached {
 
 #[test]
 fn simulated_runs_all_end_and_keep_every_law() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    if let Some(seed) = number("FLEDGE_SIM_SEED") {
-        return simulate(seed, &mut Reached::default()).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
-    }
-    let runs = number("FLEDGE_SIM_RUNS").unwrap_or(RUNS);
+    record_time();
+    let runs = amount(RUNS, 100_000);
     let mut reached = Reached::default();
-    for seed in 0..runs {
+    let mut dice = dice("simulated runs");
+    for _ in 0..runs {
+        let seed = dice.throw();
         let ended = catch_unwind(AssertUnwindSafe(|| simulate(seed, &mut reached)));
         let broken = match ended {
             Ok(Ok(())) => continue,
             Ok(Err(broken)) => broken,
             Err(_) => "handle panicked (law 12)".into(),
         };
-        panic!("{broken}\n  again: FLEDGE_SIM_SEED={seed} cargo test --test machine simulated");
+        panic!("{broken}\n  again: FLEDGE_TEST_SEED={} cargo test --test it simulated", crate::support::seed());
     }
     if runs >= RUNS {
         went_everywhere(&reached);

@@ -2,11 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "whether to write the file anew is asked from outside")]
 
-use crate::walk::{
+use crate::machine::walk::{
     Walk, breaks, calls, cancel, charter, committing, delivered, everywhere, fails, interrupted, judged, planned,
     proven, ran, replies, reported, says, summarised, unsummarised,
 };
-use crate::world::nature;
+use crate::machine::world::nature;
 use fledge::chat::{Delta, ModelError, ModelFault, StopReason, ToolOutcome, Usage};
 use fledge::id::{CallId, TreeId};
 use fledge::run::{Action, Charter, Event};
@@ -25,14 +25,14 @@ fn the_printed_table_is_the_committed_one() {
     let differs = printed.lines().zip(committed.lines()).find(|(new, old)| new != old);
     assert!(
         printed == committed,
-        "the transitions changed, first in {differs:?}: look at it, then FLEDGE_BLESS=1 cargo test --test machine table"
+        "the transitions changed, first in {differs:?}: look at it, then FLEDGE_BLESS=1 cargo test --test it machine::table"
     );
 }
 
 fn print() -> String {
     let mut out = String::from(
         "# Transitions of a run\n\n\
-         Printed by `tests/machine/table.rs`; `FLEDGE_BLESS=1 cargo test --test machine table` writes it anew.\n\
+         Printed by `tests/machine/table.rs`; `FLEDGE_BLESS=1 cargo test --test it machine::table` writes it anew.\n\
          One section for each state, with the variations that matter. What is told to watchers stands last, by its names.\n",
     );
     for (title, walk) in places() {

@@ -1,6 +1,6 @@
 //! A run led by the hand: one event after another, to the state that a test wants to start from.
 
-use crate::world::nature;
+use crate::machine::world::nature;
 use fledge::chat::{
     Block, Message, ModelError, ModelFault, Reply, Role, Spent, StopReason, ToolCall, ToolInput, ToolOutcome, Usage,
 };

@@ -1,6 +1,7 @@
 //! What works: lists, calls, both ways to a server, the wall, and the end.
 
 use super::scene::{Scene, by_http, said, unique};
+use crate::support::SOON;
 use fledge::mcp::{Answer, Reach, Server};
 use std::fs;
 use std::net::TcpListener;
@@ -73,7 +74,7 @@ async fn a_call_that_is_stopped_ends_at_once_and_the_server_hears_of_it() {
     let (answer, ()) = tokio::join!(scene.servers.call("mcp-t-echo", serde_json::json!({}), &stop), stopping);
     assert_eq!(answer, Answer::Failed("stopped: the run was cancelled".into()));
     scene.servers.close().await;
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     scene.must_be_gone();
 }
 

@@ -1,6 +1,7 @@
 //! Servers that do what they should not. None of it hangs or ends a run, and nothing of it is left.
 
-use super::scene::{Scene, by_http, must_be_gone, running_with, said, unique};
+use super::scene::{Scene, by_http, said, unique};
+use crate::support::{SOON, must_be_gone, running_with, until};
 use fledge::mcp::{Answer, Server, Servers};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ async fn one_that_knows_only_the_older_beginning_is_begun_with_in_that_form_and_
     for mode in ["ignores", "ends"] {
         let (scene, begun) = (Scene::new(mode), Instant::now());
         assert_eq!(scene.offer().await.warnings, Vec::<String>::new(), "{mode}");
-        assert!(begun.elapsed() < Duration::from_secs(8), "{mode}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < SOON, "{mode}: {:?}", begun.elapsed());
         assert_eq!(scene.call("echo", "a").await, said("a", false));
         scene.servers.close().await;
         scene.must_be_gone();
@@ -117,7 +118,7 @@ async fn one_that_heeds_no_signal_and_no_end_is_gone_all_the_same() {
     let begun = Instant::now();
     scene.servers.close().await;
     scene.must_be_gone();
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -126,11 +127,7 @@ async fn a_daemon_that_a_server_forks_is_ended_with_it() {
     let number = unique();
     assert_eq!(scene.call("echo", &number).await, said(&number, false));
     let daemon = format!("sleep {number}");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while running_with(&daemon).is_empty() {
-        assert!(Instant::now() < deadline, "the daemon was not seen"); // it may have answered before the other one has begun
-        tokio::task::yield_now().await;
-    }
+    until("the daemon", || !running_with(&daemon).is_empty()); // the server may answer before its daemon has begun
     scene.servers.close().await;
     must_be_gone(&format!("sleep {number}"));
 }
@@ -171,7 +168,7 @@ async fn one_that_hangs_in_a_call_is_ended_with_all_that_it_has_started_and_the_
         }
         assert_eq!(scene.why("echo", "a").await, GONE, "{mode}");
         scene.servers.close().await;
-        assert!(begun.elapsed() < Duration::from_secs(20), "{mode}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < SOON, "{mode}: {:?}", begun.elapsed());
     }
 }
 
@@ -181,7 +178,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
     scene.offer().await;
     let begun = Instant::now();
     scene.servers.close().await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     // One that is stopped hears neither the end of its input nor a signal but the last one.
     let scene = Scene::with("frozen", |server| Server { timeout: Duration::from_secs(600), ..server });
     let number = unique();
@@ -196,7 +193,7 @@ async fn one_that_hangs_when_it_is_to_end_holds_nobody_up() {
     let begun = Instant::now();
     tokio::join!(scene.servers.call("mcp-t-echo", input, &stop), stopping);
     scene.servers.close().await;
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     scene.must_be_gone();
     must_be_gone(&format!("sleep {number}"));
 }

@@ -1,7 +1,8 @@
-//! Servers that others have written, from package registries: `FLEDGE_MCP` names the folder into which `install.sh` has put them. Where it is
-//! not set, that is said and nothing is tried.
+//! Servers that others have written, from package registries: `FLEDGE_TEST_MCP` names the folder
+//! into which `install.sh` has put them. Where it is not set, that is said and nothing is tried.
 
-use super::scene::{must_be_gone, place};
+use super::scene::place;
+use crate::support::{Need, must_be_gone};
 use fledge::mcp::{Answer, Server, Servers};
 use fledge::process::wall::{Wall, WallChoice};
 use serde_json::{Value, json};
@@ -15,9 +16,9 @@ struct Real {
 }
 
 fn installed() -> Option<PathBuf> {
-    let folder = std::env::var("FLEDGE_MCP").ok().map(|folder| PathBuf::from(folder).canonicalize().unwrap());
+    let folder = std::env::var("FLEDGE_TEST_MCP").ok().map(|folder| PathBuf::from(folder).canonicalize().unwrap());
     if folder.is_none() {
-        eprintln!("not tried: FLEDGE_MCP names no folder with servers");
+        Need::McpServers.lacks("FLEDGE_TEST_MCP names no folder with MCP servers");
     }
     folder
 }
@@ -29,6 +30,7 @@ impl Real {
         let folder = tempfile::tempdir().unwrap();
         let mut place = place(folder.path(), wall);
         place.env[0].1 = std::env::var("PATH").unwrap();
+        place.holes.read_only.extend(installed()); // the checkout may be in a home, which is hidden
         let command = command.iter().map(|part| (*part).to_owned()).collect();
         Self { servers: Servers::new(vec![Server::program(name, command)], place), folder }
     }

@@ -1,6 +1,7 @@
 //! Whole runs with a server: what the plan says of it, what the model hears, and that nothing is alive when the gate looks.
 
-use super::scene::{PYTHON, must_be_gone, server};
+use super::scene::{PYTHON, server};
+use crate::support::must_be_gone;
 use fledge::driver::Settings;
 use fledge::mcp::Server;
 use fledge::process::wall::WallChoice;

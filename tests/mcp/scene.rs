@@ -1,11 +1,11 @@
 //! A workspace with one MCP server of our own, and processes to look for.
 
+use crate::support::{Need, PATIENCE, must_be_gone, record_time};
 use fledge::mcp::{Answer, Offer, Place, Reach, Server, Servers};
 use fledge::process::wall::{Holes, Wall, WallChoice};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ pub(crate) fn server(folder: &Path, mode: &str) -> Server {
     let script = folder.join("server.py");
     fs::copy(SERVER, &script).unwrap();
     let command = [PYTHON, &script.display().to_string(), mode, &notes].map(str::to_owned);
-    Server { timeout: Duration::from_secs(20), ..Server::program("t", command.into()) }
+    Server { timeout: PATIENCE, ..Server::program("t", command.into()) }
 }
 
 /// Where servers work: a workspace in a folder.
@@ -44,6 +44,7 @@ impl Scene {
     }
 
     pub(crate) fn with(mode: &str, change: impl FnOnce(Server) -> Server) -> Self {
+        record_time();
         let folder = tempfile::tempdir().unwrap();
         let server = change(server(folder.path(), mode));
         let servers = Servers::new(vec![server], place(folder.path(), Wall::off()));
@@ -55,11 +56,8 @@ impl Scene {
         let program = Path::new(env!("CARGO_BIN_EXE_fledge"));
         let wall = match Wall::raise(WallChoice::Auto, Some(program), "/usr/bin:/bin").await {
             Ok(wall) => wall,
-            Err(fault) if std::env::var("FLEDGE_TEST_REQUIRE_SANDBOX").is_ok_and(|must| must == "1") => {
-                panic!("{fault}: {}", fault.mend)
-            }
             Err(fault) => {
-                eprintln!("not tried: no sandbox stands here: {fault}");
+                Need::Sandbox.lacks(&format!("no sandbox works here: {fault}"));
                 return None;
             }
         };
@@ -118,30 +116,6 @@ pub(crate) fn unique() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}.{}", 700_000 + std::process::id() % 90_000, NEXT.fetch_add(1, Ordering::Relaxed) + 1)
-}
-
-/// Insists that no process has this text in its command line, or that it is on its way out.
-#[track_caller]
-pub(crate) fn must_be_gone(text: &str) {
-    let late = Instant::now() + Duration::from_secs(20);
-    loop {
-        let alive = running_with(text);
-        if alive.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < late, "still alive: {alive:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The command lines that have this text.
-pub(crate) fn running_with(text: &str) -> Vec<String> {
-    let lines = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
-        entry.file_name().to_str()?.parse::<u32>().ok()?;
-        let bytes = fs::read(entry.path().join("cmdline")).ok()?;
-        Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
-    });
-    lines.filter(|line| line.contains(text)).collect()
 }
 
 /// A server of our own by HTTP; it is ended when this is dropped.

@@ -1,7 +1,8 @@
 //! How jobs are cancelled that wait, and that run.
 
-use crate::stage::{PATIENCE, Stage, batch, id, job, jobs, outlived, row, take, taken, until, with};
-use crate::worker::{Log, start};
+use crate::queue::stage::{Stage, batch, id, job, jobs, outlived, row, take, taken, until, with};
+use crate::queue::worker::{Log, start};
+use crate::support::PATIENCE;
 use fledge::queue::{Cancelled, Completed, JobSpec, Manifest, Queue, Released, Renewed, Retry, Revived, Scope, State};
 use std::time::Duration;
 
@@ -46,8 +47,8 @@ pub(crate) fn a_cancelled_job_ends_with_its_lease_or_with_its_result<S: Stage>()
             async || (row(&queue, "a").await.state, row(&queue, "b").await.state, row(&queue, "c").await.state);
         assert_eq!(states().await, (State::Done, State::Cancelled, State::Cancelled));
         assert_eq!(queue.revive(&id("c")).await.unwrap(), Revived::Queued);
-        let brief = fledge::queue::Worker { term: S::SHORTEST, ..crate::stage::worker("brief") };
-        queue.claim(&brief, &[crate::stage::pool("p")], Duration::ZERO).await.unwrap().unwrap();
+        let brief = fledge::queue::Worker { term: S::SHORTEST, ..crate::queue::stage::worker("brief") };
+        queue.claim(&brief, &[crate::queue::stage::pool("p")], Duration::ZERO).await.unwrap().unwrap();
         queue.cancel(&Scope::Job(id("c"))).await.unwrap();
         until(async || row(&queue, "c").await.state != State::Running).await;
         assert_eq!(states().await.2, State::Cancelled, "its worker died");

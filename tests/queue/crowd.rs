@@ -1,7 +1,7 @@
 //! Many workers at once.
 
-use crate::stage::{Stage, job, pool, rows, with};
-use crate::worker::{Log, start};
+use crate::queue::stage::{Stage, job, pool, rows, with};
+use crate::queue::worker::{Log, start};
 use fledge::queue::{JobSpec, Priority, Queue, State};
 use std::collections::BTreeSet;
 use std::time::Duration;

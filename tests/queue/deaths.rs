@@ -1,8 +1,9 @@
 //! Workers that hang, are killed, are stopped, or die of what they work on.
 
-use crate::dice::Dice;
-use crate::stage::{PATIENCE, Stage, id, job, row, rows, until, with, worker};
-use crate::worker::{Line, Log, Process, start};
+use crate::queue::stage::{Stage, id, job, row, rows, until, with, worker};
+use crate::queue::worker::{Line, Log, Process, start};
+use crate::support::PATIENCE;
+use crate::support::dice;
 use fledge::queue::{BuryReason, JobRow, JobSpec, Queue, Revived, State};
 use rustix::process::Signal;
 use std::num::NonZeroU32;
@@ -90,9 +91,7 @@ pub(crate) fn what_kills_every_worker_is_dead_after_its_last_delivery<S: Stage>(
 
 pub(crate) fn processes_killed_by_chance_lose_nothing_and_do_nothing_twice<S: Stage>() {
     with(async |stage: &S, queue| {
-        let seed = std::env::var("FLEDGE_QUEUE_SEED").map_or(11, |seed| seed.parse().unwrap());
-        println!("FLEDGE_QUEUE_SEED={seed}");
-        let (log, mut dice) = (Log::new(), Dice::new(seed));
+        let (log, mut dice) = (Log::new(), dice("processes killed"));
         let of =
             |at| JobSpec { deliveries: NonZeroU32::new(1000).unwrap(), ..doing((&format!("job-{at}"), "work 20")) };
         queue.submit(&(0..60).map(of).collect::<Vec<_>>()).await.unwrap();
@@ -100,8 +99,8 @@ pub(crate) fn processes_killed_by_chance_lose_nothing_and_do_nothing_twice<S: St
         let mut next = || start(stage, &log, worker(&format!("w-{}", count.next().unwrap())).id.as_str(), SHORT);
         let mut workers = [next(), next(), next()];
         for _ in 0..12 {
-            tokio::time::sleep(Duration::from_millis(dice.below(160) as u64)).await;
-            let killed = &mut workers[dice.below(3)];
+            tokio::time::sleep(Duration::from_millis(dice.below(160))).await;
+            let killed = &mut workers[dice.index(3)];
             killed.end();
             *killed = next();
         }

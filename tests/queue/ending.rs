@@ -1,6 +1,6 @@
 //! How jobs end, and what is told of them.
 
-use crate::stage::{LONG, Stage, batch, id, job, jobs, outlived, row, rows, take, with};
+use crate::queue::stage::{LONG, Stage, batch, id, job, jobs, outlived, row, rows, take, with};
 use fledge::queue::{BuryReason, JobSpec, Lease, Manifest, Queue, Released, Retry, Revived, State, Status, Which};
 use std::time::Duration;
 

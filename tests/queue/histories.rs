@@ -1,8 +1,8 @@
 //! Calls by chance, each compared with what the model says, and all jobs after it.
 
-use crate::dice::Dice;
-use crate::model::{Model, seen};
-use crate::stage::{LONG, Stage, batch, id, job, pool, row, rows, until, with, worker};
+use crate::queue::model::{Model, seen};
+use crate::queue::stage::{LONG, Stage, batch, id, job, pool, row, rows, until, with, worker};
+use crate::support::{Dice, amount, dice};
 use fledge::queue::{JobSpec, Lease, Manifest, PoolName, Priority, Queue, Retry, Scope, State, Worker};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,15 +12,15 @@ const BATCHES: [&str; 2] = ["b", "c"];
 const STEPS: usize = 60;
 
 pub(crate) fn histories_by_chance_go_as_the_model_says<S: Stage>() {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let seeds = match number("FLEDGE_QUEUE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("FLEDGE_QUEUE_HISTORIES").unwrap_or(15),
-    };
-    for seed in seeds {
-        println!("FLEDGE_QUEUE_SEED={seed}");
+    for number in 0..amount(15, 1000) {
+        println!("history {number}");
         with(async |_: &S, queue| {
-            let mut history = History { queue, dice: Dice::new(seed), model: Model::default(), leases: Vec::new() };
+            let mut history = History {
+                queue,
+                dice: dice(&format!("history {number}")),
+                model: Model::default(),
+                leases: Vec::new(),
+            };
             for _ in 0..STEPS {
                 history.step::<S>().await;
                 let found: Vec<_> = rows(&history.queue).await.iter().map(seen).collect();
@@ -40,7 +40,7 @@ struct History<Q> {
 
 impl<Q: Queue> History<Q> {
     async fn step<S: Stage>(&mut self) {
-        match self.dice.below(100) {
+        match self.dice.index(100) {
             0..20 => self.submit().await,
             20..45 => self.claim::<S>().await,
             45..75 if !self.leases.is_empty() => self.say().await,
@@ -50,7 +50,7 @@ impl<Q: Queue> History<Q> {
                 assert_eq!(self.queue.revive(&id(&name)).await.unwrap(), self.model.revive(&name));
             }
             88..92 => {
-                let (of, most) = (self.one_of(POOLS), [None, Some(0), Some(1), Some(2)][self.dice.below(4)]);
+                let (of, most) = (self.one_of(POOLS), [None, Some(0), Some(1), Some(2)][self.dice.index(4)]);
                 self.queue.limit(&pool(of), most).await.unwrap();
                 self.model.limit(of, most);
             }
@@ -61,7 +61,7 @@ impl<Q: Queue> History<Q> {
     }
 
     async fn submit(&mut self) {
-        let specs: Vec<JobSpec> = (0..=self.dice.below(3)).map(|_| self.spec()).collect();
+        let specs: Vec<JobSpec> = (0..=self.dice.index(3)).map(|_| self.spec()).collect();
         assert_eq!(self.queue.submit(&specs).await.unwrap(), self.model.submit(&specs), "{specs:?}");
     }
 
@@ -71,7 +71,7 @@ impl<Q: Queue> History<Q> {
             batch: batch(self.one_of(BATCHES)),
             pool: pool(self.one_of(POOLS)),
             priority: self.one_of([Priority::High, Priority::Normal, Priority::Low]),
-            deliveries: NonZeroU32::new(1 + self.dice.below(3) as u32).unwrap(),
+            deliveries: NonZeroU32::new(1 + self.dice.index(3) as u32).unwrap(),
             delay: self.delay(),
             ..job(&name)
         }
@@ -80,9 +80,9 @@ impl<Q: Queue> History<Q> {
     async fn claim<S: Stage>(&mut self) {
         let vanishes = self.dice.percent(30);
         let term = if vanishes { S::SHORTEST } else { LONG };
-        let of = [None, None, None, Some(batch(self.one_of(BATCHES)))][self.dice.below(4)].clone();
+        let of = [None, None, None, Some(batch(self.one_of(BATCHES)))][self.dice.index(4)].clone();
         let worker = Worker { term, batch: of, ..worker(self.one_of(["v", "w"])) };
-        let pools = [&POOLS[..], &POOLS[..1], &POOLS[1..]][self.dice.below(3)];
+        let pools = [&POOLS[..], &POOLS[..1], &POOLS[1..]][self.dice.index(3)];
         let names: Vec<PoolName> = pools.iter().map(|name| pool(name)).collect();
         let lease = self.queue.claim(&worker, &names, Duration::ZERO).await.unwrap();
         let found = lease.as_ref().map(|lease| (lease.job.to_string(), lease.attempt));
@@ -100,12 +100,12 @@ impl<Q: Queue> History<Q> {
     async fn say(&mut self) {
         let recent = self.leases.len().saturating_sub(4);
         let from = if self.dice.percent(70) { recent } else { 0 };
-        let lease = self.leases[from + self.dice.below(self.leases.len() - from)].clone();
+        let lease = self.leases[from + self.dice.index(self.leases.len() - from)].clone();
         let (queue, model) = (&self.queue, &mut self.model);
-        match self.dice.below(8) {
+        match self.dice.index(8) {
             0..2 => assert_eq!(queue.renew(&lease).await.unwrap(), model.renew(&lease), "{lease:?}"),
             2..5 => {
-                let manifest = Manifest(["one", "two"][self.dice.below(2)].into());
+                let manifest = Manifest(["one", "two"][self.dice.index(2)].into());
                 assert_eq!(
                     queue.complete(&lease, &manifest).await.unwrap(),
                     model.complete(&lease, &manifest),
@@ -141,7 +141,7 @@ impl<Q: Queue> History<Q> {
     }
 
     fn name(&mut self) -> String {
-        format!("job-{}", self.dice.below(6))
+        format!("job-{}", self.dice.index(6))
     }
 
     fn delay(&mut self) -> Duration {
@@ -149,7 +149,7 @@ impl<Q: Queue> History<Q> {
     }
 
     fn one_of<T, const N: usize>(&mut self, all: [T; N]) -> T {
-        let at = self.dice.below(N);
+        let at = self.dice.index(N);
         all.into_iter().nth(at).unwrap()
     }
 }

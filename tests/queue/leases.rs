@@ -1,6 +1,6 @@
 //! The right to work on a job, and its number.
 
-use crate::stage::{LONG, Stage, job, jobs, outlived, row, take, taken, with};
+use crate::queue::stage::{LONG, Stage, job, jobs, outlived, row, take, taken, with};
 use fledge::queue::{Completed, JobSpec, Manifest, Priority, Queue, Released, Renewed, Retry, Scope, State};
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub(crate) fn a_number_of_a_lease_is_never_used_again<S: Stage>() {
             assert_eq!(lease.attempt, 1, "forgotten, it is another job");
             tokens.push(lease.token);
             first.get_or_insert(lease);
-            queue.cancel(&Scope::Job(crate::stage::id("a"))).await.unwrap();
+            queue.cancel(&Scope::Job(crate::queue::stage::id("a"))).await.unwrap();
             let last = take(&queue).await;
             assert_eq!(last, None);
             let held = first.as_ref().unwrap();

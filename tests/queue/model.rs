@@ -1,6 +1,6 @@
 //! What a queue is to do, as simply as it can be said: in memory, without clocks.
 
-use crate::stage::pool;
+use crate::queue::stage::pool;
 use fledge::queue::{
     BuryReason, Cancelled, Completed, JobRow, JobSpec, Lease, Manifest, Released, Renewed, Retry, Revived, Scope,
     State, Submitted, Worker,

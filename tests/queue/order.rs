@@ -1,8 +1,7 @@
 //! What is delivered, and when.
 
-use crate::stage::{
-    LONG, PATIENCE, Stage, batch, job, jobs, outlived, pool, row, rows, take, taken, until, with, worker,
-};
+use crate::queue::stage::{LONG, Stage, batch, job, jobs, outlived, pool, row, rows, take, taken, until, with, worker};
+use crate::support::PATIENCE;
 use fledge::queue::{Completed, JobSpec, MOST_BYTES, Manifest, Priority, Queue, QueueFault, Submitted, Worker};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! A worker dies at each step of what it does with the queue, and of what the queue does for it, and another one goes on; or the step fails,
 //! and the worker repeats the call.
 
-use crate::deaths::one_result_each;
-use crate::stage::{Stage, rows, with};
-use crate::worker::{Log, orders, start_so, story, work};
+use crate::queue::deaths::one_result_each;
+use crate::queue::stage::{Stage, rows, with};
+use crate::queue::worker::{Log, orders, start_so, story, work};
 use fledge::queue::{BuryReason, JobRow, State};
 use std::collections::BTreeMap;
 use std::fs;

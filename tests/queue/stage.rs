@@ -1,5 +1,6 @@
 //! A queue that a test has for itself, and its jobs.
 
+use crate::support::{PATIENCE, record_time};
 use fledge::queue::{BatchId, JobId, JobRow, JobSpec, Lease, PoolName, Priority, Queue, Which, Worker, WorkerId};
 use fledge::store::SqliteQueue;
 use std::num::NonZeroU32;
@@ -9,9 +10,6 @@ use tempfile::TempDir;
 
 /// Longer than any test.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
-/// The longest that anything is waited for, on whatever machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A kind of queue.
 pub(crate) trait Stage: Sized + Sync {
     type Queue: Queue + Clone + 'static;
@@ -66,6 +64,7 @@ pub(crate) fn calmly<T>(work: impl Future<Output = T>) -> T {
 
 /// With an empty queue.
 pub(crate) fn with<S: Stage, T>(work: impl AsyncFnOnce(&S, S::Queue) -> T) -> T {
+    record_time();
     let stage = S::new();
     calmly(async { work(&stage, stage.open().await).await })
 }

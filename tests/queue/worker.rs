@@ -1,7 +1,7 @@
 //! A worker in a process of its own: claims, renews, works as the job says, hands in. It writes down what it does, a line each, before or
 //! after the queue hears of it, so that what lies between two lines lies within the lease. A call that fails is repeated once.
 
-use crate::stage::{Stage, calmly, job, pool, worker};
+use crate::queue::stage::{Stage, calmly, job, pool, worker};
 use fledge::queue::{Completed, JobSpec, Lease, Manifest, Queue, QueueFault, Released, Renewed, Retry, Worker};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ pub(crate) fn start<S: Stage>(stage: &S, log: &Log, name: &str, term: Duration) 
 
 /// The same, with an order to fail somewhere.
 pub(crate) fn start_so<S: Stage>(orders: &Orders, fail: &str) -> Process {
-    let test = format!("{}::works_in_a_process_of_its_own", S::NAME);
+    let test = format!("queue::{}::works_in_a_process_of_its_own", S::NAME);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([&test, "--exact", "--nocapture", "--test-threads=1"]).stdout(Stdio::null()).stdin(Stdio::null());
     if !fail.is_empty() {

@@ -1,6 +1,7 @@
 //! What must be true of every answer, whatever its bytes are.
 
-use crate::{damage::Dice, oracle};
+use crate::support::Dice;
+use crate::wires::oracle;
 use fledge::{
     chat::{Block, Delta, ModelError, Reply, ToolCall, ToolInput, is_shallow},
     provider::{Form, Framing, Kind, decode},

@@ -6,7 +6,7 @@ use super::{loaded, manifest, shadows, vendored};
 /// The whole table, for people: what steers, which files are tests, and which sections of manifests may not change.
 pub fn table() -> String {
     let mut text = String::from(
-        "# What a run may not change\n\nPrinted from `src/gate/policy` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test architecture`.\n\n\
+        "# What a run may not change\n\nPrinted from `src/gate/policy` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n\
          Patterns with a `/` first begin at the root, others fit at any depth; a folder means everything in it.\n\n| of | pattern | why |\n|---|---|---|\n",
     );
     let globs = |globs: &[&str]| globs.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(" ");

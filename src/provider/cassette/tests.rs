@@ -132,7 +132,7 @@ async fn a_turn_that_is_not_there_is_named_with_what_was_asked() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_resumed_run_goes_on_behind_the_turns_it_had() {
     let turns = "turns: [{ fault: { kind: network } }, { text: one }, { hang: true }, { text: two }]";
     let cassette = Cassette::parse(turns, "c.yaml").unwrap();

@@ -196,24 +196,42 @@ async fn every_clock_ends_a_turn_and_the_connection_with_it() {
     let (start, _) = answer.split_at(answer.find("data: {\"type\":\"content_block_stop").unwrap());
     let drip =
         "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n";
-    let (default, short) = (Clocks::default(), Duration::from_millis(150));
-    let (first_byte, idle) = (Clocks { first_byte: short, ..default }, Clocks { idle: short, ..default });
+    let (default, minute) = (Clocks::default(), Duration::from_secs(60));
+    let (first_byte, idle) = (Clocks { first_byte: minute, ..default }, Clocks { idle: minute, ..default });
     for (clocks, script, message) in [
-        (first_byte, vec![Stall], "no answer within 150ms"),
-        (idle, vec![send(&[EVENTS, start]), Stall], "the stream brought nothing new for 150ms"),
-        (idle, vec![send(&[EVENTS, start]), Flood(PING.into())], "the stream brought nothing new for 150ms"),
+        (first_byte, vec![Stall], "no answer within 60s"),
+        (idle, vec![send(&[EVENTS, start]), Stall], "the stream brought nothing new for 60s"),
+        (idle, vec![send(&[EVENTS, start]), Flood(PING.into())], "the stream brought nothing new for 60s"),
         (
-            Clocks { turn: short, ..default },
+            Clocks { turn: minute, ..default },
             vec![send(&[EVENTS, start]), Flood(drip.into())],
-            "the turn took longer than 150ms",
+            "the turn took longer than 60s",
         ),
     ] {
-        let mut server = Scripted::start([script]);
+        let (is_silent, mut server) = (script.len() == 1, Scripted::start([script]));
         let mut endpoint = Endpoint::new(kind.clone(), "m");
         (endpoint.base_url, endpoint.clocks) = (Some(format!("{}/v1/", server.url())), clocks);
-        let error = ask(connect(endpoint).unwrap().as_ref()).await.1.unwrap_err();
+        let (model, request, streaming) = (connect(endpoint).unwrap(), request(), tokio::sync::Notify::new());
+        let sink = |delta| {
+            if matches!(delta, Delta::Text(_)) {
+                streaming.notify_one();
+            }
+        };
+        // The minute passes at once when the script stalls or the stream has begun.
+        let clock = async {
+            match is_silent {
+                true => server.stalled().await,
+                false => streaming.notified().await,
+            }
+            tokio::time::pause();
+            tokio::time::advance(minute).await;
+            std::future::pending::<()>().await
+        };
+        let end = tokio::select! { end = model.complete(&request, &sink) => end, () = clock => unreachable!() };
+        let error = end.unwrap_err();
         assert_eq!((error.fault, error.message), (ModelFault::Network, format!("anthropic/m: {message}")));
         assert!(error.spent.is_some(), "who was at work is paid");
+        tokio::time::resume();
         server.hung_up().await;
     }
 }

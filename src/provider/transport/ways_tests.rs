@@ -7,7 +7,7 @@ use super::super::{
 use crate::chat::{Message, ModelFault, Reply};
 use authority::Secured;
 
-#[path = "../../../tests/it/support/authority.rs"]
+#[path = "../../../tests/support/authority.rs"]
 mod authority;
 
 const ANSWER: &str = concat!(

@@ -7,6 +7,7 @@ mod search;
 mod shell;
 
 use super::*;
+use crate::test_support::PATIENCE;
 use crate::workspace::ProtectedRule;
 use serde_json::json;
 use std::fs;
@@ -38,7 +39,7 @@ impl Bed {
             files: Vec::new(),
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("WORD".into(), "given".into())],
             max_result: 4096,
-            shell_timeout: Duration::from_secs(30),
+            shell_timeout: PATIENCE,
             bounds: crate::process::Bounds::default(),
         };
         change(&mut settings);

@@ -1,8 +1,8 @@
 //! Faults of answers that came whole: what they ask for cannot be done, may not be, or is nothing at all.
 
 use super::{Case, Entry, holds, told_model};
-use crate::play::Played;
-use crate::voice::{Answer, Stop, Wire, call, say, write};
+use crate::faults::play::Played;
+use crate::faults::voice::{Answer, Stop, Wire, call, say, write};
 use fledge::chat::Block;
 use fledge::verdict::Reason;
 use serde_json::{Value, json};

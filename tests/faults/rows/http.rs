@@ -1,9 +1,9 @@
 //! Faults before there is an answer: what a status says, connections that do not come about, and complaints that tell too much.
 
 use super::{Case, Entry, holds};
-use crate::play::{KEY, Played};
-use crate::server::{Act, Script, Server};
-use crate::voice::{Wire, status};
+use crate::faults::play::{KEY, Played};
+use crate::faults::server::{Act, Script, Server};
+use crate::faults::voice::{Wire, status};
 use fledge::verdict::Reason;
 use std::time::Duration;
 

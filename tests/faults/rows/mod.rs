@@ -4,9 +4,10 @@ mod answers;
 mod http;
 mod streams;
 
-use crate::play::Played;
-use crate::server::{Act, Script, Server};
-use crate::voice::{Wire, say};
+use crate::faults::play::Played;
+use crate::faults::server::{Act, Script, Server};
+use crate::faults::voice::{Wire, say};
+use crate::support::wanted_rows;
 use fledge::provider::Clocks;
 use fledge::verdict::Reason;
 use std::time::Duration;
@@ -130,8 +131,8 @@ pub(crate) const COUNT: usize = 40;
 
 /// All rows, or those that are wanted, sorted.
 pub(crate) fn rows() -> Vec<Row> {
-    let wanted = std::env::var("FLEDGE_FAULTS").ok().filter(|wanted| wanted != "all");
-    let is_wanted = |row: &Row| wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|id| id == row.id));
+    let wanted = wanted_rows();
+    let is_wanted = |row: &Row| wanted.as_ref().is_none_or(|wanted| wanted.contains(row.id));
     let all = [http::ROWS, streams::ROWS, answers::ROWS].concat();
     let mut rows: Vec<Row> =
         all.into_iter().map(|(id, fault, cases)| Row { id, fault, cases }).filter(is_wanted).collect();

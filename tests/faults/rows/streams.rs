@@ -1,9 +1,9 @@
 //! Faults inside a stream: it stalls, breaks off, complains, breaks its own rules, or is more than can be taken.
 
 use super::{Case, Entry, holds, stream};
-use crate::play::Played;
-use crate::server::Act;
-use crate::voice::{Answer, Wire, say, status, write};
+use crate::faults::play::Played;
+use crate::faults::server::Act;
+use crate::faults::voice::{Answer, Wire, say, status, write};
 use fledge::chat::text_of;
 use fledge::provider::MAX_EVENT;
 use fledge::verdict::Reason;

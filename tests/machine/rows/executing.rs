@@ -1,6 +1,6 @@
 //! Rows within Executing: what answers of models, tools, people and sub-agents lead to.
 
-use crate::walk::{
+use crate::machine::walk::{
     Walk, calls, charter, everywhere, fails, heard, interrupted, ran, replies, reported, says, summarised, tool,
     unsummarised,
 };

@@ -1,7 +1,9 @@
 //! Rows outside of Executing: how runs begin, are judged, and end.
 
-use crate::walk::{Walk, cancel, charter, committing, delivered, everywhere, heard, judged, planned, proven, says};
-use crate::world::nature;
+use crate::machine::walk::{
+    Walk, cancel, charter, committing, delivered, everywhere, heard, judged, planned, proven, says,
+};
+use crate::machine::world::nature;
 use fledge::chat::{StopReason, Usage};
 use fledge::id::CallId;
 use fledge::limits::Limits;

@@ -1,10 +1,9 @@
 //! A whole world in one seed: it plays provider, tools, sub-agents, people, hooks, gate and report for a run, meddles now and
 //! then, and keeps the time.
 
-mod dice;
 pub(crate) mod nature;
 
-pub(crate) use dice::Dice;
+pub(crate) use crate::support::Dice;
 
 use fledge::chat::Delta;
 use fledge::id::CallId;

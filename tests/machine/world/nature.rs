@@ -1,6 +1,6 @@
 //! What the world is made of: charters, plans, and everything a model, a tool, a gate or a person may answer.
 
-use super::dice::Dice;
+use crate::support::Dice;
 use fledge::chat::{
     Block, ChangeKind, Delta, Detail, FileChange, Message, ModelError, ModelFault, Price, Reply, Spent, StopReason,
     ToolCall, ToolInput, ToolOutcome, Usage,

@@ -1,0 +1,128 @@
+//! Attacks on the gate, each run three times: on a gate that runs the lane where the agent has worked and believes the exit code,
+//! which it fools; on fledge, which it must not; and its honest twin, which fledge must let through. Then honest work alone. Whether a
+//! bug is gone is said by an oracle that neither gate knows, and each row says what must catch it.
+//!
+//! An ordinary run draws a sample; `FLEDGE_TEST_ALL=1 cargo test --test it attacks::` tries all
+//! rows, and with `FLEDGE_BLESS=1` writes `specs/generated/attacks.md`.
+//! `FLEDGE_TEST_ROWS=T01,F13,H02` tries these rows only.
+
+mod bench;
+mod judged;
+mod naive;
+mod oracle;
+mod rows;
+mod stage;
+mod table;
+mod tools;
+
+use crate::support::{Need, record_time, seed};
+use bench::Bench;
+use judged::{Outcome, judge};
+use rows::{Book, Row, Work};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Everything that is run, each once, however many rows look at it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Case {
+    Naive(Work),
+    Fledge(Work),
+}
+
+/// What the two gates made of the work of a case.
+type Outcomes = BTreeMap<Case, Outcome>;
+
+#[test]
+fn no_attack_is_taken_for_work_and_no_work_for_an_attack() {
+    record_time();
+    let book = Book::read();
+    let (mut attacks, mut honest) = book.wanted();
+    let missing = tools::missing(attacks.iter().chain(&honest).map(|row| book.project(&row.project)));
+    for program in &missing {
+        Need::of_program(program).lacks(&format!("there is no `{program}`, which some attacks need"));
+    }
+    let can = |row: &Row| book.project(&row.project).programs.iter().all(|program| !missing.contains(program));
+    attacks.retain(|row| can(row));
+    honest.retain(|row| can(row));
+    let outcomes = each(&book, cases(&book, &attacks, &honest));
+    let mut wrong: Vec<String> = attacks.iter().flat_map(|row| faults_of_attack(&book, row, &outcomes)).collect();
+    wrong.extend(honest.iter().flat_map(|row| faults_of_work(&row.id, &row.work(&book), &outcomes)));
+    if let Err(stale) = table::hold(&book, &attacks, &honest, &outcomes) {
+        wrong.push(stale);
+    }
+    let (count, seed) = (wrong.len(), seed());
+    let wrong = wrong.join("\n");
+    assert!(count == 0, "{count} of {} + {}, FLEDGE_TEST_SEED={seed}:\n{wrong}", attacks.len(), honest.len());
+}
+
+fn cases(book: &Book, attacks: &[&Row], honest: &[&Row]) -> Vec<Case> {
+    let both = |work: Work| [Case::Naive(work.clone()), Case::Fledge(work)];
+    let works = attacks.iter().map(|row| row.twin(book)).chain(honest.iter().map(|row| row.work(book)));
+    // Honest work first: what fledge keeps of a base is kept for the attacks. It needs no other gate, for the oracle says what it is.
+    let mut all: Vec<Case> = works.map(Case::Fledge).collect();
+    all.extend(attacks.iter().map(|row| row.work(book)).flat_map(both));
+    let mut seen = BTreeSet::new();
+    all.retain(|case| seen.insert(case.clone()));
+    all
+}
+
+/// Runs every case, two at a time.
+fn each(book: &Book, cases: Vec<Case>) -> Outcomes {
+    let (begun, count) = (Instant::now(), cases.len());
+    let (next, done) = (Mutex::new(cases.into_iter()), Mutex::new(Outcomes::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let bench = Bench::new();
+                loop {
+                    let Some(case) = next.lock().unwrap().next() else { return };
+                    let run = || match &case {
+                        Case::Naive(work) => naive::judge(book, work),
+                        Case::Fledge(work) => judge(book, &bench, work),
+                    };
+                    let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome::broken());
+                    done.lock().unwrap().insert(case, outcome);
+                }
+            });
+        }
+    });
+    println!("{count} runs in {:?}", begun.elapsed());
+    done.into_inner().unwrap()
+}
+
+/// What is wrong with a row: the attack does not do what it is said to do, fledge is fooled or silent, or its twin is held up.
+fn faults_of_attack(book: &Book, row: &Row, outcomes: &Outcomes) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let naive = &outcomes[&Case::Naive(row.work(book))];
+    if naive.is_fooled() == row.naive_holds.is_some() {
+        let not = if naive.is_fooled() { "not " } else { "" };
+        wrong.push(format!("{}: the naive gate should {not}be fooled: {naive}", row.id));
+    }
+    let fledge = &outcomes[&Case::Fledge(row.work(book))];
+    let is_silent = fledge.is_silent() || (row.must_find && fledge.findings.is_empty());
+    match (fledge.is_fooled() || is_silent, &row.open) {
+        _ if fledge.broke => wrong.push(format!("{}: cannot be judged", row.id)),
+        (true, None) => wrong.push(format!("{} ({}): fooled, or silent: {fledge}", row.id, row.title)),
+        (false, Some(why)) => wrong.push(format!("{}: is open no more: {why}", row.id)),
+        (false, None) if !fledge.word().contains(&row.caught_by) => {
+            wrong.push(format!("{}: `{}` is to catch it, and what did is: {fledge}", row.id, row.caught_by));
+        }
+        (true, Some(_)) | (false, None) => {}
+    }
+    wrong.extend(faults_of_work(&format!("the twin of {}", row.id), &row.twin(book), outcomes));
+    wrong
+}
+
+fn faults_of_work(name: &str, work: &Work, outcomes: &Outcomes) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let fledge = &outcomes[&Case::Fledge(work.clone())];
+    if fledge.is_green && !fledge.is_mended {
+        wrong.push(format!("{name}: is no honest work, says the oracle: {fledge}"));
+    }
+    if !fledge.is_honest() || (work.allow_edit.is_empty() && !fledge.findings.is_empty()) {
+        wrong.push(format!("{name}: is held up: {fledge}"));
+    }
+    wrong
+}

@@ -1,0 +1,10 @@
+//! The verbs around runs: `init`, `doctor`, `schema`, `specs`, `config`, `memory`.
+
+mod doctor;
+mod front;
+mod init;
+mod memory;
+mod pipelines;
+mod schema;
+mod specs;
+mod trust;

@@ -1,0 +1,13 @@
+//! The store on a disk that loses power. Processes under strace write small histories. Their system
+//! calls give thousands of states in which a crash could leave the files. Every state must open,
+//! and must hold all acknowledged writes and a prefix of the others.
+//!
+//! `FLEDGE_TEST_ALL=1 cargo test --release --test it disk::` looks at more states.
+
+mod full;
+mod judge;
+mod older;
+mod power;
+mod states;
+mod story;
+mod trace;

@@ -1,0 +1,9 @@
+//! The gate of a run: what is frozen, what is put back, and what the verdict says.
+
+mod configuration;
+mod fix;
+mod flags;
+mod git_inside;
+mod judging;
+mod rooms;
+mod unfetched;

@@ -1,0 +1,7 @@
+//! Models over their wire formats: requests, answers, keys, proxies, recordings.
+
+mod configured;
+mod endpoints;
+mod recording;
+mod tls;
+mod wire_formats;

@@ -1,0 +1,59 @@
+//! What programs behind the wall may use up: who goes beyond is ended, and the run goes on.
+
+use crate::support::{Fledge, Model, say, shell};
+
+/// Starts ever more of itself, each for long: a thousand if nobody ends it.
+const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 600; }; b 9";
+/// Holds 300 MiB, for long.
+const HOG: &str = "{ head -c 300M /dev/zero; sleep 600; } | tail -c 300M";
+const LIMITS: &str = "limits: { processes: 200, memory: 128MiB, file_size: 32MiB }\n";
+
+fn told(model: &Model, turn: usize) -> String {
+    model.asked()[turn].newest()
+}
+
+#[test]
+fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
+    for sandbox in ["--sandbox=auto", "--sandbox=off"] {
+        let fill = "head -c 64M /dev/zero >large; ls -l large; rm -f large; echo x >done";
+        let model = Model::new([shell(BOMB), shell(HOG), shell(fill), say("Done.")]);
+        let ended = Fledge::simple(&model).file("fledge.yaml", LIMITS).arg(sandbox).run();
+        ended.must_be(0, "verified");
+        let (bomb, hog, fill) = (told(&model, 1), told(&model, 2), told(&model, 3));
+        let beyond = "ended, and all that it started: it ";
+        assert!(bomb.contains(&format!("{beyond}had more than 200 processes and threads")), "{sandbox}: {bomb}");
+        assert!(hog.contains(&format!("{beyond}held more than 128 MiB of memory")), "{sandbox}: {hog}");
+        if sandbox == "--sandbox=auto" {
+            assert!(fill.contains(" 33554432 "), "{fill}");
+        }
+    }
+}
+
+#[test]
+fn a_step_that_goes_beyond_fails_and_says_why() {
+    let lane = "steps: [{ name: hog, run: 'if test -f hog; then sh hog; fi; test -f done' }]";
+    let model =
+        Model::new([shell(&format!("echo '{HOG}' >hog; echo x >done")), say("Done."), shell("rm hog"), say("Done.")]);
+    let ended = Fledge::simple(&model).lane("verify", lane).file("fledge.yaml", LIMITS).run();
+    let report = ended.must_be(0, "verified");
+    let note = report["attempts"][0]["verdict"]["steps"][0]["note"].as_str().unwrap();
+    assert_eq!(note, "ended by fledge: it held more than 128 MiB of memory (`limits`)");
+    assert!(told(&model, 2).contains("it held more than 128 MiB of memory"), "{}", told(&model, 2));
+}
+
+#[test]
+fn a_project_can_only_lower_limits_and_what_they_are_is_shown() {
+    let own = "limits: { processes: 300, memory: 1GiB }\n";
+    let place = Fledge::new().args(&["config", "show"]).file("../home/.config/fledge/config.yaml", own);
+    let shown = place.file("fledge.yaml", "limits: { processes: 999, memory: 512MiB }\n").run();
+    shown.must_exit(0);
+    for (key, value) in [("limits.processes", "300"), ("limits.memory", "512MiB"), ("limits.file_size", "16384MiB")] {
+        let is_row = |line: &str| line.contains(key) && line.contains(value);
+        assert!(shown.stdout.lines().any(is_row), "{key}: {}", shown.story());
+    }
+    let doctor = shown.again(&["doctor"]).run();
+    assert!(doctor.stdout.contains("300 processes and 512 MiB of memory together"), "{}", doctor.story());
+    let wrong = Fledge::new().args(&["config", "show"]).file("fledge.yaml", "limits: { memory: 1MiB }\n").run();
+    wrong.must_exit(2);
+    assert!(wrong.stderr.contains("`1MiB` is too little"), "{}", wrong.story());
+}

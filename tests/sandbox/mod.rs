@@ -1,0 +1,10 @@
+//! The sandbox around tools and steps, the processes behind it, and the secrets in front of it.
+
+mod guard;
+mod orphans;
+mod outside;
+mod probes;
+pub(crate) mod secrets;
+mod summary;
+mod tool_host;
+mod wall;

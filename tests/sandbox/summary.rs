@@ -1,0 +1,99 @@
+//! The sandbox as its users meet it: which one stood is said, and what it costs to do without.
+
+use crate::support::{Fledge, Model, Need, say, shell};
+use serde_json::json;
+
+fn model() -> Model {
+    Model::new([shell("test -e $HOME/diary && echo it was seen; echo x > done"), say("Done.")])
+}
+
+/// What the model was told last.
+fn told(model: &Model) -> String {
+    model.asked().last().unwrap().newest()
+}
+
+fn scene(model: &Model) -> Fledge {
+    Fledge::simple(model).file("../home/diary", "secret")
+}
+
+#[test]
+fn the_sandbox_that_stood_is_in_the_report_and_in_the_summary() {
+    let model = model();
+    let ended = scene(&model).run();
+    let report = ended.must_be(0, "verified");
+    assert!([json!("bubblewrap"), json!("landlock")].contains(&report["sandbox"]), "{}", ended.story());
+    assert!(report["network"].is_null() && ended.stderr.contains("  sandbox  "), "{}", ended.story());
+    assert!(!told(&model).contains("was seen\\n"), "{}", told(&model));
+}
+
+#[test]
+fn without_a_sandbox_and_with_the_network_it_is_said() {
+    let (bare, open) = (model(), model());
+    let ended = scene(&bare).arg("--sandbox=off").run();
+    assert_eq!(ended.must_be(0, "verified")["sandbox"], "off");
+    assert!(told(&bare).contains("was seen\\n"), "{}", told(&bare));
+    let ended = scene(&open).arg("--network=allow").run();
+    assert_eq!(ended.must_be(0, "verified")["network"], true);
+    assert!(ended.stderr.contains(", with the network"), "{}", ended.story());
+}
+
+#[test]
+fn steps_of_a_gate_have_a_home_and_a_temporary_folder_of_their_own_also_without_a_sandbox() {
+    let steps = "steps: [{ name: own, run: 'test -f done && test ! -e $HOME/diary && test -e $HOME/.cargo/config.toml && echo x >$HOME/x && echo x >$TMPDIR/x' }]\n";
+    for room in ["clean", "in-place"] {
+        let model = Model::new([shell("echo x > done"), say("Done.")]);
+        let scene =
+            scene(&model).lane("verify", &format!("room: {room}\n{steps}")).file("../home/.cargo/config.toml", "");
+        let ended = scene.arg("--sandbox=off").env("TMPDIR", "/nowhere").run();
+        ended.must_be(0, "verified");
+        assert_eq!(ended.file("../home/x"), None, "{room}");
+    }
+}
+
+#[test]
+fn a_checkout_of_somebody_else_is_refused_before_anything_is_spent() {
+    let model = Model::new([]);
+    let scene = scene(&model);
+    let chown = std::process::Command::new("chown").args(["-R", "65534"]).arg(scene.workspace()).output().unwrap();
+    if !chown.status.success() {
+        Need::Root.lacks("only root can give a folder to another user");
+        return;
+    }
+    let ended = scene.run();
+    ended.must_exit(5);
+    for said in ["belongs to user 65534, and fledge runs as user 0", "setpriv --reuid 65534", "chown -R 0"] {
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.story());
+    }
+    let doctor = ended.again(&["doctor"]).run();
+    assert!(doctor.code != Some(0) && doctor.stdout.contains("belongs to user 65534"), "{}", doctor.story());
+}
+
+/// Where bubblewrap cannot be found, in a namespace of mounts; `None` where there is none to be had.
+fn behind_landlock(script: &str, lane: &str) -> Option<(tempfile::TempDir, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    ["workspace/lanes", "home", "tmp"].iter().for_each(|path| std::fs::create_dir_all(at(path)).unwrap());
+    std::fs::write(at("workspace/lanes/verify.yaml"), lane).unwrap();
+    let covered =
+        "for b in /usr/bin/bwrap /usr/local/bin/bwrap; do test ! -e $b || mount --bind /dev/null $b || exit 99; done";
+    let script = format!("{covered}; {script}\nexec {} lanes run verify --clean -v", env!("CARGO_BIN_EXE_fledge"));
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]).current_dir(at("workspace")).env_clear();
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", at("home")).env("TMPDIR", at("tmp"));
+    let ended = command.env("FLEDGE_STATE_DIR", at("state")).output().ok()?;
+    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+    if !said.contains("sandbox landlock") {
+        Need::Landlock.lacks(&format!("no sandbox by Landlock: {}", said.lines().next_back().unwrap_or_default()));
+        return None;
+    }
+    assert!(ended.status.success(), "{said}");
+    Some((folder, said))
+}
+
+#[test]
+fn nothing_of_what_homes_and_temporary_folders_held_is_left_behind_landlock() {
+    let lane = "steps: [{ name: leave, run: 'echo x > $HOME/left; echo x > $TMPDIR/left' }]";
+    let Some((folder, said)) = behind_landlock("", lane) else { return };
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("tmp")).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}: {said}");
+}

@@ -1,0 +1,399 @@
+//! The wall, attacked from behind: each probe prints `PWNED` where it gets through. Those that say so are first run without a wall, where
+//! they must get through, so that none passes for being wrong. None does harm where a wall lets it through.
+
+mod changes;
+
+use crate::sandbox::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES, Probe};
+use crate::support::{Need, draw, record_time};
+use fledge::process::wall::{Holes, Wall, WallChoice, WallKind};
+use fledge::process::{self, End, Ended, Invocation, Variables};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The user that is nobody.
+const NOBODY: u32 = 65534;
+
+/// The user's home, a workspace and what is none of its business.
+struct Scene {
+    folder: TempDir,
+    _socket: UnixListener,
+    server: std::net::TcpListener,
+    runner: std::process::Child,
+    /// A folder below `/run`, and a link in the root: where this user may make them.
+    run: Option<TempDir>,
+    link: Option<PathBuf>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        record_time();
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for path in [
+            ".ssh/id",
+            ".cargo/credentials.toml",
+            ".cargo/credentials",
+            ".netrc",
+            ".npmrc",
+            ".pypirc",
+            ".aws/credentials",
+        ] {
+            put(&format!("home/{path}"), "secret");
+        }
+        for path in [
+            ".config/gh/hosts.yml",
+            ".docker/config.json",
+            ".kube/config",
+            ".git-credentials",
+            "diary",
+            ".bash_history",
+        ] {
+            put(&format!("home/{path}"), "secret");
+        }
+        put("home/.cargo/config.toml", "[net]");
+        put("state/journal", "secret");
+        for path in ["old", "gone", "moved", "cut", "secret"] {
+            put(&format!("outside/{path}"), "secret");
+        }
+        put("workspace/.git/HEAD", "ref: refs/heads/main");
+        put("workspace/.git/config", "[core]");
+        put("workspace/.git/hooks/sample", "");
+        let socket = UnixListener::bind(folder.path().join("outside/socket")).unwrap();
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let runner = std::process::Command::new("sleep").arg("600").env("API_KEY", "CANARY").spawn().unwrap();
+        let run = tempfile::Builder::new().prefix("fledge-probe-").tempdir_in("/run").ok();
+        run.iter().for_each(|run| {
+            fs::write(run.path().join("token"), "secret").unwrap();
+            fs::set_permissions(run.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        });
+        let link = Path::new("/").join(format!("fledge-probe-{}", crate::support::unique()));
+        let link = std::os::unix::fs::symlink(folder.path().join("state"), &link).is_ok().then_some(link);
+        Self { folder, _socket: socket, server, runner, run, link }
+    }
+
+    /// Everything belongs to this user.
+    fn of(self, user: u32) -> Self {
+        let owned =
+            std::process::Command::new("chown").args(["-R", &user.to_string()]).arg(self.folder.path()).status();
+        assert!(owned.unwrap().success());
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn holes(&self) -> Holes {
+        Holes {
+            hidden: vec![self.path("state")],
+            home: Some(self.path("home")),
+            ..Holes::of_workspace(&self.path("workspace"))
+        }
+    }
+
+    fn shell(&self, script: &str) -> Invocation {
+        let text = |path: PathBuf| path.display().to_string();
+        let env = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("HOME", text(self.path("home"))),
+            ("OUT", text(self.path("outside"))),
+            ("STATE", text(self.path("state"))),
+            ("SOCKET", text(self.path("outside/socket"))),
+            ("PORT", self.server.local_addr().unwrap().port().to_string()),
+            ("RUNNER", self.runner.id().to_string()),
+            ("RUN", self.run.as_ref().map(|run| text(run.path().into())).unwrap_or_default()),
+            ("LINK", self.link.clone().map(text).unwrap_or_default()),
+        ];
+        Invocation {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            dir: self.path("workspace"),
+            env: Variables::new(env.map(|(name, value)| (name.to_owned(), value))),
+            timeout: Some(Duration::from_secs(30)),
+            grace: Duration::ZERO,
+            linger: Duration::ZERO,
+            log: None,
+            log_limit: 0,
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.link.iter().for_each(|link| fs::remove_file(link).unwrap());
+        self.runner.kill().unwrap();
+        self.runner.wait().unwrap();
+    }
+}
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_fledge"))
+}
+
+/// The wall of this kind. Where it does not stand, that is said.
+pub(super) async fn wall(kind: WallKind) -> Option<Wall> {
+    wall_by(kind, program()).await
+}
+
+/// The wall of this kind for an ordinary user, with the copy of fledge that it starts: the checkout
+/// may be below a folder that only root may enter.
+async fn wall_for_others(kind: WallKind) -> Option<(Wall, TempDir)> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("fledge");
+    fs::copy(program(), &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    Some((wall_by(kind, &copy).await?, folder))
+}
+
+async fn wall_by(kind: WallKind, program: &Path) -> Option<Wall> {
+    let raised = match kind {
+        WallKind::Landlock => Wall::landlock(program, "/usr/bin:/bin").await,
+        WallKind::Bubblewrap | WallKind::Off => Wall::raise(WallChoice::Required, Some(program), "/usr/bin:/bin").await,
+    };
+    match raised {
+        Ok(wall) => Some(wall),
+        Err(fault) => {
+            let need = if kind == WallKind::Landlock { Need::Landlock } else { Need::Sandbox };
+            need.lacks(&format!("{} does not work here: {fault}", kind.name()));
+            None
+        }
+    }
+}
+
+async fn run(invocation: Invocation) -> Ended {
+    process::run(invocation, &CancellationToken::new(), &|_| {}).await
+}
+
+/// How it ends behind the wall.
+async fn told(wall: &Wall, holes: &Holes, inner: Invocation) -> Ended {
+    wall.run_at(None, holes, inner, &CancellationToken::new(), &|_| {}).await
+}
+
+/// What comes of it behind the wall, started `as_it` is: sockets of the machine may come and go meanwhile.
+async fn behind(wall: &Wall, holes: &Holes, inner: Invocation, as_it: impl Fn(Invocation) -> Invocation) -> Ended {
+    let placeholders = wall.placeholders(holes);
+    for outer in wall.builds(holes, &inner, &placeholders) {
+        let ended = run(as_it(outer)).await;
+        if !wall.found_something_gone(&ended.output.text(4000)) {
+            return ended;
+        }
+    }
+    panic!("the wall was never built");
+}
+
+/// The same as another user.
+fn as_user(user: u32, inner: Invocation) -> Invocation {
+    let mut args: Vec<String> =
+        ["--reuid", &user.to_string(), "--regid", &user.to_string(), "--clear-groups", &inner.program]
+            .map(str::to_owned)
+            .into();
+    args.extend(inner.args);
+    Invocation { program: "/usr/bin/setpriv".into(), args, ..inner }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The probes of this test run.
+fn probes() -> Vec<Probe> {
+    draw("probes", 30, PROBES.to_vec())
+}
+
+/// Runs the probes of this test run, each in a scene of its own, as this user; gives the names of
+/// those that got through.
+async fn attack(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
+    let mut through = Vec::new();
+    let mut scene = Scene::new();
+    for (name, _, script) in probes() {
+        if scene.runner.try_wait().unwrap().is_some() || !scene.path("workspace/.git/HEAD").exists() {
+            scene = Scene::new();
+        }
+        if let Some(user) = user {
+            scene = scene.of(user);
+        }
+        let inner = scene.shell(&format!("echo RAN; {{ {script}; }} 2>/dev/null"));
+        let ended =
+            behind(wall, &scene.holes(), inner, |outer| user.map_or(outer.clone(), |user| as_user(user, outer))).await;
+        let has_run = matches!(ended.end, End::Exited(_)) && ended.output.text(4000).starts_with("RAN");
+        assert!(has_run, "{name}: {ended:?} {}", ended.output.text(400));
+        if ended.output.text(4000).contains("PWNED") {
+            through.push(name);
+        }
+        let is_killed = scene.runner.try_wait().unwrap().is_some();
+        assert!(!is_killed || through.contains(&name), "{name} has killed what it may not");
+    }
+    through
+}
+
+#[tokio::test]
+async fn probes_get_through_where_there_is_no_wall() {
+    for (name, bare, script) in probes().into_iter().filter(|(_, bare, _)| *bare == Through) {
+        let scene = Scene::new();
+        let ended = run(scene.shell(script)).await;
+        assert!(ended.output.text(4000).contains("PWNED"), "{name} ({bare:?}) is wrong: {}", ended.output.text(4000));
+    }
+    assert!(PROBES.len() >= 70, "{}", PROBES.len());
+}
+
+#[tokio::test]
+async fn nothing_gets_through_bubblewrap_as_the_user_who_runs_it() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    assert_eq!(attack(&wall, None).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn nothing_gets_through_bubblewrap_as_an_ordinary_user() {
+    if !is_root() || !has_other_users() {
+        Need::Root.lacks("there is no ordinary user to change to");
+        return;
+    }
+    let Some((wall, _copy)) = wall_for_others(WallKind::Bubblewrap).await else { return };
+    assert_eq!(attack(&wall, Some(NOBODY)).await, [""; 0]);
+}
+
+/// Whether this user namespace knows the number of nobody: a container of one user has no other.
+fn has_other_users() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
+    let numbers = |line: &str| line.split_whitespace().map(|word| word.parse::<u64>().unwrap()).collect::<Vec<_>>();
+    map.lines().map(numbers).any(|part| (part[0]..part[0] + part[2]).contains(&u64::from(NOBODY)))
+}
+
+/// What gets through, but for what depends on the machine.
+async fn through_landlock(wall: &Wall, user: Option<u32>) -> Vec<&'static str> {
+    let mut through = attack(wall, user).await;
+    through.retain(|name| !HOLES_OF_SOME_MACHINES.contains(name));
+    through
+}
+
+#[tokio::test]
+async fn only_what_is_known_gets_through_landlock() {
+    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let known: Vec<&str> =
+        probes().into_iter().map(|(name, _, _)| name).filter(|name| HOLES_OF_LANDLOCK.contains(name)).collect();
+    assert_eq!(through_landlock(&wall, None).await, known);
+    if is_root()
+        && has_other_users()
+        && let Some((wall, _copy)) = wall_for_others(WallKind::Landlock).await
+    {
+        assert_eq!(through_landlock(&wall, Some(NOBODY)).await, known);
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_has_running_elsewhere_leaves_room_for_processes_behind_landlock() {
+    let Some(wall) = wall(WallKind::Landlock).await else { return };
+    let user = if is_root() { Some(NOBODY).filter(|_| has_other_users()) } else { None };
+    let (scene, mut holes) = (Scene::new(), Holes::default());
+    let as_it = |inner: Invocation| user.map_or(inner.clone(), |user| as_user(user, inner));
+    let others = as_it(Invocation { program: "/bin/sleep".into(), args: vec!["600".into()], ..scene.shell("") });
+    let mut others: Vec<_> =
+        (0..30).map(|_| std::process::Command::new(&others.program).args(&others.args).spawn().unwrap()).collect();
+    holes.limits.processes = Some(20);
+    let inner = Invocation { dir: "/".into(), ..scene.shell("echo a | cat | cat") };
+    let ended = behind(&wall, &holes, inner, as_it).await;
+    others.iter_mut().for_each(|other| other.kill().and_then(|()| other.wait()).map(drop).unwrap());
+    assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "a"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn what_is_at_work_behind_the_wall_has_what_it_needs() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(wall) = wall(kind).await else { continue };
+        let scene = Scene::new();
+        let script = "set -e; echo x >new; mkdir -p a/b; mv new a/b/; ln -s a l; chmod 700 a; rm -r a l; echo t >${TMPDIR:-/tmp}/t; \
+            echo h >$HOME/h; test -e $HOME/.cargo/config.toml || test -e $CARGO_HOME/config.toml; : >/dev/null; \
+            head -c1 /dev/urandom >/dev/null; sh -c 'true | cat'; test \"$(pwd)\" = \"$0\"; echo fine";
+        let mut inner = scene.shell(script);
+        inner.args.push(scene.path("workspace").display().to_string());
+        let ended = behind(&wall, &scene.holes(), inner, |outer| outer).await;
+        assert_eq!((ended.end.clone(), ended.output.text(400).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
+        assert!(!scene.path("home/h").exists(), "{kind:?}: the home is not its own");
+    }
+}
+
+#[tokio::test]
+async fn git_tar_and_copies_keep_the_modes_that_are_harmless() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(wall) = wall(kind).await else { continue };
+        let scene = Scene::new();
+        let script = "set -e; export GIT_CONFIG_NOSYSTEM=1; mkdir r t; cd r; git init -q; echo x >a; chmod 755 a; git add a; \
+            git -c user.name=a -c user.email=a@b commit -qm a; git gc -q; rm a; git checkout -q a; test -x a; chmod 1777 .; \
+            tar cf ../a.tar a; tar xpf ../a.tar -C ../t; cp -a a ../t/b; install -m 700 a ../t/c; test -x ../t/a; test -x ../t/b; \
+            perl -e '$s = qq(a); $how = pack(q(Q3), 0, 0, 0); syscall(437, -100, $s, $how, 24) == -1 && $! == 38 or die'; echo fine";
+        let ended = told(&wall, &scene.holes(), scene.shell(script)).await;
+        assert_eq!((ended.end.clone(), ended.output.text(900).trim()), (End::Exited(0), "fine"), "{kind:?}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn how_a_program_ends_or_does_not_start_is_told_apart() {
+    for kind in [WallKind::Bubblewrap, WallKind::Landlock] {
+        let Some(wall) = wall(kind).await else { continue };
+        let scene = Scene::new();
+        let ended = async |script: &str| told(&wall, &scene.holes(), scene.shell(script)).await.end;
+        for (script, code) in [
+            ("exit 7", 7),
+            ("nosuch 2>/dev/null", 127),
+            ("echo 'bwrap: out of luck'; exit 1", 1),
+            ("echo 'fledge inside: there is no program `nosuch`'; exit 127", 127),
+            ("echo 'fledge inside: cannot limit files'; exit 126", 126),
+        ] {
+            assert_eq!(ended(script).await, End::Exited(code), "{kind:?}: {script}");
+        }
+        let missing = Invocation { program: "nosuch".into(), args: Vec::new(), ..scene.shell("") };
+        let ended = told(&wall, &scene.holes(), missing).await;
+        assert_eq!(ended.end, End::NotStarted("there is no program `nosuch`".into()), "{kind:?}");
+        let late = Invocation { timeout: Some(Duration::from_millis(300)), ..scene.shell("sleep 60") };
+        assert_eq!(told(&wall, &scene.holes(), late).await.end, End::TimedOut, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wall_that_cannot_be_built_is_no_failure_of_the_program() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let scene = Scene::new();
+    let mut holes = scene.holes();
+    holes.mounts.push(fledge::process::wall::Mount {
+        from: scene.path("nowhere"),
+        at: scene.path("workspace"),
+        writable: true,
+    });
+    let ended = told(&wall, &holes, scene.shell("echo ran")).await;
+    assert!(matches!(&ended.end, End::NotStarted(why) if why.contains("nowhere")), "{ended:?}");
+}
+
+#[tokio::test]
+async fn whatever_a_program_does_to_stay_is_gone_with_the_wall() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    let scene = Scene::new();
+    let mark = format!("86{}", std::process::id());
+    for escape in ["setsid sh -c", "setsid setsid sh -c", "env -i /usr/bin/setsid sh -c", "nohup sh -c"] {
+        let script = format!(
+            "({escape} \"trap '' TERM HUP; sleep {mark}; sleep {mark}\" </dev/null >/dev/null 2>&1 &); echo begun; sleep 0.1"
+        );
+        let ended = behind(&wall, &scene.holes(), scene.shell(&script), |outer| outer).await;
+        assert_eq!(ended.output.text(100).trim(), "begun", "{escape}");
+        assert!(!is_there(&mark), "{escape}: something is left");
+    }
+}
+
+/// Whether a process has this among its arguments.
+pub(super) fn is_there(argument: &str) -> bool {
+    let lines = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| fs::read(entry.path().join("cmdline")).unwrap_or_default());
+    lines.into_iter().any(|line| line.split(|byte| *byte == 0).any(|own| own == argument.as_bytes()))
+}

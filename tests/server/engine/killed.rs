@@ -1,0 +1,154 @@
+//! Servers that are killed, or asked to stop, while runs are under way: nothing is lost, and nothing is done twice.
+
+use crate::server::engine::site::Site;
+use crate::support::{Model, SOON, Turn, amount, dice, hang, say, shell, write};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A model for any number of runs at once, which goes by what it is told alone: it adds one line to a file, once, and is done. Where it hears
+/// that nobody knows whether that was done, it looks first.
+fn once() -> Model {
+    Model::thinking(|body, count| {
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let last = messages.last().map(Value::to_string).unwrap_or_default();
+        let turn = if messages.len() <= 1 {
+            shell("echo once >> done")
+        } else if last.contains("was not repeated") || last.contains("gate") && last.contains("failed") {
+            shell("test -f done || echo once >> done")
+        } else {
+            say("Done.")
+        };
+        (Some(turn), count)
+    })
+}
+
+#[tokio::test]
+async fn servers_killed_under_load_lose_no_run_and_do_none_twice() {
+    let (runs, kills) = (amount(8, 48), amount(2, 12));
+    let mut dice = dice("servers killed");
+    let model = once();
+    let site = Site::with(&model);
+    let args = ["--max-runs", "4"];
+    let mut server = site.serve(&args);
+    let mut ids = Vec::new();
+    for number in 0..runs {
+        let wish =
+            json!({ "task": format!("# Task {number}\n\nMake the file `done`."), "key": format!("task-{number}") });
+        ids.push(server.post("/v1/runs", wish).await.1["id"].as_str().unwrap().to_owned());
+    }
+    for _ in 0..kills {
+        tokio::time::sleep(Duration::from_millis(200 + dice.below(1500))).await;
+        server.kill();
+        server = site.serve(&args);
+    }
+    for (number, run) in ids.iter().enumerate() {
+        let row = server.ended(run).await;
+        assert_eq!(row["outcome"]["reason"], "verified", "{row:#}");
+        assert_eq!(row["title"], format!("Task {number}"));
+        let commit = row["result"]["commit"].as_str().unwrap();
+        let done = crate::support::git(&site.project(), &["show", &format!("{commit}:done")]);
+        assert_eq!(done.trim(), "once", "run {run} did it twice");
+    }
+    let all = site.json(&["runs", "list", "--json", "--limit", "1000"]);
+    let listed = all["runs"].as_array().unwrap();
+    assert_eq!(listed.len(), ids.len(), "each wish is one run");
+    for run in &ids {
+        let replayed = site.fledge(&["runs", "replay", run]).output().unwrap();
+        assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stderr));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_asked_to_stop_leaves_runs_where_they_can_go_on_and_the_next_one_goes_on() {
+    let model = Model::new([shell("sleep 1; echo 1 >> done"), say("Done.")]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--grace", "60s"]);
+    let run = server.submit("Make the file `done`.").await;
+    server.until(&run, |row| row["doing"] == "running tools of turn 1").await;
+    server.stop();
+    assert_eq!(model.count(), 1, "the tool has come to its end, and the model was not asked again");
+    let list = site.json(&["runs", "list", "--json"]);
+    assert_eq!(list["runs"][0]["state"], "interrupted");
+    let server = site.serve(&[]);
+    let row = server.ended(&run).await;
+    assert_eq!(row["outcome"]["reason"], "verified", "{row:#}");
+    let said = row["story"].to_string();
+    assert!(!said.contains("was interrupted while this call was running"), "{said}");
+    assert_eq!(model.count(), 2);
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_come_to_rest_within_the_grace_is_left_as_it_is_and_gone_on_with() {
+    let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--grace", "1s"]);
+    let run = server.submit("Make the file `done`.").await;
+    model.wait_for(1);
+    let took = server.stop();
+    assert!(took < SOON, "{took:?}");
+    let server = site.serve(&[]);
+    assert_eq!(server.ended(&run).await["outcome"]["reason"], "verified");
+}
+
+#[tokio::test]
+async fn a_run_that_was_cancelled_just_before_the_server_died_is_ended_by_the_next_one() {
+    let turns: [Turn; 2] = [hang(), hang()];
+    let model = Model::new(turns);
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let run = server.submit("Make the file `done`.").await;
+    model.wait_for(1);
+    server.kill();
+    // What a server writes down first, and dies.
+    let state = std::fs::read_dir(site.path().join("state")).unwrap().map(|entry| entry.unwrap().path());
+    let queue = state.map(|project| project.join("queue.db")).find(|path| path.exists()).unwrap();
+    let told = rusqlite::Connection::open(queue).unwrap();
+    assert_eq!(told.execute("UPDATE jobs SET is_cancelling = 1 WHERE state = 'running'", []).unwrap(), 1);
+    drop(told);
+    let server = site.serve(&[]);
+    let row = server.ended(&run).await;
+    assert_eq!(
+        (&row["outcome"]["reason"], &row["outcome"]["cancelled"]),
+        (&json!("cancelled"), &json!(true)),
+        "{row:#}"
+    );
+}
+
+#[tokio::test]
+async fn runs_in_the_checkout_itself_come_one_after_the_other() {
+    let model = once();
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let task = |number: u32| {
+        format!("---\nisolation: in-place\ncommit: none\n---\n# In place {number}\n\nMake the file `done`.")
+    };
+    let (one, other) = (server.submit(&task(1)).await, server.submit(&task(2)).await);
+    let rows = [server.ended(&one).await, server.ended(&other).await];
+    let times: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row["started_at"].as_str().unwrap(), row["outcome"]["ended_at"].as_str().unwrap()))
+        .collect();
+    assert!(times[0].1 <= times[1].0 || times[1].1 <= times[0].0, "they overlap: {times:?}");
+}
+
+#[tokio::test]
+async fn runs_in_the_checkout_itself_are_alone_in_it_after_a_restart_too() {
+    let model = Model::new([hang(), hang(), hang()]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--grace", "1s"]);
+    let task = |what: &str| format!("---\nisolation: in-place\n---\n{what}\n");
+    let runs = [server.submit(&task("First.")).await, server.submit(&task("Second.")).await];
+    model.wait_for(1);
+    server.kill();
+    let server = site.serve(&["--grace", "1s"]);
+    model.wait_for(2);
+    let late = std::time::Instant::now() + Duration::from_millis(700);
+    while std::time::Instant::now() < late {
+        assert_eq!(model.count(), 2, "one waits for the other");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for run in runs {
+        server.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+        assert_eq!(server.ended(&run).await["outcome"]["reason"], "cancelled");
+    }
+}

@@ -1,0 +1,162 @@
+//! What is told of a run, for who follows it: from its start, from the middle, over the death of a server, slowly, and after its end.
+
+use crate::server::engine::site::{Heard, Server, Site};
+use crate::support::{Model, call, hang, say, shell, write};
+use serde_json::{Value, json};
+
+/// Looks, then writes what is wanted.
+fn script() -> [crate::support::Turn; 4] {
+    [
+        call("files-list", json!({})).saying("I look around."),
+        shell("echo one; echo two"),
+        write("done", "1\n"),
+        say("It is done."),
+    ]
+}
+
+/// The events that the journal has, as somebody reads them who comes after the end; without their times.
+async fn from_journal(server: &Server, run: &str) -> Vec<Heard> {
+    let all = server.follow(run, None).await.all().await;
+    all.into_iter().map(timeless).collect()
+}
+
+fn timeless(mut heard: Heard) -> Heard {
+    if let Some(data) = heard.data.as_object_mut() {
+        data.remove("at");
+    }
+    heard
+}
+
+/// Those that the journal has.
+fn kept(all: &[Heard]) -> Vec<Heard> {
+    all.iter().filter(|heard| heard.kept().is_some() || heard.name.is_some()).cloned().map(timeless).collect()
+}
+
+#[tokio::test]
+async fn who_follows_from_the_start_hears_all_with_growing_numbers_and_an_end_once() {
+    let model = Model::new(script());
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let run = server.submit("Make the file `done`.").await;
+    let live = server.follow(&run, None).await.all().await;
+    let numbers: Vec<u64> = live.iter().filter_map(|heard| heard.data["seq"].as_u64()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "no event is missing, and none comes twice");
+    let texts =
+        live.iter().filter(|heard| heard.data["type"] == "text").filter_map(|heard| heard.data["data"].as_str());
+    assert_eq!(texts.collect::<String>(), "I look around.It is done.");
+    assert!(live.iter().any(|heard| heard.data["type"] == "lane_step"));
+    assert_eq!(kept(&live), from_journal(&server, &run).await);
+    let end = live.last().unwrap();
+    assert_eq!((end.name.as_deref(), &end.data["state"]), (Some("end"), &json!("ended")));
+    assert_eq!(end.data["outcome"]["verified"], json!(true));
+    let again = server.follow(&run, Some(&end.id)).await;
+    assert_eq!(again.response.status().as_u16(), 204);
+    for wrong in ["x", "1.2", "-1", "1.2.3.4", "99999999999999999999"] {
+        assert_eq!(server.follow(&run, Some(wrong)).await.response.status().as_u16(), 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn who_comes_back_behind_any_event_misses_none_and_hears_none_twice() {
+    let model = Model::new(script());
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let run = server.submit("Make the file `done`.").await;
+    let live = server.follow(&run, None).await.all().await;
+    let whole = from_journal(&server, &run).await;
+    for heard in &live {
+        let mut rest = server.follow(&run, Some(&heard.id)).await;
+        if heard.name.is_some() {
+            assert_eq!(rest.response.status().as_u16(), 204);
+            continue;
+        }
+        let number = heard.data["seq"].as_u64().unwrap();
+        let expected: Vec<Heard> =
+            whole.iter().filter(|heard| heard.data["seq"].as_u64().is_none_or(|seq| seq > number)).cloned().collect();
+        let mut found = Vec::new();
+        while let Some(heard) = rest.next().await {
+            let is_end = heard.name.is_some();
+            found.push(timeless(heard));
+            if is_end {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "behind {}", heard.id);
+    }
+}
+
+#[tokio::test]
+async fn who_follows_goes_on_without_a_gap_or_a_repeat_when_the_server_is_killed_and_another_one_comes() {
+    let [first, second, third, last] = script();
+    let model = Model::new([first, second, hang(), third, last]);
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let run = server.submit("Make the file `done`.").await;
+    let mut stream = server.follow(&run, None).await;
+    let mut heard = Vec::new();
+    // Up to the piece or event behind which nothing comes but the model.
+    loop {
+        let next = stream.next().await.unwrap();
+        let is_waiting = next.data["data"] == "calling_model";
+        heard.push(next);
+        if is_waiting && heard.iter().filter(|heard| heard.data["data"] == "calling_model").count() == 3 {
+            break;
+        }
+    }
+    model.wait_for(3);
+    server.kill();
+    let server = site.serve(&[]);
+    let last = heard.last().unwrap().id.clone();
+    heard.extend(server.follow(&run, Some(&last)).await.all().await);
+    assert_eq!(kept(&heard), from_journal(&server, &run).await);
+    let kinds: Vec<&Value> = heard.iter().map(|heard| &heard.data["type"]).collect();
+    assert!(kinds.contains(&&json!("resumed")), "{kinds:?}");
+    assert_eq!(server.ended(&run).await["outcome"]["reason"], "verified");
+}
+
+#[tokio::test]
+async fn a_stream_of_a_run_that_waits_begins_when_the_run_does() {
+    let model = Model::new([hang(), write("done", "1\n"), say("Done.")]);
+    let site = Site::with(&model);
+    let server = site.serve(&["--max-runs", "1"]);
+    let first = server.submit("First.").await;
+    model.wait_for(1);
+    let second = server.submit("Second.").await;
+    let stream = server.follow(&second, None).await;
+    server.post(&format!("/v1/runs/{first}/cancel"), json!({})).await;
+    let all = stream.all().await;
+    assert_eq!(all[0].data["type"], "started");
+    assert_eq!(all.last().unwrap().data["outcome"]["reason"], "verified");
+}
+
+#[tokio::test]
+async fn a_run_that_another_process_drives_is_followed_too() {
+    let model = Model::new(script());
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    site.file("task.md", "Make the file `done`.");
+    let output = site.fledge(&["run", "task.md", "--isolation", "worktree", "--quiet"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (_, list) = server.get("/v1/runs").await;
+    let run = list["runs"][0]["id"].as_str().unwrap().to_owned();
+    let all = server.follow(&run, None).await.all().await;
+    assert_eq!(all.last().unwrap().data["outcome"]["reason"], "verified");
+}
+
+#[tokio::test]
+async fn the_news_say_what_to_fetch_anew() {
+    let model = Model::new([write("done", "1\n"), say("Done.")]);
+    let site = Site::with(&model);
+    let server = site.serve(&[]);
+    let mut news = server.client.get(format!("{}/v1/events", server.url)).send().await.unwrap();
+    let run = server.submit("Make the file `done`.").await;
+    let mut text = String::new();
+    while !text.contains(r#""state":"ended""#) {
+        text.push_str(std::str::from_utf8(&news.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    let told = |state: &str| text.lines().any(|line| line.contains(&run) && line.contains(state));
+    assert!(
+        told(r#""state":"queued""#) && told(r#""state":"running""#) && told("waiting for the model, turn 1"),
+        "{text}"
+    );
+}

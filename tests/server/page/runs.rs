@@ -1,0 +1,125 @@
+//! The list of runs, and the run that it leads to.
+
+use crate::server::page::Place;
+use crate::support::{Model, say, write};
+use rusqlite::Connection;
+
+/// Runs beside the one that has run.
+const MANY: u32 = 10_000;
+
+/// A model that makes the file and says so, however often it is asked.
+fn working() -> Model {
+    Model::thinking(|_, count| {
+        (Some(if count % 2 == 1 { write("done", "yes\n") } else { say("Made the file.") }), count)
+    })
+}
+
+#[test]
+fn runs_are_listed_searched_and_filtered_and_new_ones_come_in_by_themselves() {
+    let Some((place, browser)) = Place::open(working()) else { return };
+    browser.until_text("main", "No run yet.");
+    place.begin("# Make the first file");
+    browser.until_text(".runs li:nth-child(1)", "Make the first file");
+    browser.until_text(".runs li:nth-child(1)", "verified");
+    place.begin("# Make another one");
+    browser.until_text(".runs li:nth-child(1)", "Make another one");
+    browser.until_text(".runs li:nth-child(1)", "verified");
+    browser.until("document.querySelectorAll('.runs li').length === 2");
+    browser.js("document.querySelector('[name=q]').focus()");
+    browser.press("first");
+    browser.until("document.querySelectorAll('.runs li').length === 1");
+    browser.until_text(".runs", "Make the first file");
+    browser.until("location.hash === '#/runs?q=first'");
+    browser.go(&place.page("#/runs?state=failed"));
+    browser.until_text("main", "No run is like that.");
+    assert_eq!(browser.js("return document.querySelector('[name=state]').value"), "failed");
+    browser.must_be_silent();
+}
+
+/// Browsers allow a server six connections for all tabs: who would listen in each of them could not ask for anything in the seventh.
+#[test]
+fn more_tabs_than_there_may_be_connections_hear_all_also_when_the_one_that_listens_is_closed() {
+    let Some((place, browser)) = Place::open(working()) else { return };
+    browser.until_text("main", "No run yet.");
+    let mut tabs = vec![browser.this_tab()];
+    for _more in 1..9 {
+        tabs.push(browser.tab());
+        browser.go(&place.page("#/runs"));
+        browser.until_text("main", "No run yet.");
+    }
+    for task in ["Make the first file", "Make another one"] {
+        place.begin(&format!("# {task}"));
+        for tab in &tabs {
+            browser.look_at(tab);
+            browser.until_text(".runs li:nth-child(1)", task);
+            browser.until_text(".runs li:nth-child(1)", "verified");
+            browser.must_be_silent();
+        }
+        browser.close(&tabs.remove(0)); // the first one listens for all
+    }
+    browser.look_at(&tabs[0]);
+}
+
+#[test]
+fn a_run_that_is_over_is_told_with_its_turns_tools_and_verdict_under_an_address_of_its_own() {
+    let Some((place, browser)) = Place::open(working()) else { return };
+    let id = place.begin("# Make the file `done`");
+    browser.until_text(".runs", "verified");
+    browser.click(".runs a", "Make the file");
+    browser.until("document.querySelector('.end')");
+    assert_eq!(browser.js("return location.hash"), format!("#/runs/{id}"));
+    assert_eq!(browser.js("return document.title"), "Make the file `done` · fledge");
+    assert_eq!(browser.js("return document.activeElement.tagName"), "H1");
+    let story = browser.text(".story");
+    for part in [
+        "Turn 1",
+        "files-write",
+        "created +1 −0",
+        "Turn 2",
+        "Made the file.",
+        "The gate passed, attempt 1",
+        "verify / there",
+    ] {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+    browser.click(".tools summary", "files-write");
+    browser.until_text(".tools", "content:");
+    browser.go(&place.page("#/runs/nothing-of-this-name"));
+    browser.until_text("main", "There is no such run.");
+    let told = browser.console();
+    assert!(told.iter().all(|line| line.contains("404")), "{told:?}");
+}
+
+#[test]
+fn ten_thousand_runs_are_listed_at_once_and_paged_through_to_the_oldest() {
+    let Some((place, browser)) = Place::open(working()) else { return };
+    place.begin("# The oldest run");
+    browser.until_text(".runs", "verified");
+    let db = Connection::open(place.database()).unwrap();
+    let more = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+        INSERT INTO runs (id, title, source, task_digest, workspace, models, fledge, journal_version, started_at, ended_at, reason, exit_code,
+            verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached, cost_micros, summary, bytes, safe_seq, safe_hash)
+        SELECT printf('00000000-0000-7000-8000-%012d', i), 'Run ' || i, source, task_digest, workspace, models, fledge, journal_version,
+            started_at + i, ended_at + i, reason, exit_code, verified, cancelled, attempts, turns, tokens_in, tokens_out, tokens_cached,
+            cost_micros, summary, bytes, safe_seq, safe_hash FROM runs, n WHERE runs.no = (SELECT min(no) FROM runs)";
+    assert_eq!(db.execute(more, [MANY]).unwrap(), MANY as usize);
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        browser.js("location.reload()");
+        browser.until("performance.getEntriesByName('runs are there').length");
+        times.push(browser.js("return performance.getEntriesByName('runs are there')[0].startTime").as_f64().unwrap());
+    }
+    times.sort_by(f64::total_cmp);
+    eprintln!("the first of {MANY} runs are there after {times:.0?} ms");
+    assert!(times[0] < 1000.0, "{times:?}");
+    browser.until_text(".runs li:nth-child(1)", "Run 10000");
+    let seen = "(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll('.runs li').length)";
+    browser.until(&format!("{seen} > 1000"));
+    let drawn = "const at = performance.now(); document.body.offsetHeight; window.scrollBy(0, -500); document.body.offsetHeight; return performance.now() - at";
+    assert!(browser.js(drawn).as_f64().unwrap() < 500.0);
+    browser.js("document.querySelector('[name=q]').focus()");
+    browser.press("oldest");
+    browser.until_text(".runs li:nth-child(1)", "The oldest run");
+    browser.until("document.querySelectorAll('.runs li').length === 1");
+    browser.must_be_silent();
+}

@@ -1,0 +1,61 @@
+//! Shared by all tests: the program in a fresh folder, a scripted model, waiting, samples, and what
+//! the machine must have.
+
+mod authority;
+mod dice;
+mod ended;
+mod fledge;
+mod git;
+mod model;
+mod processes;
+mod pty;
+mod requirements;
+mod sampling;
+mod schemas;
+mod times;
+mod waiting;
+mod wire;
+
+pub(crate) use authority::Secured;
+pub(crate) use dice::Dice;
+pub(crate) use ended::Ended;
+pub(crate) use fledge::{Fledge, KEY, Running};
+pub(crate) use git::git;
+pub(crate) use model::{Asked, Model};
+pub(crate) use schemas::{must_be_batch_report, must_be_eval_report};
+
+pub(crate) use processes::{WAYS, children_with, fleeing, must_be_gone, running_with, sleepers, unique};
+pub(crate) use pty::open_terminal;
+pub(crate) use requirements::Need;
+pub(crate) use sampling::{amount, dice, draw, has_slow_rows, is_whole, seed, wanted_rows};
+pub(crate) use times::record_time;
+pub(crate) use waiting::{PATIENCE, SOON, becomes, until};
+pub(crate) use wire::{Dialect, Turn, call, garbled, hang, nothing, refuse, say, status};
+
+use serde_json::Value;
+use std::io::Write as _;
+
+/// Prints a line that the test harness does not hold back.
+pub(crate) fn note(line: &str) {
+    let _a_closed_stream_loses_it = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// A lane named `verify` whose one step passes when this file is there.
+pub(crate) fn needs(file: &str) -> String {
+    format!("steps:\n  - {{ name: there, run: test -f {file} }}\n")
+}
+
+/// A turn that writes a file.
+pub(crate) fn write(path: &str, content: &str) -> Turn {
+    call("files-write", serde_json::json!({ "path": path, "content": content }))
+}
+
+/// A turn that runs a command.
+pub(crate) fn shell(command: &str) -> Turn {
+    call("shell-exec", serde_json::json!({ "command": command }))
+}
+
+/// The texts of some JSON values, for comparing lists.
+pub(crate) fn words<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<&'a str> {
+    values.into_iter().map(|value| value.as_str().unwrap_or("not a text")).collect()
+}

@@ -1,0 +1,97 @@
+//! The needs of tests beyond Rust and git.
+//!
+//! A test that lacks something prints one line, which names the missing thing and how to install
+//! it, and passes. In CI, `FLEDGE_TEST_REQUIRE_SANDBOX=1` and the like make the lack of that thing
+//! a failure; `FLEDGE_TEST_REQUIRE_ALL=1` covers everything.
+
+use super::note;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Something that a machine can lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    Browser,
+    CCompiler,
+    Go,
+    Landlock,
+    Make,
+    McpServers,
+    Node,
+    Perl,
+    Python,
+    Root,
+    Sandbox,
+    Strace,
+}
+
+impl Need {
+    /// The end of its variable `FLEDGE_TEST_REQUIRE_…`, and how to get it.
+    fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Browser => ("BROWSER", "apt-get install chromium chromium-driver"),
+            Self::CCompiler => ("CC", "apt-get install gcc"),
+            Self::Go => ("GO", "apt-get install golang-go"),
+            Self::Landlock => ("LANDLOCK", "Linux 6.12 or newer, with landlock among its security modules"),
+            Self::Make => ("MAKE", "apt-get install make"),
+            Self::McpServers => ("MCP", "sh tests/mcp/install.sh FOLDER, and FLEDGE_TEST_MCP=FOLDER"),
+            Self::Node => ("NODE", "apt-get install nodejs npm"),
+            Self::Perl => ("PERL", "apt-get install perl"),
+            Self::Python => ("PYTHON", "apt-get install python3 python3-pytest python3-venv"),
+            Self::Root => ("ROOT", "run the tests as root, on a machine with an ordinary user beside"),
+            Self::Sandbox => ("SANDBOX", "apt-get install bubblewrap, and let users make namespaces"),
+            Self::Strace => ("STRACE", "apt-get install strace, and let processes be traced"),
+        }
+    }
+
+    /// Returns the need of a program's name.
+    pub(crate) fn of_program(name: &str) -> Self {
+        match name {
+            "chromedriver" => Self::Browser,
+            "cc" | "gcc" => Self::CCompiler,
+            "go" => Self::Go,
+            "make" => Self::Make,
+            "node" | "npm" => Self::Node,
+            "perl" | "prove" => Self::Perl,
+            "python3" | "pytest" => Self::Python,
+            "strace" => Self::Strace,
+            _ => panic!("no test needs `{name}`"),
+        }
+    }
+
+    /// Says that the machine lacks this. One line for each need and detail.
+    ///
+    /// # Panics
+    ///
+    /// If the variable of this need, or `FLEDGE_TEST_REQUIRE_ALL`, is 1.
+    #[track_caller]
+    pub(crate) fn lacks(self, detail: &str) {
+        static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        let (name, remedy) = self.row();
+        let is_required = [name, "ALL"]
+            .iter()
+            .any(|name| std::env::var(format!("FLEDGE_TEST_REQUIRE_{name}")).is_ok_and(|v| v == "1"));
+        assert!(!is_required, "FLEDGE_TEST_REQUIRE_{name}: {detail}; to install it: {remedy}");
+        let line = format!("skipped: {detail}; to install it: {remedy}");
+        if SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(line.clone()) {
+            note(&line);
+        }
+    }
+
+    /// Returns whether this program is in the search path, and says so where it is not.
+    #[track_caller]
+    pub(crate) fn has_program(name: &str) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let has = std::env::split_paths(&path).any(|folder| is_program(&folder.join(name)));
+        if !has {
+            Self::of_program(name).lacks(&format!("there is no `{name}`"));
+        }
+        has
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}

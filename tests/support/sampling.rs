@@ -1,0 +1,67 @@
+//! How much of the long tables a test run tries, and which part of them.
+//!
+//! By default each run draws a part of each table by a seed and prints the seed.
+//! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything.
+//! `FLEDGE_TEST_ROWS=T01,F13` tries the rows of these names only.
+
+use super::{Dice, note};
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::LazyLock;
+
+/// Returns whether this test run tries everything.
+pub(crate) fn is_whole() -> bool {
+    std::env::var("FLEDGE_TEST_ALL").is_ok_and(|all| all == "1")
+}
+
+/// Returns whether samples have rows that take minutes: those in Go, which compiles its whole library
+/// in each fresh room. `FLEDGE_TEST_SLOW=1`, as in the proof lane.
+pub(crate) fn has_slow_rows() -> bool {
+    is_whole() || std::env::var("FLEDGE_TEST_SLOW").is_ok_and(|slow| slow == "1")
+}
+
+/// Returns the amount for an ordinary run, or the one for a run that tries everything.
+pub(crate) fn amount<T>(part: T, all: T) -> T {
+    if is_whole() { all } else { part }
+}
+
+/// Returns the row names in `FLEDGE_TEST_ROWS`, if any.
+pub(crate) fn wanted_rows() -> Option<BTreeSet<String>> {
+    let names = std::env::var("FLEDGE_TEST_ROWS").ok()?;
+    Some(names.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
+/// Returns the seed of this test run. The first call prints the seed.
+pub(crate) fn seed() -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| {
+        let given = std::env::var("FLEDGE_TEST_SEED").ok();
+        let seed = given.map_or_else(by_chance, |seed| seed.parse().expect("FLEDGE_TEST_SEED is a whole number"));
+        note(&format!("this run draws its samples by FLEDGE_TEST_SEED={seed}"));
+        seed
+    });
+    *SEED
+}
+
+fn by_chance() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id()) >> 32
+}
+
+/// Returns the dice of one table: the same seed and name give the same numbers.
+pub(crate) fn dice(table: &str) -> Dice {
+    let mut hasher = DefaultHasher::new();
+    table.hash(&mut hasher);
+    Dice::new(seed() ^ hasher.finish())
+}
+
+/// Draws `count` of these rows, in their order; in a run that tries everything, returns them all.
+pub(crate) fn draw<T>(table: &str, count: usize, rows: Vec<T>) -> Vec<T> {
+    if is_whole() || rows.len() <= count {
+        return rows;
+    }
+    let mut dice = dice(table);
+    let mut chosen = BTreeSet::new();
+    while chosen.len() < count {
+        chosen.insert(dice.index(rows.len()));
+    }
+    rows.into_iter().enumerate().filter(|(place, _)| chosen.contains(place)).map(|(_, row)| row).collect()
+}

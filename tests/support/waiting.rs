@@ -1,0 +1,35 @@
+//! Waiting for events: one limit for all tests, which only bounds a hang.
+
+use std::time::{Duration, Instant};
+
+/// The limit on each wait for an event. A busy machine is never that slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The bound on what happens at once: more than a busy machine takes, and less than any sleep, pause
+/// or time limit in the tests that a wrong ending would wait for. `benches/` measure real times.
+pub(crate) const SOON: Duration = Duration::from_secs(40);
+
+/// The pause between two looks at what is waited for.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Waits until this holds.
+///
+/// # Panics
+///
+/// After [`PATIENCE`], with the name of what was waited for.
+#[track_caller]
+pub(crate) fn until(what: &str, holds: impl FnMut() -> bool) {
+    assert!(becomes(holds), "waited for {PATIENCE:?} in vain: {what}");
+}
+
+/// Waits until this holds; returns false after [`PATIENCE`].
+pub(crate) fn becomes(mut holds: impl FnMut() -> bool) -> bool {
+    let late = Instant::now() + PATIENCE;
+    while !holds() {
+        if Instant::now() > late {
+            return false;
+        }
+        std::thread::sleep(TICK);
+    }
+    true
+}
