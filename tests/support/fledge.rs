@@ -180,8 +180,11 @@ impl Fledge {
     /// Begins.
     pub(crate) fn start(self) -> Running {
         let program = env!("CARGO_BIN_EXE_fledge").to_owned();
-        let heard =
-            if ignores_hangup() { vec!["env".to_owned(), "--default-signal=HUP".to_owned()] } else { Vec::new() };
+        let heard = if ignores_hangup() {
+            vec!["/usr/bin/env".to_owned(), "--default-signal=HUP".to_owned()]
+        } else {
+            Vec::new()
+        };
         let line: Vec<String> = [heard, self.starter.clone(), vec![program], self.args.clone()].concat();
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]).current_dir(self.workspace()).env_clear();
