@@ -1,4 +1,4 @@
-//! How much of the long tables a test run tries, and which part of them.
+//! The part of the long tables that a test run tries.
 //!
 //! By default each run draws a part of each table by a seed and prints the seed.
 //! `FLEDGE_TEST_SEED=N` draws the same part again. `FLEDGE_TEST_ALL=1` tries everything.

@@ -1,4 +1,4 @@
-//! How long each test takes, kept in a file for the table that `tests/times.rs` prints after the
+//! The time that each test takes, kept in a file for the table that `tests/times.rs` prints after the
 //! last test program.
 
 use std::cell::RefCell;
