@@ -22,6 +22,14 @@ pub struct Lease {
     path: PathBuf,
 }
 
+impl Drop for Lease {
+    /// Unlocks the file before it is closed: programs that are being started have copies of the
+    /// handle.
+    fn drop(&mut self) {
+        let _closing_unlocks_it_too = self.file.unlock();
+    }
+}
+
 impl Lease {
     /// Takes it, and makes the server's folder where there is none.
     ///
