@@ -30,9 +30,11 @@ impl Law for Watch {
         }
         let before = (self.turns, self.spent.clone());
         if step.is_answer() {
-            match step.event {
-                Event::ModelCompleted { .. } => self.turns = self.turns.saturating_add(1),
-                Event::ChildFinished { call, turns, .. } => {
+            match (step.event, step.label) {
+                (Event::ModelCompleted { .. }, "CallingModel" | "Reporting") => {
+                    self.turns = self.turns.saturating_add(1);
+                }
+                (Event::ChildFinished { call, turns, .. }, "Dispatching" | "Reporting") => {
                     self.turns = self.turns.saturating_add(*turns);
                     self.children.remove(call);
                 }
