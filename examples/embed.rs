@@ -36,6 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         models: vec![Model::new(Cassette::parse(ANSWERS, "answers")?)],
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,

@@ -278,6 +278,7 @@ impl RunOptions {
             models: Vec::new(),
             no_models: None,
             env: environment.child_env().into_iter().collect(),
+            step_env: environment.step_env().into_iter().collect(),
             protect: set.protect.clone(),
             reports: self.reports(),
             patch: self.patch.as_deref().map(whole),

@@ -139,17 +139,32 @@ impl Environment {
         Some(folder.or_else(|| Some(absolute("HOME")?.join(default)))?.join("fledge"))
     }
 
-    /// The environment of a gate's steps and of the shell tool: what programs and toolchains need to run, and nothing that could
-    /// be a secret by its name or by a password in a URL. Colours and pagers are off.
+    /// The environment of the agent's commands: the variables that programs and toolchains need, without secrets. Colours and pagers
+    /// are off.
     pub fn child_env(&self) -> BTreeMap<String, String> {
         let kept =
             |(name, value): &(&String, &String)| is_for_children(name) && !is_secret(name) && !has_password(value);
         without_terminal(self.vars.iter().filter(kept))
     }
 
-    /// The environment of lanes that a person runs by hand: their own, as with any command they type, but for colours and pagers.
+    /// The environment of programs that fledge runs for the user: all variables. Colours and pagers are off.
     pub fn hand_env(&self) -> BTreeMap<String, String> {
         without_terminal(self.vars.iter())
+    }
+
+    /// The environment of lanes that the user runs by hand: all variables, unchanged.
+    pub fn own_env(&self) -> BTreeMap<String, String> {
+        with_path(self.vars.iter())
+    }
+
+    /// The environment of a gate's steps: all variables but those of [`Self::kept_from_steps`].
+    pub fn step_env(&self) -> BTreeMap<String, String> {
+        with_path(self.vars.iter().filter(|(name, value)| !is_kept_from_steps(name, value)))
+    }
+
+    /// The names of the variables that a gate's steps do not have: secrets, and what belongs to this terminal or this process.
+    pub fn kept_from_steps(&self) -> impl Iterator<Item = &str> {
+        self.vars.iter().filter(|(name, value)| is_kept_from_steps(name, value)).map(|(name, _)| name.as_str())
     }
 }
 
@@ -159,10 +174,16 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// These variables, a search path in any case, and the ones that tell programs that nobody sits at a terminal.
-fn without_terminal<'v>(vars: impl Iterator<Item = (&'v String, &'v String)>) -> BTreeMap<String, String> {
+/// Copies variables, and adds a search path where there is none.
+fn with_path<'v>(vars: impl Iterator<Item = (&'v String, &'v String)>) -> BTreeMap<String, String> {
     let mut vars: BTreeMap<String, String> = vars.map(|(name, value)| (name.clone(), value.clone())).collect();
     vars.entry("PATH".into()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".into());
+    vars
+}
+
+/// Copies variables, and adds those that switch off colours, pagers and questions.
+fn without_terminal<'v>(vars: impl Iterator<Item = (&'v String, &'v String)>) -> BTreeMap<String, String> {
+    let mut vars = with_path(vars);
     let plain =
         [("NO_COLOR", "1"), ("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
     vars.extend(plain.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -263,13 +284,74 @@ const FOR_CHILDREN: &[&str] = &[
     "SDKROOT",
 ];
 
+/// Variables beside secrets that steps do not have, by name; `*` stands for the rest of it.
+const NOT_FOR_STEPS: &[&str] = &[
+    // the shell that fledge was started from
+    "_",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    // fledge itself
+    "FLEDGE_*",
+    // another repository, index or configuration of git
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_CONFIG*",
+    // code that every program or shell would load
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "BASH_ENV",
+    "ENV",
+    // doors to programs of the operator's session
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_TTY",
+    "GPG_AGENT_INFO",
+    "GPG_TTY",
+    "DBUS_*",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_*",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "TMUX*",
+    "STY",
+    // the npm script that started fledge
+    "INIT_CWD",
+    "npm_lifecycle_*",
+    "npm_package_*",
+    // what cargo sets for the program that `cargo run` starts
+    "CARGO_MANIFEST_*",
+    "CARGO_PKG_*",
+    "CARGO_BIN_*",
+];
+
 fn is_for_children(name: &str) -> bool {
-    FOR_CHILDREN.iter().any(|known| known.strip_suffix('*').map_or(*known == name, |start| name.starts_with(start)))
+    is_listed(FOR_CHILDREN, name)
 }
 
+fn is_kept_from_steps(name: &str, value: &str) -> bool {
+    is_secret(name) || has_password(value) || is_listed(NOT_FOR_STEPS, name)
+}
+
+fn is_listed(list: &[&str], name: &str) -> bool {
+    list.iter().any(|known| known.strip_suffix('*').map_or(*known == name, |start| name.starts_with(start)))
+}
+
+/// Whether a variable holds a secret by its name: a word anywhere in it, or one of its parts between underscores.
 fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+    const PARTS: [&str; 6] = ["PAT", "PASS", "AUTH", "COOKIE", "COOKIES", "DSN"];
     let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.contains(word))
+    WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(|part| PARTS.contains(&part))
 }
 
 /// Whether a `scheme://user:password@host` stands anywhere in a value.

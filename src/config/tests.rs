@@ -340,3 +340,36 @@ fn children_get_what_programs_need_and_no_secret() {
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(environment(&vars).child_env(), BTreeMap::from(expected));
 }
+
+#[test]
+fn steps_have_every_variable_but_secrets_and_what_belongs_to_the_session() {
+    let kept = [
+        ("COMPATIBLE", "yes"), // PAT is no part of its own here
+        ("DATABASE_URL", "postgres://db/app"),
+        ("EDITOR", "vi"),
+        ("GIT_AUTHOR_NAME", "A"),
+        ("GIT_PAGER", "less"),
+        ("LANG", "de_DE.UTF-8"),
+        ("PATH", "/bin"),
+        ("TERM", "xterm-256color"),
+        ("TZ", "UTC"),
+    ];
+    let removed = [
+        ("BASH_ENV", "/h/.env"),
+        ("FLEDGE_MODEL", "x"),
+        ("GH_PAT", "x"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_DIR", "/r/.git"),
+        ("LD_PRELOAD", "/x.so"),
+        ("MAILER_DSN", "x"),
+        ("NPM_AUTH", "x"),
+        ("OPENAI_API_KEY", "x"),
+        ("PGPASSWORD", "x"),
+        ("SSH_AUTH_SOCK", "/s"),
+        ("TEST_DATABASE_URL", "postgres://u:p@db/app"),
+    ];
+    let environment = environment(&[&kept[..], &removed[..]].concat());
+    assert_eq!(environment.step_env(), kept.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    assert_eq!(environment.kept_from_steps().collect::<Vec<_>>(), removed.map(|(name, _)| name));
+    assert_eq!(environment.own_env().len(), kept.len() + removed.len());
+}

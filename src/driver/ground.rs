@@ -157,7 +157,7 @@ impl Ground {
             trees: self.trees.clone(),
             wall: self.wall.clone(),
             hidden: enclosure::hidden(settings),
-            env: settings.env.clone(),
+            env: settings.step_env.clone(),
             logs: run.logs(),
             mask: settings.secrets.clone(),
             rooms: run.path().join("rooms"),

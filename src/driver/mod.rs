@@ -113,8 +113,10 @@ pub struct Settings {
     pub models: Vec<Model>,
     /// Why there are none, to be said where one is needed: a gate that passes already needs none.
     pub no_models: Option<String>,
-    /// The whole environment of tools and lane steps.
+    /// The environment of the agent's commands, of hooks and of MCP servers.
     pub env: Vec<(String, String)>,
+    /// The environment of the gate's steps.
+    pub step_env: Vec<(String, String)>,
     /// Protected paths beyond the built-in ones and the task's, as globs.
     pub protect: Vec<String>,
     /// Where else the report is written.

@@ -25,16 +25,20 @@ pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
     steps.iter().any(|step| step.status.is_failure() && is_longer(step))
 }
 
-/// Whether a word stands in a log, in however long a line.
+/// Bytes of colour codes that may stand within a word.
+const COLOURS: usize = 256;
+
+/// Whether a log has a word, in a line of any length, also with colours in it.
 pub(super) fn says(log: &Path, word: &str) -> bool {
     let Ok(mut file) = fs::File::open(log) else { return false };
     let (word, mut seen, mut part) = (word.as_bytes(), Vec::new(), vec![0; 1 << 16]);
     loop {
-        if seen.windows(word.len().max(1)).any(|here| here == word) {
+        let has_word = |bytes: &[u8]| bytes.windows(word.len().max(1)).any(|here| here == word);
+        if has_word(&seen) || (seen.contains(&b'\x1b') && has_word(clean(&seen).as_bytes())) {
             return true;
         }
         // A word may begin in one part and end in the next.
-        seen.drain(..seen.len().saturating_sub(word.len()));
+        seen.drain(..seen.len().saturating_sub(word.len() + COLOURS));
         match file.read(&mut part) {
             Ok(0) | Err(_) => return word.is_empty(),
             Ok(length) => seen.extend_from_slice(&part[..length]),
@@ -54,6 +58,8 @@ mod tests {
             fs::write(&log, format!("{}bafimo {}", "x".repeat(before), "y".repeat(10))).unwrap();
             assert!(says(&log, "bafimo") && !says(&log, "bafima"), "after {before} bytes");
         }
+        fs::write(&log, "\u{1b}[31mbaf\u{1b}[1mimo\u{1b}[0m").unwrap();
+        assert!(says(&log, "bafimo") && !says(&log, "bafima"));
         fs::write(&log, format!("{}3 passed in 0.1s\n2 passed in 0.1s\n", "x".repeat(4096))).unwrap();
         assert_eq!(counted(&log), {
             let mut printed = Printed::default();

@@ -34,13 +34,29 @@ fn only_the_tree_is_there_and_what_is_written_is_gone() {
 #[test]
 fn it_has_the_environment_and_the_hiding_places_of_a_gate() {
     let secret = unique();
-    let lane = "steps:\n  - { name: env, run: 'test -z \"$MY_VALUE\"' }\n  - { name: home, run: 'test ! -e \"$HOME/diary\"' }\n";
+    let lane = "steps:\n  - { name: env, run: 'test -z \"$MY_VALUE$MY_PASSWORD\"' }\n  - { name: home, run: 'test ! -e \"$HOME/diary\"' }\n";
     let place = clean(lane).env("MY_VALUE", &secret).file("../home/diary", "secret");
-    place.run().must_exit(0);
+    place.run().must_exit(1);
+    clean(lane).env("MY_PASSWORD", &secret).file("../home/diary", "secret").run().must_exit(0);
     let off = Fledge::new().lane("verify", lane).file("../home/diary", "secret").args(&["lanes", "run", "verify"]);
     let off = off.arg("--clean").arg("--sandbox=off").run();
     off.must_exit(0);
     off.again(&["lanes", "run", "verify"]).run().must_exit(1);
+}
+
+#[test]
+fn a_dry_run_names_the_variables_that_steps_do_not_have() {
+    let dry = |args: &[&str]| {
+        let lane = Fledge::new().lane("verify", "steps: [run: 'true']\n").env("DEPLOY_TOKEN", "t-1").env("MINE", "m");
+        let run = lane.args(&[&["lanes", "run", "verify", "--dry-run"], args].concat()).run();
+        run.must_exit(0);
+        run.stdout
+    };
+    let told = dry(&["--clean"]);
+    let line = told.lines().find(|line| line.contains("variables that its steps do not have: ")).expect(&told);
+    assert!(line.contains("DEPLOY_TOKEN") && !line.contains("MINE") && !told.contains("t-1"), "{told}");
+    assert!(!dry(&[]).contains("DEPLOY_TOKEN"));
+    assert!(dry(&["--clean", "--json"]).contains("\"DEPLOY_TOKEN\""));
 }
 
 #[test]

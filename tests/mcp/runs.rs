@@ -39,6 +39,7 @@ async fn run(
         models: vec![cassette.into()],
         no_models: None,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         holdout: None,
         lanes_from: None,
         baseline: Baseline::Never,

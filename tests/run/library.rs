@@ -28,6 +28,7 @@ fn agent(model: &Model) -> (Fledge, Agent) {
         models: vec![connect(endpoint).unwrap().into()],
         no_models: None,
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
+        step_env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,

@@ -44,7 +44,7 @@ impl Court {
     ) -> Result<Self, Failure> {
         let token = stop.token();
         let set = configured::load(environment, root).map_err(Failure::input)?;
-        let env: Vec<(String, String)> = environment.child_env().into_iter().collect();
+        let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
         let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
         let wall =
             Wall::raise(sandbox.unwrap_or(set.sandbox), environment.program(), &process::outside(path, root)).await;

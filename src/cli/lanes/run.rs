@@ -119,7 +119,8 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     let from = arguments.from.as_deref().and_then(|from| lane.entry(from));
     if arguments.dry_run {
         was_told.set(true);
-        return plan::print(&lane, &left_out, from, arguments.voice.json.is_some());
+        let removed: Option<Vec<&str>> = arguments.clean.then(|| environment.kept_from_steps().collect());
+        return plan::print(&lane, &left_out, from, removed.as_deref(), arguments.voice.json.is_some());
     }
     let runs: Vec<bool> = left_out.iter().map(Option::is_none).collect();
     gate::can_run(root, &lane, path, &runs).map_err(failed)?;
@@ -137,7 +138,8 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
         None => None,
     };
     let voice = Voice::new(&lane, &arguments.voice, environment)?;
-    let in_place = || Room::new(root.to_owned(), child_env(environment), logs.path().to_owned(), jobs());
+    let in_place =
+        || Room::new(root.to_owned(), environment.own_env().into_iter().collect(), logs.path().to_owned(), jobs());
     let room = Room {
         left_out,
         listen: voice.listens(),
@@ -209,7 +211,7 @@ async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Fail
         (None, None) => Selection::All,
     };
     let asks = !arguments.clean && lane.steps.iter().any(|step| !step.changed.is_empty());
-    let changed = if asks { changed_paths(root, &child_env(environment), stop.token()).await } else { None };
+    let changed = if asks { changed_paths(root, &hand_env(environment), stop.token()).await } else { None };
     let state = environment.state_dir().ok().and_then(|state| state.canonicalize().ok());
     let own = state.as_deref().and_then(|state| state.strip_prefix(root).ok());
     let changed = changed.map(|mut paths| {
@@ -218,7 +220,7 @@ async fn left_out(ask: Ask<'_>, lane: &Lane) -> Result<Vec<Option<String>>, Fail
     });
     // Where all is committed nothing is known of what to leave out: a clean checkout is judged whole.
     let changed = changed.filter(|paths| !paths.is_empty());
-    let variables = if arguments.clean { environment.child_env() } else { environment.hand_env() };
+    let variables = if arguments.clean { environment.step_env() } else { environment.own_env() };
     let facts = Facts { variables, changed };
     lane.left_out(&selection, &facts).map_err(|error| Failure::input(anyhow!(error)))
 }
@@ -227,7 +229,7 @@ fn jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn child_env(environment: &Environment) -> Vec<(String, String)> {
+fn hand_env(environment: &Environment) -> Vec<(String, String)> {
     environment.hand_env().into_iter().collect()
 }
 

@@ -146,6 +146,7 @@ pub(in crate::cli) fn settings(
         models,
         no_models: None,
         env: environment.child_env().into_iter().collect(),
+        step_env: environment.step_env().into_iter().collect(),
         protect,
         reports,
         patch,

@@ -99,6 +99,7 @@ impl Source for Tasks {
             models,
             no_models: None,
             env: self.environment.child_env().into_iter().collect(),
+            step_env: self.environment.step_env().into_iter().collect(),
             protect: set.protect.clone(),
             reports: Vec::new(),
             patch: None,

@@ -4,6 +4,9 @@ use super::{Check, Detected, Effect};
 use crate::yaml::listed;
 use std::fmt::Write as _;
 
+/// Test runners of Node watch for changes unless `CI` is set.
+const CI: &str = "env:\n  CI: \"1\" # test runners do not watch for changes\n";
+
 /// The whole file. Without checks it has no steps, and is no lane.
 pub(super) fn write(detected: &Detected) -> String {
     let markers = listed(detected.markers.iter().map(String::as_str));
@@ -16,7 +19,8 @@ pub(super) fn write(detected: &Detected) -> String {
     }
     let _to_text = write!(
         page,
-        "description: Checks detected from {markers}\ntimeout: 30m\nenv:\n  CI: \"1\" # tools that watch or ask do neither\nsteps:\n"
+        "description: Checks detected from {markers}\ntimeout: 30m\n{}steps:\n",
+        if detected.markers.iter().any(|marker| marker.ends_with("package.json")) { CI } else { "" }
     );
     let (together, alone) = detected.checks.split_at(detected.checks.partition_point(|c| c.effect == Effect::Reads));
     let indent = if together.len() > 1 { "      " } else { "  " };
