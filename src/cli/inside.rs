@@ -1,10 +1,10 @@
-//! What works behind a wall, by verbs that nobody types: `fledge inside` becomes another program, `fledge tool-host` serves tool calls.
+//! The hidden verbs of the sandbox: `fledge inside` and `fledge view` become other programs, `fledge tool-host` serves tool calls.
 
 use super::block_on;
 use super::failure::Failure;
 use crate::process::wall;
 use crate::tool;
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -25,6 +25,36 @@ pub(super) fn enter(arguments: &InsideArguments) -> u8 {
     let fault = wall::enter(&arguments.fence, &arguments.program, &arguments.args);
     let _nobody_reads = writeln!(std::io::stderr(), "{}", fault.line());
     fault.exit_code()
+}
+
+/// Verbs of `fledge view`.
+#[derive(Debug, Subcommand)]
+pub(super) enum ViewVerb {
+    /// Hold a namespace with the layers that standard input names, until its end
+    Hold,
+    /// Become a program in the namespace that a process holds
+    Join {
+        /// The process
+        holder: u32,
+        /// The program
+        program: OsString,
+        /// Its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+/// Does what the verb says; returns the exit code.
+pub(super) fn view(verb: &ViewVerb) -> u8 {
+    let error = match verb {
+        ViewVerb::Hold => match wall::hold() {
+            Ok(()) => return 0,
+            Err(error) => error,
+        },
+        ViewVerb::Join { holder, program, args } => wall::join(*holder, program, args),
+    };
+    let _nobody_reads = writeln!(std::io::stderr(), "{}", error.line());
+    error.exit_code()
 }
 
 /// Serves tool calls until nobody asks any more.

@@ -128,6 +128,9 @@ enum Verb {
     /// Become a program behind a wall
     #[command(hide = true)]
     Inside(inside::InsideArguments),
+    /// Hold layers over folders, or become a program that sees them
+    #[command(hide = true, subcommand)]
+    View(inside::ViewVerb),
     /// Serve tool calls
     #[command(hide = true)]
     ToolHost,
@@ -148,8 +151,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    if let Verb::Inside(arguments) = &arguments.verb {
-        return ExitCode::from(inside::enter(arguments));
+    match &arguments.verb {
+        Verb::Inside(arguments) => return ExitCode::from(inside::enter(arguments)),
+        Verb::View(verb) => return ExitCode::from(inside::view(verb)),
+        _ => {}
     }
     let environment = crate::config::Environment::capture().trusting_project(arguments.trust_project);
     live::give_up_on_panic();
@@ -183,6 +188,7 @@ pub fn main() -> ExitCode {
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
+        Verb::View(verb) => Ok(inside::view(&verb)),
         Verb::ToolHost => inside::host(),
     };
     crate::process::close();

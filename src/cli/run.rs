@@ -262,7 +262,7 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
     let seen = seen.as_ref().unwrap_or(&settings);
-    let mut briefing = prepare(task, seen, &TreeId::empty(), &[], at.as_deref()).map_err(refused)?;
+    let mut briefing = prepare(task, seen, &TreeId::empty(), &[], &seen.workspace, at.as_deref()).map_err(refused)?;
     briefing.plan.notes.extend(notes.into_iter().flatten());
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();

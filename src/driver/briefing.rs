@@ -82,11 +82,12 @@ pub fn prepare(
     settings: &Settings,
     base: &TreeId,
     paths: &[String],
+    origin: &Path,
     lanes_at: Option<&Path>,
 ) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     tool_names::must_fit(task, &settings.mcp)?;
-    let gate = frozen(task, settings, (base, paths), lanes_at)?;
+    let gate = frozen(task, settings, (base, paths, origin), lanes_at)?;
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
@@ -144,7 +145,7 @@ fn cautions(settings: &Settings) -> Vec<String> {
 fn frozen(
     task: &Task,
     settings: &Settings,
-    (base, paths): (&TreeId, &[String]),
+    (base, paths, origin): (&TreeId, &[String], &Path),
     lanes_at: Option<&Path>,
 ) -> Result<Gate, PlanFault> {
     let lanes = match &task.gate {
@@ -155,7 +156,7 @@ fn frozen(
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
     let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());
-    let definition = Definition { root, lanes, holdout, protect: &protect, allow_edit, path, base, paths };
+    let definition = Definition { root, origin, lanes, holdout, protect: &protect, allow_edit, path, base, paths };
     let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
     frozen.map_err(|fault| {
         let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());

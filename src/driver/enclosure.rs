@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::briefing::PlanFault;
+use super::ground::Dependencies;
 use crate::gate::CONFIGURATION;
 use crate::process;
 use crate::process::wall::{Holes, Wall, WallKind};
@@ -22,8 +23,8 @@ pub(super) async fn raise(settings: &Settings) -> Result<Wall, PlanFault> {
     raised.map_err(|fault| PlanFault::new(Reason::NoSandbox, format!("{fault}: {}", fault.mend)))
 }
 
-/// What tools reach: the workspace without what git keeps, and the folder for their results.
-pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir) -> Holes {
+/// What tools reach: the workspace without what git keeps, its dependencies, and the folder for their results.
+pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir, dependencies: &Dependencies) -> Holes {
     let mut holes = Holes::of_workspace(&settings.workspace);
     holes.read_only.extend(configuration(settings, task));
     holes.writable.push(run.outputs());
@@ -31,6 +32,8 @@ pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir) -> Holes {
     holes.home = Some(PathBuf::from(variable(settings, "HOME"))).filter(|home| home.is_absolute());
     holes.network = settings.network;
     holes.limits = settings.limits;
+    holes.read_only.extend(dependencies.interpreters.iter().cloned());
+    holes.view.clone_from(&dependencies.view);
     holes
 }
 
@@ -79,10 +82,10 @@ pub(super) fn must_be_writable(settings: &Settings, wall: &Wall) -> Result<(), P
 }
 
 /// Writes down which wall stands.
-pub(super) fn note(settings: &Settings, wall: &Wall, plan: &mut Plan) {
-    plan.sandbox = Some(wall.kind());
-    plan.network = settings.network && wall.kind() != WallKind::Off;
-    match wall.kind() {
+pub(super) fn note(settings: &Settings, kind: WallKind, plan: &mut Plan) {
+    plan.sandbox = Some(kind);
+    plan.network = settings.network && kind != WallKind::Off;
+    match kind {
         WallKind::Bubblewrap | WallKind::Off => {}
         WallKind::Landlock => plan.notes.push(
             "the sandbox is landlock, which is weaker: `.git` can be written, and modes and times of your files elsewhere can be \

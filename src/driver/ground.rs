@@ -5,15 +5,17 @@ use super::briefing::PlanFault;
 use super::{Settings, enclosure, project_of};
 use crate::causes::chain;
 use crate::chat::ToolSpec;
-use crate::gate::Site;
+use crate::gate::{Gate, Site};
 use crate::id::{RunId, TreeId};
-use crate::process::wall::Wall;
+use crate::process::wall::{Mounts, View, Wall, WallKind};
 use crate::store::{RunDir, Store, StoreError, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
 use crate::workspace::trees::{Trees, TreesFault};
-use std::path::Path;
+use crate::workspace::worktree::Worktree;
+use crate::yaml::listed;
+use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// What a run stands on.
@@ -21,7 +23,26 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Ground {
     pub(super) wall: Wall,
     pub(super) trees: Trees,
+    /// The user's checkout, which is the workspace of a run in place.
+    pub(super) origin: PathBuf,
+    pub(super) dependencies: Dependencies,
 }
+
+/// The installed dependencies as the agent and all that runs beside it see them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Dependencies {
+    /// Layers over them, which keep what is written from the folders themselves.
+    pub(super) view: Option<View>,
+    /// Folders that virtual environments lead to.
+    pub(super) interpreters: Vec<PathBuf>,
+    /// Whether rooms have layers and pins.
+    has_layers: bool,
+}
+
+/// The folder of a run with the layers of its agent.
+const VIEWS: &str = "views";
+/// The folder of a run with copies of ignored files.
+pub(super) const IGNORED: &str = "ignored";
 
 /// The name of the folder with the states of a project, in that of the project.
 pub const TREES: &str = "trees.git";
@@ -98,12 +119,63 @@ impl Ground {
     ///
     /// # Errors
     /// When there is no wall where one is wanted, or no git.
-    pub(super) async fn make(settings: &Settings, stop: &CancellationToken) -> Result<Self, PlanFault> {
+    pub(super) async fn make(
+        settings: &Settings,
+        worktree: Option<&Worktree>,
+        stop: &CancellationToken,
+    ) -> Result<Self, PlanFault> {
         enclosure::must_be_hideable(settings)?;
         let wall = enclosure::raise(settings).await?;
         enclosure::must_be_writable(settings, &wall)?;
         let trees = trees_of(settings, stop).await.map_err(no_trees)?;
-        Ok(Self { wall, trees })
+        let origin = worktree.map_or_else(|| settings.workspace.clone(), |worktree| worktree.origin.clone());
+        Ok(Self { wall, trees, origin, dependencies: Dependencies::default() })
+    }
+
+    /// Lays layers over the dependencies that are installed, so that neither the agent nor a room changes them. Where that cannot be done,
+    /// a new run copies them for its rooms, and the agent works on the folders themselves. Returns a note on that.
+    ///
+    /// # Errors
+    /// The reason, where an earlier part of the run had layers and now there can be none, or no copy can be made.
+    pub(super) async fn lay(
+        &mut self,
+        gate: &Gate,
+        settings: &Settings,
+        run: &RunDir,
+        is_new: bool,
+        stop: &CancellationToken,
+    ) -> Result<Option<String>, String> {
+        let installed = &gate.installed;
+        self.dependencies = Dependencies { interpreters: installed.interpreters.clone(), ..Dependencies::default() };
+        if installed.folders.is_empty() {
+            self.dependencies.has_layers = self.wall.has_layers(run.path()).await;
+            return Ok(None);
+        }
+        let views = run.path().join(VIEWS);
+        let mut why = format!("the sandbox is {}", self.wall.kind().name());
+        if let (WallKind::Bubblewrap, Some(helper)) = (self.wall.kind(), self.wall.helper())
+            && (is_new || views.exists())
+        {
+            let layers = installed.layers(&self.origin, &settings.workspace, &views).map_err(|error| chain(&error))?;
+            match View::open(helper, &Mounts { pins: Vec::new(), layers }).await {
+                Ok(view) => {
+                    self.dependencies.view = Some(view);
+                    self.dependencies.has_layers = true;
+                    return Ok(None);
+                }
+                Err(fault) if !is_new => return Err(format!("its layers over dependencies are gone: {fault}")),
+                Err(fault) => why = fault,
+            }
+            let _left = std::fs::remove_dir_all(&views);
+        }
+        if !is_new {
+            return Ok(None);
+        }
+        installed.copy(&self.origin, &run.path().join(IGNORED), &settings.env, stop).await?;
+        Ok(Some(format!(
+            "the agent works on your {} and can change them ({why}); the checks have copies from before",
+            listed(installed.folders.iter().map(String::as_str))
+        )))
     }
 
     /// Lets go of the trees of runs that were removed, as far as that can be done.
@@ -154,6 +226,8 @@ impl Ground {
     pub(super) fn site(&self, settings: &Settings, task: &Task, run: &RunDir, tools: &[ToolSpec]) -> Site {
         Site {
             root: settings.workspace.clone(),
+            origin: self.origin.clone(),
+            has_layers: self.dependencies.has_layers,
             trees: self.trees.clone(),
             wall: self.wall.clone(),
             hidden: enclosure::hidden(settings),
@@ -161,7 +235,7 @@ impl Ground {
             logs: run.logs(),
             mask: settings.secrets.clone(),
             rooms: run.path().join("rooms"),
-            ignored: run.path().join("ignored"),
+            ignored: run.path().join(IGNORED),
             project: run.project().to_owned(),
             limits: settings.limits,
             jobs: settings.jobs,

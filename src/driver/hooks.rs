@@ -161,8 +161,9 @@ impl After {
 
     /// Runs one hook to its end, with all that it started.
     async fn run(&self, hook: &Hook) -> Ended {
-        let (settings, wall) = (&self.hands.settings, &self.ready.ground.wall);
-        let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir);
+        let (settings, ground) = (&self.hands.settings, &self.ready.ground);
+        let wall = &ground.wall;
+        let mut holes = enclosure::holes(settings, &self.hands.task, &self.hands.run_dir, &ground.dependencies);
         holes.writable.retain(|path| *path != self.hands.run_dir.outputs()); // results of tools are none of their business
         let inner = Invocation {
             program: "/bin/sh".into(),

@@ -2,7 +2,7 @@
 //! then the tools are made ready. And the same again, as far as it must be, for a run that is taken up.
 
 use super::briefing::{Briefing, PlanFault, prepare, tool_names};
-use super::ground::{Ground, baseline};
+use super::ground::{Ground, IGNORED, baseline};
 use super::inbox::{Inbox, Outbox};
 use super::perform::{Hands, Ready, Unready};
 use super::{Settings, enclosure, lanes_from, memory, servers, worktree};
@@ -10,8 +10,7 @@ use crate::causes::chain;
 use crate::chat::{Block, FileChange};
 use crate::gate::{BaseFault, Gate, Site};
 use crate::id::CallId;
-use crate::lane::Lane;
-use crate::process::wall::{Wall, WallKind};
+use crate::process::wall::WallKind;
 use crate::run::{Event, Plan};
 use crate::store::{RunDir, sha256, write_whole};
 use crate::task::{Baseline, Expect, GateChoice, Task};
@@ -83,7 +82,7 @@ impl Hands {
         let gate = gate.map_err(|fault| Unready::NotNow(format!("{}: {}", path.display(), chain(&fault))))?;
         let not_now = |fault: PlanFault| Unready::NotNow(fault.message);
         worktree::must_stand(self.worktree.as_deref()).map_err(Unready::NotNow)?;
-        let ground = Ground::make(&self.settings, stop).await.map_err(not_now)?;
+        let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), stop).await.map_err(not_now)?;
         // The result says of the whole run which wall stood.
         if let Some(then) = sandbox.filter(|then| *then != ground.wall.kind()) {
             let (then, now) = (then.name(), ground.wall.kind().name());
@@ -91,13 +90,15 @@ impl Hands {
         }
         let resumed = ground.trees.resume(gate.base(), stop).await;
         resumed.map_err(|fault| Unready::NotNow(chain(&fault)))?;
-        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, ground.wall.clone());
+        let laid = ground.lay(&gate, &self.settings, &self.run_dir, false, stop).await;
+        laid.map_err(Unready::NotNow)?;
+        let host = tool_host(&self.task, &self.settings, &gate, &self.run_dir, &ground);
         let host = host.map_err(|error| Unready::NotNow(chain(&error)))?;
         host.recall(changes);
         host.ready(stop).await.map_err(|error| Unready::NotNow(chain(&error)))?;
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
-        let servers = servers::of(&self.task, &self.settings, &self.run_dir, ground.wall.clone());
+        let servers = servers::of(&self.task, &self.settings, &self.run_dir, &ground);
         let servers = Arc::new(servers.map_err(|fault| Unready::NotNow(fault.message))?);
         let _first = self.ready.set(Arc::new(Ready { ground, gate, seal, host: Arc::new(host), servers }));
         Ok(())
@@ -107,37 +108,40 @@ impl Hands {
 impl Planner {
     async fn plan(self) -> Result<Plan, PlanFault> {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
-        let ground = Ground::make(&self.settings, &self.stop).await?;
+        let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
         ground.forget_gone(&self.settings, &self.stop).await;
         let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
         let head = self.head(&ground, &base).await?;
         self.note_standing(&ground).await;
         let begun = base.clone();
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
-        let wall = ground.wall.clone();
-        let servers = servers::of(&task, &settings, &run_dir, wall.clone())?;
+        let (kind, origin) = (ground.wall.kind(), ground.origin.clone());
         let exported = run_dir.path().join("lanes-from");
         let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
-        let work = move || -> Result<(Plan, Arc<Gate>, ToolHost), PlanFault> {
-            let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths, lanes_at.as_deref())?;
-            let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
-            enclosure::note(&settings, &wall, &mut plan);
-            let kind = wall.kind();
-            let host = tool_host(&task, &settings, &gate, &run_dir, wall).map_err(|error| match error {
-                HostError::HelperInside(_) => PlanFault::new(Reason::NoSandbox, chain(&error)),
-                error => failed(&error),
-            })?;
+        let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
+        let work = move || -> Result<(Plan, Arc<Gate>), PlanFault> {
+            let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths, &origin, lanes_at.as_deref())?;
+            enclosure::note(&settings, kind, &mut plan);
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
             let kept = gate.keep(kind);
             plan.gate_file = sha256(&kept);
             write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
-            keep_ignored(&gate.lanes, &settings.workspace, &run_dir.path().join("ignored"), &mut plan.notes);
-            Ok((plan, gate, host))
+            keep_ignored(&gate, &origin, &run_dir.path().join(IGNORED), &mut plan.notes);
+            Ok((plan, gate))
         };
         let panicked = |_| PlanFault::new(Reason::Internal, "planning panicked");
         let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);
         let _there_may_be_none = fs::remove_dir_all(&exported);
-        let (mut plan, gate, host) = planned??;
+        let (mut plan, gate) = planned??;
+        let laid = ground.lay(&gate, &self.settings, &self.run_dir, true, &self.stop).await;
+        let unlaid = |why| PlanFault::new(Reason::PlanFailed, format!("installed dependencies cannot be kept: {why}"));
+        plan.notes.extend(laid.map_err(unlaid)?);
+        let servers = servers::of(&self.task, &self.settings, &self.run_dir, &ground)?;
+        let host =
+            tool_host(&self.task, &self.settings, &gate, &self.run_dir, &ground).map_err(|error| match error {
+                HostError::HelperInside(_) => PlanFault::new(Reason::NoSandbox, chain(&error)),
+                error => failed(&error),
+            })?;
         (plan.base, plan.head) = (Some(begun), head);
         if let Some((workplace, notes)) = made {
             plan.worktree = Some(workplace);
@@ -250,21 +254,31 @@ fn not_judged(fault: &BaseFault) -> PlanFault {
     PlanFault::new(reason, chain(fault))
 }
 
-/// Copies the ignored files that lanes include as they are now, before the agent. What is missing is said.
-fn keep_ignored(lanes: &[Lane], workspace: &Path, folder: &Path, notes: &mut Vec<String>) {
-    for path in lanes.iter().flat_map(|lane| &lane.include_ignored) {
-        let (from, to) = (workspace.join(path), folder.join(path));
+/// Copies the ignored files that rooms have as they are now, before the agent. Adds a note for each file of a lane that is missing.
+fn keep_ignored(gate: &Gate, origin: &Path, folder: &Path, notes: &mut Vec<String>) {
+    let included = gate.lanes.iter().chain(&gate.held_out).flat_map(|lane| &lane.include_ignored);
+    let included = included.filter(|path| !gate.installed.folders.contains(path));
+    for path in included.chain(&gate.installed.files) {
+        let (from, to) = (origin.join(path), folder.join(path));
         let is_file = from.symlink_metadata().is_ok_and(|meta| meta.is_file());
         let copied = || to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(&from, &to).map(drop));
         match is_file.then(copied) {
             Some(Ok(())) => {}
-            Some(Err(error)) => notes.push(format!("`{path}` of `include_ignored` cannot be copied: {error}")),
+            Some(Err(error)) => {
+                notes.push(format!("the ignored file `{path}` cannot be copied for the checks: {error}"))
+            }
             None => notes.push(format!("`{path}` of `include_ignored` is no file of the workspace")),
         }
     }
 }
 
-fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir, wall: Wall) -> Result<ToolHost, HostError> {
+fn tool_host(
+    task: &Task,
+    settings: &Settings,
+    gate: &Gate,
+    run: &RunDir,
+    ground: &Ground,
+) -> Result<ToolHost, HostError> {
     let host = HostSettings {
         root: settings.workspace.clone(),
         outputs_dir: run.outputs(),
@@ -276,5 +290,6 @@ fn tool_host(task: &Task, settings: &Settings, gate: &Gate, run: &RunDir, wall: 
         shell_timeout: crate::limits::SHELL_TIMEOUT,
         bounds: settings.limits.bounds(),
     };
-    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), wall, enclosure::holes(settings, task, run))
+    let holes = enclosure::holes(settings, task, run, &ground.dependencies);
+    ToolHost::behind(host, memory::shelf(settings, Some(run.run())), ground.wall.clone(), holes)
 }

@@ -1,10 +1,11 @@
 //! The MCP servers of a run: which ones the task has, what they offer, and what the model hears of a call.
 
 use super::briefing::{PlanFault, patterns};
+use super::ground::Ground;
 use super::{Settings, alike, enclosure};
 use crate::chat::ToolOutcome;
 use crate::mcp::{Answer, Place, Reach, Server, Servers};
-use crate::process::wall::{Wall, WallKind};
+use crate::process::wall::WallKind;
 use crate::run::{Plan, ToolAccess, ToolRole, ToolRule};
 use crate::store::RunDir;
 use crate::task::{Task, Tier};
@@ -20,7 +21,7 @@ const TIER: Tier = Tier::Tool;
 ///
 /// # Errors
 /// When there is none of that name.
-pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> Result<Servers, PlanFault> {
+pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, ground: &Ground) -> Result<Servers, PlanFault> {
     let mut servers: Vec<Server> = Vec::new();
     for name in &task.mcp {
         let Some(server) = settings.mcp.iter().find(|server| server.name == *name) else {
@@ -40,7 +41,8 @@ pub(super) fn of(task: &Task, settings: &Settings, run: &RunDir, wall: Wall) -> 
             servers.push(server.clone());
         }
     }
-    let mut holes = enclosure::holes(settings, task, run);
+    let mut holes = enclosure::holes(settings, task, run, &ground.dependencies);
+    let wall = ground.wall.clone();
     holes.writable.retain(|path| *path != run.outputs()); // results of tools are none of their business
     Ok(Servers::new(servers, Place { dir: settings.workspace.clone(), env: settings.env.clone(), wall, holes }))
 }

@@ -233,15 +233,19 @@ async fn judge_lane(
 ) -> Result<Vec<StepReport>, BaseFault> {
     let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
-    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept };
+    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept, installed: &gate.installed };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
         RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),
         RoomKind::InPlace => None,
     };
+    let view = match lane.room {
+        RoomKind::Clean => None,
+        RoomKind::InPlace => site.view_in_place(lane, &gate.installed).await?,
+    };
     let here = |logs: PathBuf| match &room {
         Some(room) => room.room(site, logs),
-        None => site.in_place(lane, logs),
+        None => site.in_place(lane, (&gate.installed, view.as_ref()), logs),
     };
     let lane = &room.as_ref().map_or_else(|| lane.clone(), |room| room.lane(lane));
     let is_asked = lane.held_out.is_none();

@@ -53,7 +53,8 @@ impl Gate {
         let caches = kept.or_else(|| Caches::are_wanted(&lane).then(|| Caches::to_fill(filled.0.clone())));
         let tree = self.base();
         let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomFault::from)?;
-        let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept };
+        let wanted =
+            Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept, installed: &self.installed };
         let room = CleanRoom::make(site, wanted, stop).await?;
         if caches.as_ref().is_some_and(Caches::is_open) {
             let place = room.room(site, site.logs.join("setup"));
@@ -69,6 +70,7 @@ impl Entered<'_> {
     pub fn room(&self) -> Room {
         let mut room = self.room.room(self.site, self.site.logs.clone());
         room.after_step = Some(self.sentry.after_step());
+        room.stay_offline();
         room
     }
 

@@ -1,23 +1,24 @@
 //! The clean room: a tree in a fresh folder, with caches that fledge itself has filled on the base, and the wall around what runs there.
-//! Nothing that git ignores gets in, so nothing that an agent has left beside the tree counts.
+//! What git ignores gets in only as it was before the agent, so nothing that an agent has left beside the tree counts.
 
 use super::Site;
 use super::base::Caches;
 use super::holdout;
+use super::installed::{Installed, reached};
 use super::planted::word;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Mount, WallKind, at_home_in};
+use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, at_home_in};
 use crate::process::{self, End, Invocation, Variables};
+pub(super) use crate::store::clear;
 use crate::workspace::trees::TreesFault;
-use std::fs::{self, Permissions};
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use walkdir::WalkDir;
 
 /// Variables that name where a toolchain keeps what it has fetched, with its place among the caches of a lane that has a `setup`.
 const FETCHED: [(&str, &str); 5] = [
@@ -46,6 +47,9 @@ pub enum RoomFault {
         /// Why.
         source: io::Error,
     },
+    /// What is installed in the workspace cannot be laid over it.
+    #[error("cannot make a clean room: {0}")]
+    Layers(String),
     /// A cache cannot be copied.
     #[error("cannot make a clean room: the cache `{path}` cannot be copied: {why}")]
     Cache {
@@ -66,6 +70,7 @@ pub(super) struct Wanted<'a> {
     pub(super) caches: Option<&'a Caches>,
     /// Paths that stay as they are in the tree, folders or files.
     pub(super) kept: &'a [String],
+    pub(super) installed: &'a Installed,
 }
 
 /// A room. Its folder is gone when it is closed, or dropped.
@@ -89,7 +94,7 @@ impl CleanRoom {
         clear(&folder).map_err(io(&folder))?;
         fs::create_dir_all(&folder).map_err(io(&folder))?;
         let at = match site.wall.kind() {
-            WallKind::Bubblewrap => site.root.clone(),
+            WallKind::Bubblewrap => site.origin.clone(),
             WallKind::Landlock | WallKind::Off => folder.join("tree"),
         };
         let holes = Holes { limits: site.limits, ..Holes::default() };
@@ -102,14 +107,15 @@ impl CleanRoom {
                 room.copy(site, &from, path, stop).await?;
             }
         }
-        for path in &wanted.lane.include_ignored {
-            let (from, to) = (site.ignored.join(path), room.files().join(path));
-            if from.is_file() && !to.exists() {
+        for path in wanted.lane.include_ignored.iter().chain(&wanted.installed.files) {
+            let from = site.ignored.join(path);
+            if let Some(to) = reached(&room.files(), path).filter(|to| from.is_file() && !to.exists()) {
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io(&to))?;
                 fs::copy(&from, &to).map_err(io(&to))?;
             }
         }
         room.open(site, wanted)?;
+        room.bring(site, wanted, stop).await?;
         if site.wall.kind() == WallKind::Off {
             room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
         }
@@ -162,10 +168,7 @@ impl CleanRoom {
         holes.home = home.clone();
         if site.wall.kind() == WallKind::Bubblewrap {
             holes.mounts.push(Mount { from: files.clone(), at: at.clone(), writable: true });
-            let kept = wanted
-                .kept
-                .iter()
-                .filter(|path| files.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_symlink()));
+            let kept = wanted.kept.iter().filter(|path| !site.has_layers && is_real(&files.join(path)));
             let kept = kept.map(|path| Mount { from: files.join(path), at: at.join(path), writable: false });
             holes.mounts.extend(kept);
         } else {
@@ -193,6 +196,44 @@ impl CleanRoom {
         Ok(())
     }
 
+    /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is written stays, or else as copies.
+    async fn bring(&mut self, site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<(), RoomFault> {
+        let is_cached = |path: &str| {
+            let both = |cache: &String| Path::new(cache).starts_with(path) || Path::new(path).starts_with(cache);
+            wanted.lane.cache.iter().any(both)
+        };
+        let mut layers = Vec::new();
+        for path in wanted.installed.folders.iter().filter(|path| !is_cached(path)) {
+            // A link of the work leads nowhere that anything is made.
+            let Some(at) = reached(&self.files(), path) else { continue };
+            if !site.has_layers {
+                let from = site.ignored.join(path);
+                if from.is_dir() {
+                    self.copy(site, &from, path, stop).await?;
+                }
+                continue;
+            }
+            match fs::create_dir_all(&at) {
+                Ok(()) => {}
+                // The work has a file where the folder was, or a file on the way to it.
+                Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
+                    continue;
+                }
+                Err(source) => return Err(RoomFault::Io { path: at, source }),
+            }
+            let (lower, over) = (site.origin.join(path), self.folder.join("layers").join(layers.len().to_string()));
+            layers.push(Layer { lower, over, at });
+        }
+        self.behind.holes.read_only.extend(wanted.installed.interpreters.iter().cloned());
+        let pins = if site.has_layers { pins(&self.files(), wanted.kept) } else { Vec::new() };
+        let mounts = Mounts { pins, layers };
+        if let Some(helper) = site.wall.helper().filter(|_| !mounts.is_empty()) {
+            let view = View::open(helper, &mounts).await.map_err(RoomFault::Layers)?;
+            self.behind.holes.view = Some(view);
+        }
+        Ok(())
+    }
+
     /// Copies a cache in, sharing blocks where the file system can.
     async fn copy(&self, site: &Site, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomFault> {
         let to = self.files().join(path);
@@ -209,6 +250,21 @@ impl CleanRoom {
         let folder = std::mem::take(&mut self.folder);
         let _left = tokio::task::spawn_blocking(move || clear(&folder)).await;
     }
+}
+
+/// Pins for protected files of a room, and for each folder on the way to them: none of them can be moved away or covered, not even for a
+/// while, and new files can be made beside them.
+fn pins(files: &Path, kept: &[String]) -> Vec<Pin> {
+    let kept: Vec<&String> = kept.iter().filter(|path| is_real(&files.join(path))).collect();
+    let folders = kept.iter().flat_map(|path| Path::new(path.as_str()).ancestors().skip(1));
+    let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
+    let folders = folders.into_iter().map(|folder| Pin { at: files.join(folder), read_only: false });
+    folders.chain(kept.into_iter().map(|path| Pin { at: files.join(path), read_only: true })).collect()
+}
+
+/// Whether something that is no link is there.
+fn is_real(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| !meta.is_symlink())
 }
 
 impl Drop for CleanRoom {
@@ -253,45 +309,11 @@ pub(super) async fn copy_tree(
     }
 }
 
-/// Removes a folder with all that is in it, also what has been closed to its owner.
-pub(super) fn clear(folder: &Path) -> io::Result<()> {
-    let gone = |result: io::Result<()>| match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    };
-    if folder.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-        return gone(fs::remove_file(folder));
-    }
-    if gone(fs::remove_dir_all(folder)).is_ok() {
-        return Ok(());
-    }
-    for entry in
-        WalkDir::new(folder).follow_links(false).into_iter().flatten().filter(|entry| entry.file_type().is_dir())
-    {
-        let _removing_will_say = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
-    }
-    gone(fs::remove_dir_all(folder))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_closed_to_its_owner_is_cleared_too_and_links_are_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let (room, outside) = (dir.path().join("room"), dir.path().join("outside"));
-        fs::create_dir_all(room.join("a/b")).unwrap();
-        fs::write(room.join("a/b/c"), "c").unwrap();
-        fs::write(&outside, "stays").unwrap();
-        std::os::unix::fs::symlink(&outside, room.join("link")).unwrap();
-        for closed in ["a/b", "a"] {
-            fs::set_permissions(room.join(closed), Permissions::from_mode(0o000)).unwrap();
-        }
-        clear(&room).unwrap();
-        assert!(!room.exists() && outside.exists());
-        clear(&room).unwrap();
-    }
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[tokio::test]
     async fn a_cache_is_copied_with_its_times_modes_and_links() {

@@ -79,6 +79,7 @@ mod tests {
         let (protect, allow_edit): (&[String], &[String]) = (&[], &["lanes/open.yaml".into()]);
         let from = Definition {
             root,
+            origin: root,
             lanes: &lanes,
             holdout: None,
             protect,
@@ -138,6 +139,7 @@ mod tests {
         let (base, lanes, none) = (TreeId::empty(), ["verify".to_owned()], &[][..]);
         let from = Definition {
             root: &root,
+            origin: &root,
             lanes: &lanes,
             holdout: None,
             protect: none,

@@ -4,6 +4,7 @@
 use super::Gate;
 use super::detection::{self, look_if_no_lanes};
 use super::holdout;
+use super::installed::Installed;
 use super::pages::{LANES, TOML, astray, book};
 use super::protected::policy;
 use super::seal::Seal;
@@ -110,6 +111,8 @@ fn meant(lane: &str, known: &[String]) -> String {
 pub struct Definition<'a> {
     /// The workspace.
     pub root: &'a Path,
+    /// The user's checkout, in which dependencies are installed.
+    pub origin: &'a Path,
     /// The names of the lanes.
     pub lanes: &'a [String],
     /// The folder with the lanes that only the gate knows, outside of the workspace.
@@ -159,6 +162,9 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         can_run(root, lane, path, &lane.always_run())?;
     }
     let digest = digest_of(&lanes);
+    let is_folder = |path: &&String| from.origin.join(path).is_dir();
+    let included = lanes.iter().chain(&held_out).flat_map(|lane| &lane.include_ignored).filter(is_folder);
+    let installed = Installed::find(from.origin, from.paths, included);
     let policy = policy(&lanes, root, from.protect, from.allow_edit, from.paths)?;
     let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
     let scope = is_clean.then(|| from.paths.iter().map(PathBuf::from).collect());
@@ -174,6 +180,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         policy: Arc::new(policy),
         seal: Arc::new(seal),
         base: from.base.clone(),
+        installed,
         wall: None,
         judged: OnceCell::new(),
     })

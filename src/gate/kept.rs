@@ -1,9 +1,9 @@
 //! A frozen gate as it is kept for a run that may be taken up again: one file, whose first line is JSON; after it come the contents of the
 //! sealed files, one after the other. Whoever keeps it vouches for the bytes by their digest.
 
-use super::Gate;
 use super::policy::{Frozen, Policy};
 use super::seal::{Seal, Sealed};
+use super::{Gate, Installed};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::process::wall::WallKind;
@@ -55,6 +55,7 @@ struct Head {
     /// Git directories; none where an older program has kept it, which looked at none.
     #[serde(default)]
     gits: Vec<OsString>,
+    installed: Installed,
 }
 
 /// A sealed path. Names need not be text.
@@ -104,6 +105,7 @@ impl Gate {
             files,
             wall: Some(wall),
             gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
+            installed: self.installed.clone(),
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
         kept.push(b'\n');
@@ -140,7 +142,7 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, gits, wall, .. } = head;
+        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, gits, wall, installed, .. } = head;
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
         let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
@@ -148,7 +150,7 @@ impl Gate {
         let (root, protection) = (root.to_owned(), policy.protection().clone());
         let gits = gits.into_iter().map(Into::into).collect();
         let seal = Arc::new(Seal { root, protection, scope, files, gits });
-        Ok(Self { lanes, held_out, digest, notes, policy, seal, base, wall, judged: OnceCell::new() })
+        Ok(Self { lanes, held_out, digest, notes, policy, seal, base, installed, wall, judged: OnceCell::new() })
     }
 }
 
@@ -173,7 +175,8 @@ mod tests {
         let allow_edit = ["specs/free".to_owned()];
         let (base, path) = (TreeId::empty(), "/bin");
         let (lanes, protect, allow_edit) = (lanes.as_slice(), protect.as_slice(), allow_edit.as_slice());
-        let from = Definition { root, lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &[] };
+        let from =
+            Definition { root, origin: root, lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &[] };
         let gate = freeze(from).unwrap();
         let kept = gate.keep(WallKind::Off);
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();

@@ -16,6 +16,7 @@ mod freeze;
 mod gits;
 mod holdout;
 mod inside;
+mod installed;
 mod judge;
 mod kept;
 mod logs;
@@ -37,6 +38,7 @@ pub use configuration::{CONFIGURATION, PutBack, put_back};
 pub use detection::{InitFault, look, look_if_no_lanes, write_detected};
 pub use forget::forget_bases;
 pub use freeze::{Definition, GateFault, Listed, Loaded, can_run, digest_of, freeze, freeze_by, list, load};
+pub use installed::{Installed, installed_table};
 pub use kept::ThawFault;
 pub use masked::mask_logs;
 pub use planted::CanaryFault;
@@ -47,7 +49,7 @@ use crate::id::TreeId;
 use crate::lane::{Facts, Lane, RoomKind, Selection};
 use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
-use crate::process::wall::{Holes, Wall, WallKind, WallLimits, at_home_in};
+use crate::process::wall::{Holes, Mounts, View, Wall, WallKind, WallLimits, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, Verdict};
@@ -74,6 +76,8 @@ pub struct Gate {
     pub policy: Arc<Policy>,
     /// What may not be changed, as it was.
     pub seal: Arc<Seal>,
+    /// The dependencies that were installed in the workspace before the agent.
+    pub installed: Installed,
     /// The wall that stood around the agent, of a gate that was kept.
     wall: Option<WallKind>,
     /// The tree that was there before the agent.
@@ -87,6 +91,10 @@ pub struct Gate {
 pub struct Site {
     /// The workspace.
     pub root: PathBuf,
+    /// The user's checkout. Dependencies are installed there, and rooms have its path; in a run in place it is the workspace.
+    pub origin: PathBuf,
+    /// Whether rooms have what is installed there as layers over it; else copies of it are in `ignored`.
+    pub has_layers: bool,
     /// The states of the workspace.
     pub trees: Trees,
     /// What stands around the lanes.
@@ -101,7 +109,7 @@ pub struct Site {
     pub mask: Mask,
     /// Where rooms are made.
     pub rooms: PathBuf,
-    /// Copies of the ignored files that lanes include, from before the agent.
+    /// Copies of ignored files that rooms have, from before the agent.
     pub ignored: PathBuf,
     /// The folder of what is kept of the project: caches of its bases, and how long steps took.
     pub project: PathBuf,
@@ -118,14 +126,28 @@ pub struct Site {
 }
 
 impl Site {
+    /// Lays layers over the dependencies in the workspace for a lane that runs there; they are gone with the view. A lane with a setup fills
+    /// the folders itself, so it has none.
+    async fn view_in_place(&self, lane: &Lane, installed: &Installed) -> Result<Option<View>, RoomFault> {
+        let is_wanted = self.has_layers && !installed.folders.is_empty() && lane.setup.is_empty();
+        let Some(helper) = self.wall.helper().filter(|_| is_wanted) else { return Ok(None) };
+        let over = self.rooms.join("in-place-layers");
+        let io = |source| RoomFault::Io { path: over.clone(), source };
+        clean::clear(&over).map_err(io)?;
+        let layers = installed.layers(&self.origin, &self.root, &over).map_err(io)?;
+        View::open(helper, &Mounts { pins: Vec::new(), layers }).await.map(Some).map_err(RoomFault::Layers)
+    }
+
     /// The workspace itself as a room for a lane, behind the same wall as the agent: what runs there may be what it wrote.
-    fn in_place(&self, lane: &Lane, logs: PathBuf) -> Room {
+    fn in_place(&self, lane: &Lane, (installed, view): (&Installed, Option<&View>), logs: PathBuf) -> Room {
         let mut holes = Holes::of_workspace(&self.root);
         holes.hidden.clone_from(&self.hidden);
         holes.limits = self.limits;
         let home = self.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
         holes.home = home.filter(|home| home.is_absolute());
         holes.network = lane.network;
+        holes.read_only.extend(installed.interpreters.iter().cloned());
+        holes.view = view.cloned();
         let mut room = Room::new(self.root.clone(), self.env.clone(), logs, self.jobs);
         if self.wall.kind() == WallKind::Off {
             let own = self.rooms.join("in-place");
@@ -146,6 +168,7 @@ impl Site {
         stop: &CancellationToken,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> LaneOutcome {
+        room.stay_offline();
         let variables = self.env.iter().cloned().collect();
         room.left_out = lane.left_out(&Selection::All, &Facts { variables, changed: None }).unwrap_or_default();
         room.expected = recall(lane, &self.project);
@@ -183,8 +206,8 @@ impl Gate {
         self.lanes.iter().chain(&self.held_out).any(Caches::are_wanted)
     }
 
-    /// What of a tree stays as it is in the room of a lane: files, and where the lane writes no files of its own, folders too. A lane that
-    /// only the gate knows may put its own tests among the others.
+    /// The protected paths of a tree, which stay as they are in the room of a lane. With layers these are files, and new files may be made beside
+    /// them; else folders too, where the lane writes no files of its own. A lane that only the gate knows may put its own tests among the others.
     async fn kept(
         &self,
         site: &Site,
@@ -195,7 +218,9 @@ impl Gate {
         if lane.held_out.is_some() {
             return Ok(Vec::new());
         }
-        Ok(self.policy.kept(&site.trees.paths(tree, stop).await?, !lane.writes))
+        let paths = site.trees.paths(tree, stop).await?;
+        let files = if site.has_layers { self.policy.kept_files(&paths) } else { None };
+        Ok(files.unwrap_or_else(|| self.policy.kept(&paths, !lane.writes)))
     }
 
     /// Judges the base, before any agent: whether its checks pass, and if not what a model is told of that. What is needed of it later is

@@ -84,7 +84,7 @@ pub(super) async fn seen(
     }
     // As in the room that it judged in, or what is judged could tell the two apart.
     let kept = gate.kept(site, lane, tree, stop).await?;
-    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &kept };
+    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &kept, installed: &gate.installed };
     let room = CleanRoom::make(site, wanted, stop).await?;
     for plant in &plants {
         let path = room.files().join(&plant.path);

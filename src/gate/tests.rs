@@ -36,6 +36,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
     let held = home.path().join("held");
     let gate = freeze(Definition {
         root: &root,
+        origin: &root,
         lanes: &names,
         holdout: holdout.map(|_| held.as_path()),
         protect: &[],
@@ -70,6 +71,8 @@ impl Court {
         let home = self.home.path();
         Site {
             root: home.join("tree"),
+            origin: home.join("tree"),
+            has_layers: false,
             trees: self.trees.clone(),
             wall: Wall::off(),
             hidden: Vec::new(),

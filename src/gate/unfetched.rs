@@ -15,7 +15,7 @@ pub(super) struct Added {
 const SIGNS: &[&str] = &[
     "no module named", "could not find a version", "cannot find module", "cannot find package", "enotcached", "enotfound", "eai_again",
     "can't find crate", "unresolved import", "no matching package", "failed to get", "failed to download", "failed to load source", "unable to update",
-    "no required module", "missing go.sum", "dial tcp", "could not resolve", "name resolution", "network is unreachable",
+    "no required module", "missing go.sum", "module lookup disabled", "offline", "dial tcp", "could not resolve", "name resolution", "network is unreachable",
 ];
 
 /// The line on those that a failing step misses; nothing where none does.

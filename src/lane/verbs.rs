@@ -4,7 +4,7 @@
 use super::draft::Form;
 
 /// The verbs, and the verbs of those that have some of their own. Names that do the same follow each other.
-pub(crate) const VERBS: [(&str, &[&str]); 26] = [
+pub(crate) const VERBS: [(&str, &[&str]); 27] = [
     ("run", &[]),
     ("fix", &[]),
     ("eval", &[]),
@@ -29,6 +29,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 26] = [
     ("specs", SPECS),
     ("spec", SPECS),
     ("inside", &[]),
+    ("view", &["hold", "join"]),
     ("tool-host", &[]),
     ("help", &[]),
 ];

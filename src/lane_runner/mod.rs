@@ -24,7 +24,7 @@ pub(crate) use excerpt::excerpt;
 
 use crate::lane::{Course, Lane, Next, Order, Step};
 use crate::limits::{GRACE, LINGER, LOG_LIMIT};
-use crate::process::wall::{Holes, Wall};
+use crate::process::wall::{Holes, Wall, WallKind};
 use crate::process::{self, End, Ended, Invocation, Pace, Variables};
 use crate::verdict::{StepProgress, StepReport, StepStatus};
 use futures_util::StreamExt as _;
@@ -79,7 +79,30 @@ impl Room {
         let (listen, env) = (Listen::Lines, env.into());
         Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None, after_step: None }
     }
+
+    /// Tells package managers that there is no network, where there is none: they use what they have in place of an error. A variable that
+    /// is set already stays.
+    pub fn stay_offline(&mut self) {
+        let is_cut_off = |behind: &Behind| behind.wall.kind() != WallKind::Off && !behind.holes.network;
+        if self.behind.as_ref().is_some_and(is_cut_off) {
+            let unset = OFFLINE.iter().filter(|(name, _)| self.env.get(name).is_none());
+            let unset: Vec<(String, String)> = unset.map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            self.env = self.env.with(unset.iter().map(|(name, value)| (name, value)));
+        }
+    }
 }
+
+/// Variables that tell package managers not to ask the network.
+const OFFLINE: [(&str, &str); 8] = [
+    ("CARGO_NET_OFFLINE", "true"),
+    ("GOPROXY", "off"),
+    ("MAVEN_ARGS", "-o"),
+    ("MISE_OFFLINE", "1"),
+    ("UV_OFFLINE", "1"),
+    ("YARN_ENABLE_NETWORK", "0"),
+    ("COREPACK_ENABLE_NETWORK", "0"),
+    ("npm_config_offline", "true"),
+];
 
 /// A lane that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,10 +4,11 @@ use super::StoreError;
 use crate::fail_point::reach;
 use ring::digest::{SHA256, digest};
 use rustix::fs::OFlags;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
 /// How the name of a temporary file begins and ends.
 const TEMPORARY: (&str, &str) = (".fledge-", ".tmp");
@@ -191,9 +192,48 @@ fn not_utf8(bytes: &[u8], valid: usize) -> NotUtf8 {
     NotUtf8 { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, found }
 }
 
+/// Removes a folder with all that is in it, also folders that are closed to their owner, as overlayfs leaves them.
+///
+/// # Errors
+/// [`io::Error`] where something cannot be removed. A folder that is not there is no error.
+pub fn clear(folder: &Path) -> io::Result<()> {
+    let gone = |result: io::Result<()>| match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    };
+    if folder.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+        return gone(fs::remove_file(folder));
+    }
+    if gone(fs::remove_dir_all(folder)).is_ok() {
+        return Ok(());
+    }
+    for entry in
+        WalkDir::new(folder).follow_links(false).into_iter().flatten().filter(|entry| entry.file_type().is_dir())
+    {
+        let _removing_will_say = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
+    }
+    gone(fs::remove_dir_all(folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_closed_to_its_owner_is_cleared_too_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (room, outside) = (dir.path().join("room"), dir.path().join("outside"));
+        fs::create_dir_all(room.join("a/b")).unwrap();
+        fs::write(room.join("a/b/c"), "c").unwrap();
+        fs::write(&outside, "stays").unwrap();
+        std::os::unix::fs::symlink(&outside, room.join("link")).unwrap();
+        for closed in ["a/b", "a"] {
+            fs::set_permissions(room.join(closed), Permissions::from_mode(0o000)).unwrap();
+        }
+        clear(&room).unwrap();
+        assert!(!room.exists() && outside.exists());
+        clear(&room).unwrap();
+    }
 
     #[test]
     fn a_folder_is_inside_however_it_is_named() {

@@ -24,7 +24,7 @@ mod words;
 pub use durations::Durations;
 pub use events::{Events, Record};
 pub use fault::StoreError;
-pub use files::{NotUtf8, is_inside, make_private, read_text, sha256, write_new, write_shared, write_whole};
+pub use files::{NotUtf8, clear, is_inside, make_private, read_text, sha256, write_new, write_shared, write_whole};
 pub use folder::{RunDir, project_dir};
 pub use jobs::{JobEnd, JobRow, JobRun};
 pub use journal::Journal;

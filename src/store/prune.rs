@@ -3,12 +3,11 @@
 
 use super::events::{place, unsigned};
 use super::lock::{self, Lock};
-use super::{RunDir, Store, StoreError, make_private, schema};
+use super::{RunDir, Store, StoreError, clear, make_private, schema};
 use crate::fail_point::reach;
 use crate::id::RunId;
 use rusqlite::{Row, Transaction, TransactionBehavior};
 use std::fs;
-use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 use walkdir::{DirEntry, WalkDir};
 
@@ -218,8 +217,5 @@ fn is_past(then: SystemTime) -> bool {
 }
 
 fn remove_all(folder: &std::path::Path) -> Result<(), StoreError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::new("remove", folder, error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    clear(folder).map_err(|error| StoreError::new("remove", folder, error))
 }

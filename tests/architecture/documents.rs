@@ -56,6 +56,16 @@ fn the_table_of_what_is_protected_is_the_printed_one() {
 }
 
 #[test]
+fn the_table_of_installed_dependencies_is_the_printed_one() {
+    let (path, table) = (root().join("specs/generated/dependencies.md"), fledge::gate::installed_table());
+    if std::env::var_os("FLEDGE_BLESS").is_some() {
+        fs::write(&path, &table).expect("specs/generated can be written");
+    }
+    let printed = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(printed, table, "specs/generated/dependencies.md is old: FLEDGE_BLESS=1 writes it anew");
+}
+
+#[test]
 fn the_documentation_names_every_tool_with_its_tier_and_no_other() {
     let text = read("docs/tasks-and-lanes.md");
     let rows = text.lines().skip_while(|line| !line.starts_with("| tool | tier |")).skip(2);

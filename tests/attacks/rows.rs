@@ -164,7 +164,7 @@ fn there_are_enough_rows_and_each_has_its_own_name() {
     let unsaid = book.attacks.iter().find(|row| row.caught_by.is_empty() && row.open.is_none());
     assert!(unsaid.is_none(), "nobody says what must catch {unsaid:?}");
     let fooled = book.attacks.iter().filter(|row| row.naive_holds.is_none()).count();
-    assert!(book.attacks.len() >= 178 && fooled >= 170, "{} attacks, {fooled} fool the naive gate", book.attacks.len());
+    assert!(book.attacks.len() >= 180 && fooled >= 172, "{} attacks, {fooled} fool the naive gate", book.attacks.len());
     let opened = book.honest.iter().filter(|row| !row.allow_edit.is_empty()).count();
     assert!(book.honest.len() >= 36 && opened <= 2, "{} pieces of work, {opened} open a path", book.honest.len());
 }

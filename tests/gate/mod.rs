@@ -1,6 +1,7 @@
 //! The gate of a run: what is frozen, what is put back, and what the verdict says.
 
 mod configuration;
+mod dependencies;
 mod fix;
 mod flags;
 mod git_inside;

@@ -20,6 +20,37 @@ fn what_one_step_makes_does_not_steer_the_next() {
 }
 
 #[test]
+fn tests_write_beside_themselves_whatever_the_agent_has_added() {
+    for added in ["true", "echo new > tests/new.sh", "mkdir -p tests/more; echo new > tests/more/data"] {
+        let model = Model::new([shell(&format!("touch done; {added}")), say("Done.")]);
+        let lane = "steps: [{ name: test, run: sh tests/check.sh }]";
+        let check = "echo out > tests/out && echo out > tests/data/out && test -f done";
+        let run = Fledge::simple(&model).file("tests/check.sh", check).file("tests/data/in", "in");
+        run.lane("verify", lane).run().must_be(0, "verified");
+    }
+}
+
+#[test]
+fn tests_are_not_swapped_even_for_a_while() {
+    let swaps = [
+        "mv tests old && cp -R old tests && echo true > tests/check.sh",
+        "mv tests/check.sh old; echo true > tests/check.sh",
+        "rm -f tests/check.sh; echo true > tests/check.sh",
+        "echo true > x; ln -sf ../x tests/check.sh",
+        "cp tests/check.sh x; echo true > tests/check.sh",
+    ];
+    for swap in swaps {
+        for added in ["true", "echo new > tests/new.sh"] {
+            let code = write("src/code.sh", &format!("({swap}) 2>/dev/null; true"));
+            let model = Model::new([code, shell(added), say("Done.")]);
+            let lane = "steps: [{ name: test, run: 'for code in src/*.sh; do . ./$code; done; sh tests/check.sh' }]";
+            let run = Fledge::simple(&model).file("tests/check.sh", "test -f done").file("src/code.sh", "true");
+            run.lane("verify", lane).arg("--max-retries=0").run().must_be(1, "gate_failed");
+        }
+    }
+}
+
+#[test]
 fn a_lane_that_writes_may_change_new_tests_beside_those_of_the_base() {
     let model = Model::new([write("tests/new.t", "bad\n"), say("Done.")]);
     let tidy = "for file in tests/*.t; do if grep -q bad $file; then sed -i s/bad/good/ $file || exit 1; fi; done";

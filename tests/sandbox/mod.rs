@@ -1,6 +1,7 @@
 //! The sandbox around tools and steps, the processes behind it, and the secrets in front of it.
 
 mod guard;
+mod layers;
 mod orphans;
 mod outside;
 mod probes;

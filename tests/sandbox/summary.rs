@@ -97,3 +97,11 @@ fn nothing_of_what_homes_and_temporary_folders_held_is_left_behind_landlock() {
     let left: Vec<_> = std::fs::read_dir(folder.path().join("tmp")).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}: {said}");
 }
+
+#[test]
+fn a_room_behind_landlock_has_copies_of_what_is_installed() {
+    let files = "mkdir -p node_modules/a; echo {} >package.json; echo node_modules >.gitignore; echo 'echo x >node_modules/b' >node_modules/a/run";
+    let lane = "steps: [{ name: check, run: sh node_modules/a/run }]";
+    let Some((folder, said)) = behind_landlock(files, lane) else { return };
+    assert!(!folder.path().join("workspace/node_modules/b").exists(), "{said}");
+}

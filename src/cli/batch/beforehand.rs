@@ -162,7 +162,8 @@ impl Ground {
         }
         let mut faults = Vec::new();
         for (task, sources) in alike.into_values() {
-            let planned = prepare(&task, &self.settings, &TreeId::empty(), &[], self.lanes.as_deref());
+            let planned =
+                prepare(&task, &self.settings, &TreeId::empty(), &[], &self.settings.workspace, self.lanes.as_deref());
             let Err(fault) = planned else { continue };
             if matches!(fault.reason, Reason::BadInput | Reason::PlanFailed) {
                 // It begins with the source, where it names that.

@@ -59,11 +59,23 @@ impl Court {
         };
         let (trees, base, paths) = take.await.map_err(lost(stop))?;
         let (lanes, protect, allow_edit) = ([lane.to_owned()], set.protect.as_slice(), &[][..]);
-        let definition =
-            Definition { root, lanes: &lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &paths };
+        let definition = Definition {
+            root,
+            origin: root,
+            lanes: &lanes,
+            holdout: None,
+            protect,
+            allow_edit,
+            path,
+            base: &base,
+            paths: &paths,
+        };
         let gate = freeze(definition).map_err(failed)?;
+        let has_layers = wall.has_layers(logs.path()).await;
         let site = Site {
             root: root.to_owned(),
+            origin: root.to_owned(),
+            has_layers,
             trees,
             wall,
             hidden: vec![environment.state_dir().map_err(Failure::input)?],

@@ -84,14 +84,20 @@ fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
     let wall = site.wall.kind().name();
     let path = site.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
-    let key = format!("{VERSION} {} {held_out} {} {wall} {path:?}{}", gate.digest, gate.base(), ignored(gate, site));
+    let (at, installed) = (&site.origin, &gate.installed.digest);
+    let key = format!(
+        "{VERSION} {} {held_out} {} {wall} {path:?} {at:?} {installed}{}",
+        gate.digest,
+        gate.base(),
+        ignored(gate, site)
+    );
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
 }
 
 /// The ignored files that lanes bring, by their contents: they are in no tree. Nothing, where there are none.
 fn ignored(gate: &Gate, site: &Site) -> String {
     let lanes = gate.lanes.iter().chain(&gate.held_out);
-    let paths: BTreeSet<&String> = lanes.flat_map(|lane| &lane.include_ignored).collect();
+    let paths: BTreeSet<&String> = lanes.flat_map(|lane| &lane.include_ignored).chain(&gate.installed.files).collect();
     let digest = |path: &Path| fs::read(path).map_or_else(|_| "none".to_owned(), |bytes| store::sha256(&bytes));
     paths.into_iter().map(|path| format!(" {path:?} {}", digest(&site.ignored.join(path)))).collect()
 }

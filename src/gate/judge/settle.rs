@@ -126,12 +126,22 @@ impl Sitting<'_> {
     ) -> Result<Ran, Early> {
         let (logs, lane) = (self.logs(name), &self.asked(lane));
         if lane.room == RoomKind::InPlace {
-            let outcome = self.site.run(lane, self.site.in_place(lane, logs), self.stop, on_step).await;
+            let installed = &self.gate.installed;
+            let view = self.site.view_in_place(lane, installed).await?;
+            let place = self.site.in_place(lane, (installed, view.as_ref()), logs);
+            let outcome = self.site.run(lane, place, self.stop, on_step).await;
             return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
         }
         let caches = self.caches(lane, tree).await?;
         let kept = self.gate.kept(self.site, lane, tree, self.stop).await?;
-        let wanted = Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept };
+        let wanted = Wanted {
+            lane,
+            tree,
+            base: self.gate.base(),
+            caches: caches.as_ref(),
+            kept: &kept,
+            installed: &self.gate.installed,
+        };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
         if lane.held_out.is_some() {

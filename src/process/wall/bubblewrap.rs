@@ -1,9 +1,9 @@
 //! The wall by bubblewrap: namespaces of its own, the machine read-only, and a mount for every rule.
 
-use super::INSIDE;
 use super::holes::{Holes, Rule, Sight, over};
 use super::homes;
 use super::inside::Fence;
+use super::{INSIDE, VIEW};
 use crate::process::Invocation;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,12 @@ impl Bubblewrap {
         arguments.all.extend(inner.args);
         let temp = [("TMPDIR".to_owned(), "/tmp".to_owned())];
         let env = inner.env.with(temp.iter().map(|(name, value)| (name, value)));
-        Invocation { program: text(&self.program), args: arguments.all, dir: "/".into(), env, ..inner }
+        let (mut program, mut args) = (text(&self.program), arguments.all);
+        if let Some(view) = &holes.view {
+            args.splice(0..0, [VIEW.into(), "join".into(), view.process().to_string(), program]);
+            program = text(helper);
+        }
+        Invocation { program, args, dir: "/".into(), env, ..inner }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a wall lets through, as rules for paths. Of two rules the one for the deeper path holds, so that a read-only folder may lie in a
 //! writable one, and that in a hidden one.
 
+use super::view::View;
 use super::{gits, homes};
 use crate::process::{Bounds, Variables, census};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Holes {
     pub home: Option<PathBuf>,
     /// What it may use up.
     pub limits: WallLimits,
+    /// The layers over folders that it sees, behind bubblewrap.
+    pub view: Option<View>,
 }
 
 /// A folder that is found elsewhere.

@@ -14,6 +14,7 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod starts;
+mod view;
 
 pub use gits::{git_led_to, gits_below};
 pub use holes::{Holes, Mount, WallLimits};
@@ -21,6 +22,7 @@ pub use homes::at_home_in;
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};
+pub use view::{Layer, Mounts, Pin, VIEW, View, ViewError, hold, join};
 
 use super::{End, Ended, Invocation};
 use crate::process;
@@ -147,6 +149,16 @@ impl Wall {
         }
     }
 
+    /// Whether programs behind it can be shown layers over folders, when what they write is kept in `folder`.
+    pub async fn has_layers(&self, folder: &Path) -> bool {
+        let Build::Bubblewrap { helper, .. } = &self.0 else { return false };
+        let Ok(trial) = tempfile::Builder::new().prefix("layers-").tempdir_in(folder) else { return false };
+        let lower = trial.path().join("lower");
+        let layer = Layer { lower: lower.clone(), over: trial.path().join("over"), at: lower.clone() };
+        let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
+        std::fs::create_dir(&lower).is_ok() && View::open(helper, &mounts).await.is_ok()
+    }
+
     /// The program that does its part from within. Whoever can change it can open the wall.
     pub fn helper(&self) -> Option<&Path> {
         match &self.0 {
@@ -212,12 +224,12 @@ impl Wall {
 
     /// Why a program was not started, by the one line that is its whole output.
     fn claimed(&self, ended: &Ended) -> Option<String> {
-        let said: &[u8] = match (self.kind(), &ended.end) {
-            (WallKind::Bubblewrap, End::Exited(1)) => b"bwrap: ",
-            (WallKind::Bubblewrap | WallKind::Landlock, End::Exited(126 | 127)) => inside::SAYS,
+        let said: &[&[u8]] = match (self.kind(), &ended.end) {
+            (WallKind::Bubblewrap, End::Exited(1)) => &[b"bwrap: "],
+            (WallKind::Bubblewrap | WallKind::Landlock, End::Exited(126 | 127)) => &[inside::SAYS, view::SAYS],
             _ => return None,
         };
-        let line = ended.output.head.strip_prefix(said)?.strip_suffix(b"\n")?;
+        let line = said.iter().find_map(|said| ended.output.head.strip_prefix(*said))?.strip_suffix(b"\n")?;
         let is_all = ended.output.total == ended.output.head.len() as u64 && !line.contains(&b'\n');
         is_all.then(|| String::from_utf8_lossy(line).into_owned())
     }

@@ -1,0 +1,313 @@
+//! Dependencies that are installed in the workspace when a run begins: folders that package managers fill, and small files that belong
+//! to them, such as an ignored lock file. No tree has them, because git ignores them, and no check works without them. A room has them as
+//! they were before the agent started.
+
+use super::clean::copy_tree;
+use crate::process::wall::Layer;
+use crate::store::sha256;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+use walkdir::WalkDir;
+
+/// Manifests of Python projects.
+const PYTHON: &[&str] =
+    &["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.txt", "tox.ini", "Pipfile"];
+
+/// A row of the table: the manifests beside which a folder is looked for, its names, a path that must be in it, and the reason.
+type Row = (&'static [&'static str], &'static [&'static str], &'static str, &'static str);
+
+/// Folders that package managers fill.
+#[rustfmt::skip]
+pub(crate) const FOLDERS: &[Row] = &[
+    (&["package.json"], &["node_modules"], "", "npm, pnpm, yarn and bun install packages there"),
+    (&["package.json"], &[".yarn"], "", "yarn keeps packages and itself there"),
+    (&["bower.json"], &["bower_components"], "", "bower installs packages there"),
+    (PYTHON, &[".venv", "venv", "env", ".env", "virtualenv"], "pyvenv.cfg", "a virtual environment of Python"),
+    (PYTHON, &[".tox"], "", "tox keeps virtual environments there"),
+    (&["noxfile.py"], &[".nox"], "", "nox keeps virtual environments there"),
+    (PYTHON, &["__pypackages__", ".eggs"], "", "pdm and setuptools install packages there"),
+    (&["Gemfile"], &["vendor/bundle", ".bundle"], "", "bundler installs gems there"),
+    (&["composer.json"], &["vendor"], "autoload.php", "composer installs packages there"),
+    (&["go.mod"], &["vendor"], "modules.txt", "`go mod vendor` copies modules there"),
+    (&["Podfile"], &["Pods"], "", "CocoaPods installs pods there"),
+    (&["Cartfile"], &["Carthage"], "", "Carthage keeps frameworks there"),
+    (&["mix.exs"], &["deps"], "", "mix installs packages there"),
+    (&["pubspec.yaml"], &[".dart_tool"], "", "pub says there where packages are"),
+    (&["elm.json"], &["elm-stuff"], "", "elm keeps packages there"),
+];
+
+/// Files beside a manifest that package managers write: the manifest, and their names.
+#[rustfmt::skip]
+pub(crate) const FILES: &[(&str, &[&str])] = &[
+    ("Cargo.toml", &["Cargo.lock"]),
+    ("package.json", &["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", ".pnp.cjs", ".pnp.loader.mjs"]),
+    ("pyproject.toml", &["poetry.lock", "uv.lock", "pdm.lock"]),
+    ("Pipfile", &["Pipfile.lock"]),
+    ("go.mod", &["go.sum"]),
+    ("go.work", &["go.work.sum"]),
+    ("Gemfile", &["Gemfile.lock"]),
+    ("composer.json", &["composer.lock"]),
+    ("mix.exs", &["mix.lock"]),
+    ("pubspec.yaml", &["pubspec.lock"]),
+    // setuptools-scm and hatch-vcs write the version of a package beside its code when they install it.
+    ("__init__.py", &["_version.py"]),
+];
+
+/// The tables above, as a page for people.
+pub fn installed_table() -> String {
+    let names = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ");
+    let mut text = String::from(
+        "# Installed dependencies that a room has\n\nPrinted from `src/gate/installed.rs` by a test; to write it anew, run `FLEDGE_BLESS=1 cargo test --test it architecture::`.\n\n\
+         A folder counts where it lies beside one of these manifests and no file of the base is in it.\n\n| beside | folder | with | why |\n|---|---|---|---|\n",
+    );
+    for (manifests, folders, has, why) in FOLDERS {
+        let has = if has.is_empty() { String::new() } else { format!("`{has}`") };
+        text.push_str(&format!("| {} | {} | {has} | {why} |\n", names(manifests), names(folders)));
+    }
+    text.push_str(&format!(
+        "| {} | `*{METADATA}`, also in `src` and `lib` | | an editable install reads its metadata there |\n",
+        names(PYTHON)
+    ));
+    text.push_str("\nFiles that the base does not have come along too.\n\n| beside | file |\n|---|---|\n");
+    for (manifest, files) in FILES {
+        text.push_str(&format!("| `{manifest}` | {} |\n", names(files)));
+    }
+    text
+}
+
+/// Folders of a Python project that an editable install may leave its metadata in.
+const SOURCES: [&str; 3] = ["", "src", "lib"];
+/// The ending of such a folder.
+const METADATA: &str = ".egg-info";
+
+/// What is installed in a workspace, by paths relative to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installed {
+    /// Folders with all that is in them.
+    pub folders: Vec<String>,
+    /// Files beside them.
+    pub files: Vec<String>,
+    /// Folders elsewhere on this machine that virtual environments lead to.
+    pub interpreters: Vec<PathBuf>,
+    /// A digest of the names, sizes and times of all that is in the folders.
+    pub(super) digest: String,
+}
+
+impl Installed {
+    /// Finds what is installed in `root`, by the manifests among `paths`, which are the files of the base. Folders of `included` are added.
+    /// Blocks.
+    pub(super) fn find<'i>(root: &Path, paths: &[String], included: impl Iterator<Item = &'i String>) -> Self {
+        let tracked: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+        let (mut folders, mut files) = (BTreeSet::new(), BTreeSet::new());
+        let manifests = paths.iter().map(|path| path.rsplit_once('/').unwrap_or(("", path)));
+        for (dir, name) in manifests {
+            let rows = FOLDERS.iter().filter(|(manifests, ..)| manifests.contains(&name));
+            for (_, names, has, _) in rows {
+                let found = names.iter().map(|name| joined(dir, name));
+                folders.extend(found.filter(|path| root.join(path).join(has).exists()));
+            }
+            let beside = FILES.iter().filter(|(manifest, _)| *manifest == name).flat_map(|(_, names)| *names);
+            files.extend(beside.map(|name| joined(dir, name)));
+            if PYTHON.contains(&name) {
+                folders.extend(SOURCES.iter().flat_map(|source| metadata(root, &joined(dir, source))));
+            }
+        }
+        let environments = FOLDERS.iter().filter(|(.., has, _)| *has == "pyvenv.cfg").flat_map(|(_, names, ..)| *names);
+        folders
+            .extend(environments.filter(|name| root.join(name).join("pyvenv.cfg").is_file()).map(|&name| name.into()));
+        folders.extend(included.map(|path| path.trim_matches('/').to_owned()));
+        let meta = |path: &String| reached(root, path).and_then(|path| path.symlink_metadata().ok());
+        let has_tracked = |path: &String| {
+            let below = format!("{path}/");
+            let next = tracked.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded)).next();
+            next.is_some_and(|next| next.starts_with(&below))
+        };
+        folders.retain(|path| meta(path).is_some_and(|meta| meta.is_dir()) && !has_tracked(path));
+        let is_below = |path: &String| path.match_indices('/').any(|(end, _)| folders.contains(&path[..end]));
+        let folders: Vec<String> = folders.iter().filter(|path| !is_below(path)).cloned().collect();
+        let is_new = |path: &String| !tracked.contains(path.as_str()) && meta(path).is_some_and(|meta| meta.is_file());
+        let files = files.into_iter().filter(is_new).collect();
+        let interpreters = folders.iter().filter_map(|path| interpreter(&root.join(path))).collect();
+        let digest = if folders.is_empty() { String::new() } else { digest(root, &folders) };
+        Self { folders, files, interpreters, digest }
+    }
+
+    /// The layers over the folders of `origin` as they are found in `root`, with what is written kept in `over`. Folders that `root` lacks
+    /// are made. Folders behind links are left out.
+    ///
+    /// # Errors
+    /// [`io::Error`] where a folder cannot be made.
+    pub fn layers(&self, origin: &Path, root: &Path, over: &Path) -> io::Result<Vec<Layer>> {
+        let places = self.folders.iter().filter_map(|path| Some((path, reached(root, path)?)));
+        let layer = |(number, (path, at)): (usize, (&String, PathBuf))| {
+            fs::create_dir_all(&at)?;
+            Ok(Layer { lower: origin.join(path), over: over.join(number.to_string()), at })
+        };
+        places.enumerate().map(layer).collect()
+    }
+
+    /// Copies the folders of `origin` into another one, sharing blocks where the file system can.
+    ///
+    /// # Errors
+    /// The reason, where a folder cannot be copied.
+    pub async fn copy(
+        &self,
+        origin: &Path,
+        to: &Path,
+        env: &[(String, String)],
+        stop: &CancellationToken,
+    ) -> Result<(), String> {
+        for path in &self.folders {
+            let to = to.join(path);
+            to.parent().map_or(Ok(()), fs::create_dir_all).map_err(|error| format!("{}: {error}", to.display()))?;
+            copy_tree(&origin.join(path), &to, env, stop).await.map_err(|why| format!("`{path}`: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn joined(dir: &str, name: &str) -> String {
+    [dir, name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+}
+
+/// The path below a folder, where no link is on the way to it and it is none itself. What is not there yet is no link.
+pub(super) fn reached(root: &Path, path: &str) -> Option<PathBuf> {
+    let mut whole = root.to_owned();
+    for part in path.split('/') {
+        if matches!(part, "" | "." | "..") {
+            return None;
+        }
+        whole.push(part);
+        if whole.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+            return None;
+        }
+    }
+    Some(whole)
+}
+
+/// The folders with metadata of editable installs.
+fn metadata(root: &Path, dir: &str) -> Vec<String> {
+    let entries = fs::read_dir(root.join(dir)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.ends_with(METADATA)).map(|name| joined(dir, &name)).collect()
+}
+
+/// The folder of the interpreter that a virtual environment was made from, where it is in a home: nothing else there is shown.
+fn interpreter(environment: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(environment.join("pyvenv.cfg")).ok()?;
+    let home = text.lines().filter_map(|line| line.split_once('=')).find(|(key, _)| key.trim() == "home")?.1;
+    let programs = Path::new(home.trim()).canonicalize().ok()?;
+    let is_in_home = |path: &Path| match path.strip_prefix("/root").or_else(|_| path.strip_prefix("/home")) {
+        // `/home/USER/.../bin`: at least one folder lies between the home and this one.
+        Ok(below) => below.components().count() > usize::from(path.starts_with("/home")),
+        Err(_) => false,
+    };
+    let whole = programs.parent().filter(|whole| is_in_home(whole));
+    whole.map(Path::to_owned).or_else(|| is_in_home(&programs).then_some(programs))
+}
+
+/// The digest of folders by the names, kinds, sizes and times of what is in them.
+fn digest(root: &Path, folders: &[String]) -> String {
+    let mut listing = Vec::new();
+    let mut add = |path: &Path, meta: &Metadata| {
+        listing.extend_from_slice(path.as_os_str().as_bytes());
+        let link = if meta.is_symlink() { fs::read_link(path).unwrap_or_default() } else { PathBuf::new() };
+        let (size, time) =
+            if meta.is_dir() { (0, 0) } else { (meta.size(), meta.mtime_nsec() + meta.mtime() * 1_000_000_000) };
+        listing.extend_from_slice(format!("\0{:o} {size} {time} ", meta.mode()).as_bytes());
+        listing.extend_from_slice(link.as_os_str().as_bytes());
+        listing.push(0);
+    };
+    for folder in folders {
+        let walk = WalkDir::new(root.join(folder)).follow_links(false).sort_by_file_name();
+        for entry in walk.into_iter().flatten() {
+            if let Ok(meta) = entry.metadata() {
+                add(entry.path(), &meta);
+            }
+        }
+    }
+    sha256(&listing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn file(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn found(root: &Path, tracked: &[&str]) -> Installed {
+        let tracked: Vec<String> = tracked.iter().map(|path| (*path).to_owned()).collect();
+        Installed::find(root, &tracked, [].iter())
+    }
+
+    #[test]
+    fn folders_are_found_beside_their_manifests_in_every_package() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let inside = [
+            "node_modules/a/index.js",
+            "node_modules/a/node_modules/b/index.js",
+            "web/node_modules/c/index.js",
+            "docs/node_modules/d/index.js", // no manifest beside it
+            ".venv/pyvenv.cfg",
+            "env/main.tf", // an environment of another kind
+            "api/vendor/autoload.php",
+            "src/app.egg-info/PKG-INFO",
+            "Cargo.lock",
+            "package-lock.json",
+            "src/app/_version.py",
+            "target/debug/app",
+        ];
+        inside.iter().for_each(|path| file(root, path, ""));
+        let tracked = [
+            "package.json",
+            "web/package.json",
+            "pyproject.toml",
+            "api/composer.json",
+            "Cargo.toml",
+            "src/app/__init__.py",
+            "yarn.lock",
+        ];
+        let installed = found(root, &tracked);
+        let folders = [".venv", "api/vendor", "node_modules", "src/app.egg-info", "web/node_modules"];
+        assert_eq!(installed.folders, folders);
+        assert_eq!(installed.files, ["Cargo.lock", "package-lock.json", "src/app/_version.py"]);
+        file(root, "node_modules/a/index.js", "changed");
+        assert_ne!(found(root, &tracked).digest, installed.digest);
+    }
+
+    #[test]
+    fn a_folder_with_tracked_files_or_behind_a_link_is_not_brought() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        file(root, "vendor/modules.txt", "");
+        file(root, "vendor/own.go", "");
+        file(root, "elsewhere/a.js", "");
+        symlink("elsewhere", root.join("node_modules")).unwrap();
+        symlink("elsewhere", root.join("web")).unwrap();
+        let installed = found(root, &["go.mod", "package.json", "vendor/own.go", "web/package.json"]);
+        assert_eq!(installed, Installed::default());
+        assert_eq!(reached(root, "web/node_modules"), None);
+        assert_eq!(reached(root, "a/../../b"), None);
+        assert_eq!(reached(root, "a/b"), Some(root.join("a/b")));
+    }
+
+    #[test]
+    fn an_interpreter_in_a_home_is_shown_without_the_home() {
+        let dir = tempfile::tempdir().unwrap();
+        file(dir.path(), ".venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.12\n");
+        assert_eq!(found(dir.path(), &["setup.py"]).interpreters, [PathBuf::new(); 0]);
+    }
+}

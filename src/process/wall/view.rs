@@ -1,0 +1,305 @@
+//! A mount namespace in which layers lie over folders and pins keep files: programs find a folder as it is and may change it, and what
+//! they write goes elsewhere. One process holds the namespace; each program that is to see it joins it first.
+
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The word that a holder and whoever joins it are started with: `fledge view hold`, `fledge view join PID PROGRAM ARGUMENTS`.
+pub const VIEW: &str = "view";
+/// What is printed before the reason when a program could not join.
+pub(super) const SAYS: &[u8] = b"fledge view: ";
+/// What the holder prints when all layers are mounted.
+const READY: &str = "ready";
+
+/// A writable layer over a folder (overlayfs).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// The folder below. It is never written.
+    pub lower: PathBuf,
+    /// The folder that keeps what is written, in `upper`, and what the kernel needs for that, in `work`. No two layers share one.
+    pub over: PathBuf,
+    /// Where both together are found.
+    pub at: PathBuf,
+}
+
+/// A path that stays what it is: it cannot be renamed, removed or replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// The file or folder.
+    pub at: PathBuf,
+    /// Whether it cannot be written either. A folder that can be written has room for new files.
+    pub read_only: bool,
+}
+
+/// All that is mounted: first pins, those of outer folders before those in them, then layers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mounts {
+    /// The pins.
+    pub pins: Vec<Pin>,
+    /// The layers.
+    pub layers: Vec<Layer>,
+}
+
+impl Mounts {
+    /// Whether nothing is mounted.
+    pub fn is_empty(&self) -> bool {
+        self.pins.is_empty() && self.layers.is_empty()
+    }
+}
+
+/// A program could not see what is mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// What is to be mounted cannot be read.
+    #[error("what is to be mounted cannot be read: {0}")]
+    Layers(#[from] serde_json::Error),
+    /// The system refuses a step.
+    #[error("cannot {what}: {source}")]
+    Refused {
+        /// The step.
+        what: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The program could not be started.
+    #[error("{}", super::super::why_not(.program, .source))]
+    Program {
+        /// The program.
+        program: String,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl ViewError {
+    /// The exit code that a shell would give: 127 for a program that is missing, else 126.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::Program { .. } | Self::Layers(_) | Self::Refused { .. } => 126,
+        }
+    }
+
+    /// The line that is printed.
+    pub fn line(&self) -> String {
+        format!("{}{self}", String::from_utf8_lossy(SAYS))
+    }
+}
+
+fn refused<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> ViewError {
+    |error| ViewError::Refused { what: what.into(), source: error.into() }
+}
+
+/// The namespace, held for as long as this exists. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct View(std::sync::Arc<Holder>);
+
+#[derive(Debug)]
+struct Holder {
+    process: u32,
+    /// Ends when its standard input does, also where this process dies.
+    _child: tokio::process::Child,
+}
+
+impl PartialEq for View {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.process == other.0.process
+    }
+}
+
+impl Eq for View {}
+
+impl View {
+    /// The process that holds the namespace.
+    pub(super) fn process(&self) -> u32 {
+        self.0.process
+    }
+
+    /// Mounts layers and pins in a namespace that `helper`, the fledge program itself, holds. Folders for what is written are made.
+    ///
+    /// # Errors
+    /// The reason, where this system cannot do that: it has no overlayfs for users, or no namespaces.
+    #[cfg(target_os = "linux")]
+    pub async fn open(helper: &Path, mounts: &Mounts) -> Result<Self, String> {
+        use std::process::Stdio;
+        use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+        for layer in &mounts.layers {
+            for part in ["upper", "work"] {
+                let path = layer.over.join(part);
+                std::fs::create_dir_all(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+            }
+        }
+        #[expect(clippy::disallowed_methods, reason = "this process starts itself")]
+        let mut command = tokio::process::Command::new(helper);
+        command.args([VIEW, "hold"]).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let text = |error: io::Error| error.to_string();
+        let mut child = command.spawn().map_err(text)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.take()) else {
+            return Err("its holder has no pipes".into());
+        };
+        let mut told = serde_json::to_vec(mounts).map_err(|error| error.to_string())?;
+        told.push(b'\n');
+        stdin.write_all(&told).await.map_err(text)?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).await.map_err(text)?;
+        if line.trim_end() == READY
+            && let Some(process) = child.id()
+        {
+            return Ok(Self(std::sync::Arc::new(Holder { process, _child: child })));
+        }
+        let mut why = String::new();
+        if let Some(stderr) = child.stderr.take() {
+            stderr.take(1024).read_to_string(&mut why).await.map_err(text)?;
+        }
+        let why = why.trim_end();
+        Err(why.strip_prefix("fledge view: ").unwrap_or(if why.is_empty() { "its holder ended" } else { why }).into())
+    }
+
+    /// Mounts layers.
+    ///
+    /// # Errors
+    /// Always: only Linux has them.
+    #[cfg(not(target_os = "linux"))]
+    pub async fn open(_: &Path, _: &Mounts) -> Result<Self, String> {
+        Err("this system has no layers over folders".into())
+    }
+}
+
+/// Mounts what standard input names in its first line, as JSON, and waits for its end. For a process with one thread.
+///
+/// # Errors
+/// [`ViewError`] where a step is refused.
+#[cfg(target_os = "linux")]
+pub fn hold() -> Result<(), ViewError> {
+    use io::{BufRead as _, Write as _};
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(refused("read what is to be mounted"))?;
+    let mounts: Mounts = serde_json::from_str(&line)?;
+    linux::unshare()?;
+    mounts.pins.iter().try_for_each(linux::mount_pin)?;
+    mounts.layers.iter().try_for_each(linux::mount_layer)?;
+    writeln!(io::stdout(), "{READY}").map_err(refused("answer"))?;
+    io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop).map_err(refused("wait"))
+}
+
+/// Becomes a program in the namespace that a process holds. Returns only where that fails. For a process with one thread.
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "this process becomes the program")]
+pub fn join(holder: u32, program: &OsStr, args: &[OsString]) -> ViewError {
+    use std::os::unix::process::CommandExt as _;
+    match linux::join(holder) {
+        Err(error) => error,
+        Ok(()) => {
+            let source = std::process::Command::new(program).args(args).exec();
+            ViewError::Program { program: program.to_string_lossy().into_owned(), source }
+        }
+    }
+}
+
+/// Mounts nothing.
+///
+/// # Errors
+/// Always: only Linux has layers.
+#[cfg(not(target_os = "linux"))]
+pub fn hold() -> Result<(), ViewError> {
+    Err(refused("mount")(io::Error::from(io::ErrorKind::Unsupported)))
+}
+
+/// Becomes nothing.
+#[cfg(not(target_os = "linux"))]
+pub fn join(_: u32, _: &OsStr, _: &[OsString]) -> ViewError {
+    refused("join")(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::{Layer, Pin, ViewError, refused};
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, setns};
+    use rustix::fs::{StatVfsMountFlags, statvfs};
+    use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};
+    use std::fs::{self, File};
+    use std::io;
+    use std::path::Path;
+
+    /// Leaves the mounts of the machine to themselves, in a namespace of users as far as there are any.
+    pub(super) fn unshare() -> Result<(), ViewError> {
+        // The kernel lets only the owner's own processes join, and those only while this one is dumpable. It knows no secret.
+        set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(refused("be found"))?;
+        let (user, group) = (geteuid(), getegid());
+        if let Err(error) = nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS) {
+            if !user.is_root() {
+                return Err(refused("make a namespace")(error));
+            }
+            nix::sched::unshare(CloneFlags::CLONE_NEWNS).map_err(refused("make a namespace"))?;
+        } else {
+            let map = |name: &str, text: String| {
+                let path = Path::new("/proc/self").join(name);
+                fs::write(&path, text).map_err(refused(format!("write {}", path.display())))
+            };
+            map("setgroups", "deny".into())?;
+            map("uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
+            map("gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
+        }
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(refused("keep mounts apart"))
+    }
+
+    pub(super) fn mount_layer(layer: &Layer) -> Result<(), ViewError> {
+        let escaped = |path: &Path| {
+            let text = path.to_string_lossy();
+            ["\\", ":", ","]
+                .iter()
+                .fold(text.into_owned(), |text, special| text.replace(special, &format!("\\{special}")))
+        };
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={},userxattr",
+            escaped(&layer.lower),
+            escaped(&layer.over.join("upper")),
+            escaped(&layer.over.join("work"))
+        );
+        let flags = MsFlags::MS_NODEV | MsFlags::MS_NOSUID;
+        let mounted = mount(Some("overlay"), &layer.at, Some("overlay"), flags, Some(options.as_str()));
+        mounted.map_err(refused(format!("mount a layer over {}", layer.at.display())))
+    }
+
+    /// A mount point can be neither renamed nor removed.
+    pub(super) fn mount_pin(pin: &Pin) -> Result<(), ViewError> {
+        let what = format!("pin {}", pin.at.display());
+        mount(Some(&pin.at), &pin.at, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(refused(what.clone()))?;
+        if pin.read_only {
+            // Flags that the file system has already cannot be taken away.
+            let has = statvfs(&pin.at).map_err(refused(what.clone()))?.f_flag;
+            let kept = [
+                (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+                (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+                (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
+            ];
+            let kept = kept.into_iter().filter(|(flag, _)| has.contains(*flag)).map(|(_, flag)| flag);
+            let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | kept.collect();
+            mount(None::<&str>, &pin.at, None::<&str>, flags, None::<&str>).map_err(refused(what))?;
+        }
+        Ok(())
+    }
+
+    /// Enters the namespaces of a process.
+    pub(super) fn join(holder: u32) -> Result<(), ViewError> {
+        let place = |process: &str, name: &str| format!("/proc/{process}/ns/{name}");
+        let holder = holder.to_string();
+        let open = |name: &str| File::open(place(&holder, name)).map_err(refused(format!("find the {name} namespace")));
+        let (users, mounts) = (open("user")?, open("mnt")?);
+        let is_own = || -> io::Result<bool> {
+            Ok(fs::read_link(place(&holder, "user"))? == fs::read_link(place("self", "user"))?)
+        };
+        if !is_own().map_err(refused("compare namespaces"))? {
+            setns(users, CloneFlags::CLONE_NEWUSER).map_err(refused("join the namespace of users"))?;
+        }
+        setns(mounts, CloneFlags::CLONE_NEWNS).map_err(refused("join the namespace of mounts"))
+    }
+}

@@ -1,0 +1,96 @@
+//! Dependencies that are installed beside the tree: a room has them as they were before the agent, and nothing changes them.
+
+use crate::support::{Fledge, Model, say, shell};
+
+/// A check that is a package of the project, and leaves something beside itself.
+const CHECK: &str = "grep -q right answer && echo run >> node_modules/cache";
+const LANE: &str = "steps: [{ name: check, run: sh node_modules/check/run }]";
+
+fn project(model: &Model, lane: &str) -> Fledge {
+    let files = Fledge::simple(model).lane("verify", lane).file(".gitignore", "node_modules\nCargo.lock\n");
+    files.file("package.json", "{}").file("answer", "wrong").file("node_modules/check/run", CHECK)
+}
+
+#[test]
+fn a_room_has_what_is_installed_and_leaves_nothing_there() {
+    for sandbox in ["auto", "off"] {
+        let model = Model::new([shell("echo right > answer"), say("Done.")]);
+        let ended = project(&model, LANE).arg(&format!("--sandbox={sandbox}")).run();
+        ended.must_be(0, "verified");
+        assert_eq!(ended.file("node_modules/cache"), None, "{sandbox}: {}", ended.story());
+    }
+}
+
+#[test]
+fn what_the_agent_does_to_a_package_reaches_neither_the_room_nor_the_folder() {
+    let attacks = [
+        "echo true > node_modules/check/run",
+        "rm -rf node_modules/* && mkdir node_modules/check && echo true > node_modules/check/run",
+        "mv node_modules/check node_modules/old && ln -s /bin node_modules/check",
+        "mkdir -p own/check && echo true > own/check/run && (rmdir node_modules; mv node_modules away; ln -s own node_modules) 2>&1 || true",
+        "printf '!node_modules\\n' > .gitignore && echo true > node_modules/check/run",
+    ];
+    for attack in attacks {
+        let model = Model::new([shell(attack), say("Done.")]);
+        let ended = project(&model, LANE).arg("--max-retries=0").run();
+        ended.must_be(1, "gate_failed");
+        assert_eq!(ended.file("node_modules/check/run").as_deref(), Some(CHECK), "{attack}: {}", ended.story());
+    }
+    // Without a sandbox nothing keeps the agent from the folder. The room has a copy from before.
+    let model = Model::new([shell(attacks[0]), say("Done.")]);
+    let ended = project(&model, LANE).arg("--max-retries=0").arg("--sandbox=off").run();
+    ended.must_be(1, "gate_failed");
+    assert!(ended.stderr.contains("the agent works on your node_modules"), "{}", ended.story());
+}
+
+#[test]
+fn the_agent_finds_its_own_changes_again_after_a_gate() {
+    let model = Model::new([
+        shell("echo mine > node_modules/own"),
+        say("Done."),
+        shell("cat node_modules/own && echo right > answer"),
+        say("Done."),
+    ]);
+    let ended = project(&model, LANE).run();
+    ended.must_be(0, "verified");
+    assert!(model.asked()[3].newest().contains("mine"), "{}", model.asked()[3].newest());
+    assert_eq!(ended.file("node_modules/own"), None);
+}
+
+#[test]
+fn a_lane_in_the_workspace_changes_no_package_either() {
+    let model = Model::new([shell("echo right > answer; echo true > node_modules/check/run"), say("Done.")]);
+    let ended = project(&model, &format!("room: in-place\n{LANE}")).run();
+    ended.must_be(0, "verified");
+    assert_eq!(ended.file("node_modules/cache"), None, "{}", ended.story());
+    assert_eq!(ended.file("node_modules/check/run").as_deref(), Some(CHECK));
+}
+
+#[test]
+fn a_room_of_a_worktree_has_the_packages_and_the_path_of_the_checkout() {
+    let model = Model::new([shell("echo right > answer"), say("Done.")]);
+    let lane = "steps: [{ name: check, run: 'test $PWD = $WHERE && sh node_modules/check/run' }]";
+    let place = project(&model, lane).committed();
+    let path = place.workspace().canonicalize().unwrap();
+    let ended = place.env("WHERE", path.to_str().unwrap()).arg("--isolation=worktree").run();
+    ended.must_be(0, "verified");
+    assert_eq!((ended.file("answer").as_deref(), ended.file("node_modules/cache")), (Some("wrong"), None));
+}
+
+#[test]
+fn a_lock_file_that_git_ignores_comes_along_as_it_was() {
+    let model = Model::new([shell("echo changed > Cargo.lock"), say("Done.")]);
+    let lane = "steps: [{ name: lock, run: grep -q before Cargo.lock }]";
+    let ended = project(&model, lane).file("Cargo.toml", "").file("Cargo.lock", "before").run();
+    ended.must_be(0, "verified");
+}
+
+#[test]
+fn an_included_folder_comes_along() {
+    let model = Model::new([shell("echo changed > data/deep/x"), say("Done.")]);
+    let lane = "include_ignored: [data, key]\nsteps: [{ name: data, run: grep -q before data/deep/x && test -f key }]";
+    let place = project(&model, lane).file(".gitignore", "data\nkey\n").file("data/deep/x", "before");
+    let ended = place.file("key", "").run();
+    ended.must_be(0, "verified");
+    assert_eq!(ended.file("data/deep/x").as_deref(), Some("before"));
+}

@@ -1,0 +1,74 @@
+//! Layers over folders behind bubblewrap: what is written goes into them, and the folders stay as they are.
+
+use crate::sandbox::wall::wall;
+use crate::support::Need;
+use fledge::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind};
+use fledge::process::{End, Invocation, Variables};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+fn shell(script: &str, dir: &Path) -> Invocation {
+    Invocation {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        dir: dir.into(),
+        env: Variables::new([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        timeout: Some(Duration::from_secs(30)),
+        grace: Duration::ZERO,
+        linger: Duration::ZERO,
+        log: None,
+        log_limit: 0,
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
+    let Some(wall) = wall(WallKind::Bubblewrap).await else { return };
+    // Characters that mean something to the kernel where it is told of layers.
+    let place = tempfile::Builder::new().prefix("a:b,c\\d ").tempdir().unwrap();
+    let at = |path: &str| place.path().join(path);
+    fs::create_dir_all(at("tree/deps/a")).unwrap();
+    fs::write(at("tree/deps/a/old"), "old").unwrap();
+    let layer = Layer { lower: at("tree/deps"), over: at("over"), at: at("tree/deps") };
+    fs::create_dir_all(at("tree/tests")).unwrap();
+    fs::write(at("tree/tests/kept"), "kept").unwrap();
+    let pin = |path: &str, read_only| Pin { at: at(path), read_only };
+    let pins = vec![pin("tree/tests", false), pin("tree/tests/kept", true)];
+    let helper = Path::new(env!("CARGO_BIN_EXE_fledge"));
+    let view = match View::open(helper, &Mounts { pins, layers: vec![layer] }).await {
+        Ok(view) => view,
+        Err(why) => return Need::Sandbox.lacks(&format!("no layers over folders here: {why}")),
+    };
+    let mounts = vec![Mount { from: at("tree"), at: at("tree"), writable: true }];
+    let holes = Holes { mounts, view: Some(view), ..Holes::default() };
+    let run = async |script: &str| {
+        let ended = wall.run_at(None, &holes, shell(script, &at("tree")), &CancellationToken::new(), &|_| {}).await;
+        (ended.end, ended.output.text(4000))
+    };
+    let first = "echo new > deps/a/old; echo new > deps/b; cat deps/a/old; mknod deps/device c 1 3 || echo refused";
+    let (end, said) = run(first).await;
+    assert!(end == End::Exited(0) && said.contains("new\n") && said.contains("refused"), "{end:?}: {said}");
+    // The next program sees the same, and neither can take the folder away.
+    let (end, said) = run("cat deps/b && rm -rf deps/a && ! rmdir deps && ! mv deps away && ! umount deps").await;
+    assert_eq!(end, End::Exited(0), "{said}");
+    // What is pinned stays, and something new may be made beside it.
+    let moves = "mv tests away; rm tests/kept; mv tests/kept x; ln -sf x tests/kept; echo x > x; mv x tests/kept; echo x > tests/kept; umount tests";
+    let (end, said) = run(&format!("({moves}) 2>/dev/null; cat tests/kept && echo new > tests/new")).await;
+    assert!(end == End::Exited(0) && said.ends_with("kept"), "{end:?}: {said}");
+    assert!(at("tree/tests/new").exists());
+    assert_eq!(fs::read_to_string(at("tree/deps/a/old")).unwrap(), "old");
+    assert!(!at("tree/deps/b").exists() && at("over/upper/b").exists());
+}
+
+#[tokio::test]
+async fn a_layer_that_cannot_be_mounted_says_why() {
+    let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
+    let place = tempfile::tempdir().unwrap();
+    let at = |path: &str| place.path().join(path);
+    let layer = Layer { lower: at("nowhere"), over: at("over"), at: at("nowhere") };
+    let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
+    let why = View::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await.unwrap_err();
+    assert!(why.contains("nowhere"), "{why}");
+}
