@@ -70,6 +70,13 @@ pub enum Detail {
     None,
     /// A unified diff; bounded.
     Diff(String),
+    /// It would have changed a protected path, and was refused.
+    Protected {
+        /// The path, relative to the workspace.
+        path: String,
+        /// The reason of the rule that protects it.
+        rule: String,
+    },
     /// How a command ended.
     Output {
         /// Its exit code, when it exited.

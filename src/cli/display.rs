@@ -334,8 +334,10 @@ pub(super) fn upshot(denied: bool, succeeded: bool, changed: bool, output: &str,
         Detail::Output { exit_code: Some(code), .. } => (Tone::Bad, format!("exit {code}")),
         Detail::Output { signal: Some(signal), .. } => (Tone::Bad, format!("signal {signal}")),
         _ if !succeeded => (Tone::Bad, format!("failed: {first}")),
-        Detail::Output { .. } | Detail::None | Detail::Diff(_) if changed => (Tone::Good, "done".into()),
-        Detail::Output { .. } | Detail::None | Detail::Diff(_) => (Tone::Faint, first),
+        Detail::Output { .. } | Detail::None | Detail::Diff(_) | Detail::Protected { .. } if changed => {
+            (Tone::Good, "done".into())
+        }
+        Detail::Output { .. } | Detail::None | Detail::Diff(_) | Detail::Protected { .. } => (Tone::Faint, first),
     }
 }
 

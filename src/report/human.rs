@@ -1,6 +1,6 @@
 //! The closing summary of a run, as lines for people. Pure.
 
-use super::proof::{findings, found, proof_of, unproven};
+use super::proof::{held_back, proof_of, unproven};
 use crate::chat::ChangeKind;
 pub use crate::chat::money;
 use crate::run::TaskResult;
@@ -31,8 +31,11 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     for (place, what) in proof_of(result).map(unproven).unwrap_or_default().into_iter().enumerate() {
         say(if place == 0 { "unproven" } else { "" }, what.to_owned());
     }
-    for (place, finding) in findings(result).iter().take(FINDINGS).enumerate() {
-        say(if place == 0 { "findings" } else { "" }, found(finding));
+    for (place, held) in result.protected.iter().take(FINDINGS).enumerate() {
+        say(if place == 0 { "findings" } else { "" }, held_back(held));
+    }
+    if result.protected.len() > FINDINGS {
+        say("", format!("and {} more", result.protected.len() - FINDINGS));
     }
     say("attempts", format!("{judged}, {} model turns", result.turns));
     for (place, file) in result.files_changed.iter().take(FILES_NAMED).enumerate() {

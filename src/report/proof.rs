@@ -1,7 +1,7 @@
 //! What a pass rests on, in words, and what it does not prove. Pure.
 
 use crate::run::TaskResult;
-use crate::verdict::{Finding, Proof, Reason, Verdict};
+use crate::verdict::{Finding, HeldBack, Proof, Reason, Verdict};
 
 /// Digits of a tree's id that are shown: enough to find it again.
 const DIGITS: usize = 12;
@@ -64,10 +64,10 @@ pub fn found(finding: &Finding) -> String {
     format!("{} {}: {}", finding.path, finding.change, finding.rule)
 }
 
-/// What a run ended for, where it was that something protected had been changed.
-pub(super) fn findings(result: &TaskResult) -> &[Finding] {
-    let last = result.attempts.last().filter(|_| result.reason == Reason::GateTampered);
-    last.map_or(&[], |attempt| attempt.verdict.findings.as_slice())
+/// A change that was held back, in one line with the flag that lets it through.
+pub(super) fn held_back(held: &HeldBack) -> String {
+    let flag = held.flag.as_ref().map(|flag| format!(" ({flag} lets it through)")).unwrap_or_default();
+    format!("{} {}: {}{flag}", held.path, held.change, held.rule)
 }
 
 /// What a verdict rests on and what it does not prove, a line each; of one that is no pass nothing.

@@ -37,6 +37,9 @@ pub(super) struct Ledger {
     pub(super) attempts: Vec<Attempt>,
     pub(super) warnings: Vec<String>,
     pub(super) warnings_dropped: u64,
+    /// Protected paths that tools refused to change, each with its rule.
+    #[serde(default)]
+    pub(super) refused: BTreeMap<String, String>,
 }
 
 /// How often a tool was called, and with what luck.
@@ -75,6 +78,13 @@ impl Ledger {
             self.warnings.push(message.to_owned());
         } else {
             self.warnings_dropped += 1;
+        }
+    }
+
+    /// Takes down that a tool refused to change a protected path.
+    pub(super) fn refused(&mut self, path: &str, rule: &str) {
+        if self.refused.len() < MAX_WARNINGS {
+            self.refused.entry(path.to_owned()).or_insert_with(|| rule.to_owned());
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::chat::{FileChange, ModelUsage};
 use crate::id::{RunId, TreeId};
 use crate::limits::Limits;
 use crate::process::wall::WallKind;
-use crate::verdict::{Reason, Ruling, StopCause, Verification};
+use crate::verdict::{HeldBack, Reason, Ruling, StopCause, Verification};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -57,6 +57,9 @@ pub struct TaskResult {
     pub tools: BTreeMap<String, ToolTally>,
     /// What was not as it should be; at most 100 lines.
     pub warnings: Vec<String>,
+    /// Changes of protected paths that were put back or refused, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<HeldBack>,
     /// The digest of the frozen gate; empty without one.
     pub gate_digest: String,
     /// The tree that was there before the agent; `None` where an older program planned.
@@ -117,6 +120,7 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         usage: cx.ledger.usage.clone(),
         tools: cx.ledger.tools.clone(),
         warnings: warnings(cx),
+        protected: protected(cx),
         gate_digest: cx.plan.gate_digest.clone(),
         base: cx.plan.base.clone().or_else(|| cx.proof().map(|proof| proof.base.clone())),
         tree: cx.proof().map(|proof| proof.tree.clone()),
@@ -128,6 +132,15 @@ fn of(ended: &Ended, cx: &Context) -> TaskResult {
         network: cx.plan.network,
         duration_ms: cx.now.0.saturating_sub(cx.started.0),
     }
+}
+
+/// What of the work was held back in any attempt, and calls of tools that were refused, once for each path.
+fn protected(cx: &Context) -> Vec<HeldBack> {
+    let found = cx.ledger.attempts.iter().flat_map(|attempt| attempt.verdict.findings.iter());
+    let found = found.map(|finding| HeldBack::new(&finding.path, &finding.change, &finding.rule));
+    let refused = cx.ledger.refused.iter().map(|(path, rule)| HeldBack::new(path, "refused", rule));
+    let by_path: BTreeMap<String, HeldBack> = refused.chain(found).map(|held| (held.path.clone(), held)).collect();
+    by_path.into_values().collect()
 }
 
 /// The warnings of the run; and that its cost is not all of it, where that is so.

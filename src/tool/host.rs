@@ -8,7 +8,7 @@ use super::ledger::{Ledger, LedgerCopy};
 use super::rules::Rules;
 use super::shelf::Shelf;
 use super::{Call, Progress, Run, TOOLS, Tool, ToolError, bound, foreign};
-use crate::chat::{FileChange, ToolOutcome};
+use crate::chat::{Detail, FileChange, ToolOutcome};
 use crate::id::CallId;
 use crate::process::wall::{Holes, NoWall, Wall};
 use crate::process::{Bounds, visible};
@@ -234,6 +234,10 @@ impl ToolHost {
 fn outcome(bench: &Bench, tool: Tool, call: CallId, done: Result<ToolOutcome, ToolError>) -> ToolOutcome {
     let outcome = done.unwrap_or_else(|error| ToolOutcome {
         transient: tool.flags.effect == Effect::ReadOnly && error.is_transient(),
+        detail: match &error {
+            ToolError::Protected { path, why } => Detail::Protected { path: path.to_string(), rule: why.clone() },
+            _ => Detail::None,
+        },
         ..ToolOutcome::error(error.to_string())
     });
     ToolOutcome { content: bench.bounded(call, outcome.content), ..outcome }

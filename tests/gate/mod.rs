@@ -5,6 +5,7 @@ mod dependencies;
 mod fix;
 mod flags;
 mod git_inside;
+mod held_back;
 mod judging;
 mod rooms;
 mod unfetched;

@@ -6,6 +6,7 @@ use crate::batch::plan::{Job, TaskText};
 use crate::batch::{Bounds, End, JobSummary, Standing, Summary};
 use crate::report::{money, seconds};
 use crate::run::WorkplaceState;
+use crate::verdict::shell_word;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -128,12 +129,6 @@ fn left(summary: &Summary, here: &str) -> Vec<String> {
         format!("  {}: `fledge worktrees list{of}`", said.join(", "))
     };
     all.into_iter().map(line).collect()
-}
-
-/// A path as a shell takes it for one word.
-fn shell_word(path: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,=~".contains(c);
-    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// What was not verified, in a line each: all that is said where nothing but errors is wanted.

@@ -158,7 +158,7 @@ fn diff(detail: &Detail) -> Vec<Line> {
     let line = |line: &str| changed(line.chars().next(), line.get(1..).unwrap_or_default());
     match detail {
         Detail::Diff(diff) => diff.lines().skip_while(|line| !line.starts_with("@@")).map(line).collect(),
-        Detail::None | Detail::Output { .. } => Vec::new(),
+        Detail::None | Detail::Output { .. } | Detail::Protected { .. } => Vec::new(),
     }
 }
 

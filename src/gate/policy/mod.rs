@@ -4,6 +4,7 @@
 //! Tests inside of product files (`#[cfg(test)] mod tests` beside the code, doctests) cannot be told from the product by their
 //! path: that they were changed is told, and whether they are still there is for the evidence of a run to say.
 
+mod checks;
 mod ecosystems;
 mod loaded;
 mod manifest;
@@ -123,10 +124,14 @@ impl Policy {
         let rule = |pattern: &str, why: &str| ProtectedRule { pattern: pattern.into(), why: why.into() };
         rules.extend(protect.iter().map(|pattern| rule(pattern, SAID)));
         let tests = Patterns::trees(TEST_FILES.iter().flat_map(|(_, globs)| *globs).copied())?;
-        let mut named = named::by_lanes(lanes, &base, read);
+        let mut named = named::by_lanes(lanes, &base, &tests, read);
+        let mut stand_ins = named::stand_ins(lanes, &base, &named, read);
         named.retain(|path, why| *why != named::BESIDE || !tests.fit(path));
         rules.extend(
-            named.iter().filter(|(path, _)| !manifest::is_one(path)).map(|(path, why)| rule(&exactly(path), why)),
+            named
+                .iter()
+                .filter(|(path, why)| !manifest::is_one(path) && **why != named::WORK)
+                .map(|(path, why)| rule(&exactly(path), why)),
         );
         let of_the_base = base.0.iter().filter(|path| tests.fit(path) && !manifests.contains(*path));
         rules.extend(of_the_base.map(|path| rule(&exactly(path), TEST)));
@@ -137,7 +142,6 @@ impl Policy {
             loaded.iter().filter(|path| !manifest::is_one(path)).map(|path| rule(&exactly(path), loaded::LOADED)),
         );
         let shadows = Shadows::of(&base, lanes, named.keys(), read);
-        let mut stand_ins = named::stand_ins(lanes, &base, read);
         stand_ins.extend(shadows.modules().iter().cloned());
         let folders = base.0.iter().flat_map(|path| folders_of(path)).map(ToOwned::to_owned).collect();
         let packages = vendored::packages(&base);

@@ -1,7 +1,10 @@
 //! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
 
 use super::Base;
+use super::checks::is_check;
+use super::name_of;
 use crate::lane::{Canary, Lane};
+use crate::workspace::pattern::Patterns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a file that a command names is protected.
@@ -10,6 +13,8 @@ pub(super) const NAMED: &str = "a step of the gate names it";
 pub(super) const BESIDE: &str = "it is where the canary of the gate is planted, among its checks";
 /// Why a file that such a file runs is.
 const RUN: &str = "a script of the gate runs it";
+/// Mark of a file that a step runs and that is the work itself: `python3 app.py | grep -q hello`. It is not protected.
+pub(super) const WORK: &str = "a step of the gate runs it, and it is no check";
 /// The longest script that is looked into, in bytes.
 pub(super) const LONGEST: usize = 256 * 1024;
 
@@ -73,6 +78,7 @@ const CONTAINERS: &[&str] =
 pub(super) fn by_lanes(
     lanes: &[Lane],
     base: &Base,
+    tests: &Patterns,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeMap<String, &'static str> {
     let (mut found, mut scripts) = (BTreeMap::new(), BTreeSet::new());
@@ -94,7 +100,10 @@ pub(super) fn by_lanes(
                 let files = folders.iter().filter_map(|folder| inside(folder, word));
                 let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
                 scripts.extend(there.iter().cloned());
-                found.extend(there.into_iter().map(|path| (path, NAMED)));
+                for path in there {
+                    let is_work = is_source(word) && !is_check(&path, base, tests, read);
+                    found.insert(path, if is_work { WORK } else { NAMED });
+                }
             }
             let used = |programs: &[&str]| words.iter().any(|word| programs.contains(&name_of(word)));
             let of = |names: &'static [&str]| {
@@ -118,10 +127,12 @@ pub(super) fn by_lanes(
 }
 
 /// Where a file or link would stand in for a program that the lanes start, at the root and in the folder of its step; for one that the
-/// gate's scripts know, in a folder of the workspace that they put on the path; or for a file that a Makefile includes when it is there.
+/// gate's scripts know, in a folder of the workspace that they put on the path; or for a file that a Makefile includes when it is there. `named` is
+/// what [`by_lanes`] found.
 pub(super) fn stand_ins(
     lanes: &[Lane],
     base: &Base,
+    named: &BTreeMap<String, &'static str>,
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> BTreeSet<String> {
     let steps = || lanes.iter().flat_map(|lane| lane.steps.iter().chain(&lane.setup));
@@ -131,12 +142,11 @@ pub(super) fn stand_ins(
         program.into_iter().flat_map(move |program| folders.clone().filter_map(move |folder| inside(folder, program)))
     });
     let mut places: BTreeSet<String> = places.collect();
-    let named = by_lanes(lanes, base, read).into_keys();
-    let makefiles = base.0.iter().filter(|path| super::name_of(path).to_lowercase().ends_with("makefile")).cloned();
+    let makefiles = base.0.iter().filter(|path| name_of(path).to_lowercase().ends_with("makefile")).cloned();
     let mut texts: Vec<(String, String)> = steps().map(|step| (String::new(), step.run.clone())).collect();
     let paths = lanes.iter().flat_map(|lane| lane.steps.iter().map(|step| &step.env).chain([&lane.env]));
     texts.extend(paths.filter_map(|env| env.get("PATH")).map(|path| (String::new(), format!("PATH={path}"))));
-    for path in named.chain(makefiles).collect::<BTreeSet<String>>() {
+    for path in named.keys().cloned().chain(makefiles).collect::<BTreeSet<String>>() {
         let text = read(&path).filter(|bytes| bytes.len() <= LONGEST);
         texts.extend(text.map(|bytes| (path, String::from_utf8_lossy(&bytes).into_owned())));
     }
@@ -276,17 +286,16 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn is_source(word: &str) -> bool {
+pub(super) fn is_source(word: &str) -> bool {
     word.rsplit_once('.').is_some_and(|(_, ending)| SOURCES.contains(&ending))
 }
 
-fn is_script(path: &str) -> bool {
-    let has_ending = path.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending));
-    has_ending || path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder))
+pub(super) fn is_shell(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending))
 }
 
-fn name_of(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
+pub(super) fn is_script(path: &str) -> bool {
+    is_shell(path) || path.split('/').rev().skip(1).any(|folder| SCRIPT_FOLDERS.contains(&folder))
 }
 
 fn words(line: &str) -> Vec<&str> {

@@ -99,6 +99,32 @@ fn why(path: &str) -> Option<String> {
 }
 
 #[test]
+fn the_product_that_a_step_runs_is_the_work_and_a_check_is_not() {
+    let files = [
+        ("app.py", "import calc\nprint('hello')\n"),
+        ("calc.py", "import sys\n"),
+        ("index.js", "console.log(1)\n"),
+        ("bin/cli.js", "require('../index.js')\n"),
+        ("mixed.py", "import unittest\n"),
+        ("user.py", "from mixed import thing\n"),
+        ("suite.py", "import unittest\n"),
+        ("suite.mjs", "import assert from \"node:assert\";\n"),
+        ("check_it.py", "assert True\n"),
+        ("run-tests.js", ""),
+        ("scripts/all.py", ""),
+        ("build.sh", "cc app.c\n"),
+        ("go.rb", "#!/bin/sh\n"),
+        ("tests/all.py", ""),
+    ];
+    let steps = files.map(|(path, _)| format!("{{ run: './run {path} && python3 {path}' }}")).join(", ");
+    let lanes = [crate::lane::parse("verify", "lanes/verify.yaml", &format!("steps: [{steps}]")).unwrap()];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &lanes, &[], &[], &mut read).unwrap();
+    let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
+    assert_eq!(free, ["app.py", "calc.py", "index.js", "bin/cli.js", "mixed.py", "user.py"]);
+}
+
+#[test]
 fn every_glob_of_the_table_covers_what_it_names_also_below_and_before_it_is_there() {
     for steers in ecosystems::STEERS {
         for glob in steers.globs {

@@ -241,6 +241,9 @@ impl ToolTurn {
         if let (false, Some(change), true) = (is_error, &change, FILE_TOOLS.contains(&slot.tool.name.as_str())) {
             cx.ledger.changed(change);
         }
+        if let Detail::Protected { path, rule } = &detail {
+            cx.ledger.refused(path, rule);
+        }
         let content = match cx.room_for_results() {
             Some(room) => shortened(content, room.saturating_sub(told)),
             None => content,

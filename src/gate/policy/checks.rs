@@ -1,0 +1,61 @@
+//! Which of the sources that a step runs is a check, and which is the work itself.
+
+use super::Base;
+use super::name_of;
+use super::named::{LONGEST, is_script, is_shell, is_source};
+use crate::workspace::pattern::Patterns;
+
+/// Words in the name of a source by which it is a check.
+const CHECKS: [&str; 9] = ["check", "checks", "test", "tests", "verify", "validate", "lint", "spec", "ci"];
+/// What the sources of checks load: frameworks for tests, as they stand behind `import`, `require`, `use` and the like.
+#[rustfmt::skip]
+const FRAMEWORKS: &[&str] = &[
+    "unittest", "pytest", "nose", "hypothesis", "node:test", "vitest", "jest", "@jest/globals", "mocha", "chai", "ava", "tap", "uvu", "assert", "node:assert",
+    "node:assert/strict", "assert/strict", "minitest/autorun", "minitest", "rspec", "test/unit", "test-unit", "phpunit", "PHPUnit\\Framework\\TestCase", "Test::More",
+    "Test2::V0", "testing",
+];
+/// The most sources that are searched for who imports a file.
+const MOST_SOURCES: usize = 2000;
+
+/// Whether a source that a step runs is a check: a shell script, a test by its name or folder, or a file that loads a test framework and
+/// that no other source of the base imports.
+pub(super) fn is_check(
+    path: &str,
+    base: &Base,
+    tests: &Patterns,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let stem = name_of(path).split('.').next().unwrap_or_default();
+    let is_called_so = stem.split(['_', '-']).any(|word| CHECKS.contains(&word.to_ascii_lowercase().as_str()));
+    // Programs of a package are in `bin`, too.
+    let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
+    if is_called_so || tests.fit(path) || (is_script(path) && !is_product) {
+        return true;
+    }
+    let Some(bytes) = read(path).filter(|bytes| bytes.len() <= LONGEST) else { return true };
+    let text = String::from_utf8_lossy(&bytes);
+    let starts_shell = text.starts_with("#!") && text.lines().next().is_some_and(|line| line.ends_with("sh"));
+    starts_shell || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, read))
+}
+
+/// Whether a source of the base imports a file, by the stem of its name.
+fn is_imported(path: &str, stem: &str, base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
+    let others = base.0.iter().filter(|other| *other != path && is_source(other)).take(MOST_SOURCES);
+    let mut names_it = |other: &String| {
+        let text = read(other).filter(|bytes| bytes.len() <= LONGEST);
+        let is_it = |name: &str| name.rsplit(['/', '.', ':']).any(|part| part == stem);
+        text.is_some_and(|text| imports(&String::from_utf8_lossy(&text)).any(is_it))
+    };
+    others.into_iter().any(|other| names_it(other))
+}
+
+/// What lines of a source import, for the languages of scripts.
+fn imports(text: &str) -> impl Iterator<Item = &str> {
+    let splits = |c: char| c.is_whitespace() || "\"'`(),;{}".contains(c);
+    let is_import = |line: &&str| {
+        let begins =
+            ["import ", "from ", "require", "use ", "load ", "source "].iter().any(|word| line.starts_with(word));
+        begins || line.contains("require(") || line.contains("import(") || line.contains(" from ")
+    };
+    text.lines().map(str::trim_start).filter(is_import).flat_map(move |line| line.split(splits))
+}

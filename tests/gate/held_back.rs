@@ -1,0 +1,40 @@
+//! Changes of protected paths: the end of a run names each with its rule and the flag that lets it through.
+
+use crate::support::{Fledge, Model, say, shell, write};
+use serde_json::json;
+
+#[test]
+fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
+    let model = Model::new([shell("touch done; echo more >> tests/a_test.sh"), say("Done."), say("As it was, then.")]);
+    let ended = Fledge::simple(&model).file("tests/a_test.sh", "true\n").run();
+    let report = ended.must_be(0, "verified");
+    let rule = "it is a test of the base (new tests may be added)";
+    let held =
+        json!({ "path": "tests/a_test.sh", "change": "changed", "rule": rule, "flag": "--allow-edit tests/a_test.sh" });
+    assert_eq!(report["protected"], json!([held]));
+    let line = format!("findings tests/a_test.sh changed: {rule} (--allow-edit tests/a_test.sh lets it through)");
+    assert!(ended.stderr.contains(&line), "{}", ended.story());
+    // The flag that was named does what it says.
+    let model = Model::new([shell("touch done; echo more >> tests/a_test.sh"), say("Done.")]);
+    let ended = Fledge::simple(&model).file("tests/a_test.sh", "true\n").arg("--allow-edit=tests/a_test.sh").run();
+    assert_eq!(ended.must_be(0, "verified").get("protected"), None);
+    assert_eq!(ended.file("tests/a_test.sh").as_deref(), Some("true\nmore\n"));
+}
+
+#[test]
+fn a_refused_call_of_a_tool_is_named_where_the_gate_fails() {
+    let model = Model::new([write("tests/new [a].sh", "x"), write("lanes/verify.yaml", "steps: []"), say("I cannot.")]);
+    let ended = Fledge::simple(&model).arg("--max-retries=0").run();
+    let report = ended.must_be(1, "gate_failed");
+    let held = json!({ "path": "lanes/verify.yaml", "change": "refused", "rule": "it defines the gate", "flag": "--allow-edit lanes/verify.yaml" });
+    assert_eq!(report["protected"], json!([held]));
+    assert!(ended.stderr.contains("findings lanes/verify.yaml refused: it defines the gate"), "{}", ended.story());
+}
+
+#[test]
+fn the_product_that_a_step_runs_can_be_mended() {
+    let lane = "steps: [{ name: run, run: 'python3 app.py | grep -q hello' }]";
+    let model = Model::new([write("app.py", "print('hello')\n"), say("Done.")]);
+    let ended = Fledge::simple(&model).file("app.py", "print('hallo')\n").lane("verify", lane).run();
+    ended.must_be(0, "verified");
+}
