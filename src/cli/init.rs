@@ -2,16 +2,24 @@
 //! written over.
 
 use super::failure::Failure;
+use super::lanes::{self, Proof};
 use super::paint::{self, Tone};
+use super::{block_on, signals};
 use crate::config::Environment;
+use crate::driver::Stop;
 use crate::gate::{self, InitFault};
-use crate::store::{StoreError, write_new};
+use crate::lane::detect::{DETECTED_LANE, Detected};
+use crate::report::seconds;
+use crate::store::{StoreError, read_text, write_new, write_shared};
 use crate::task::TaskFault;
+use crate::verdict::{StepReport, StepStatus};
 use crate::yaml::{Place, Problem, Problems};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
+/// Where the lane comes to be.
+const LANE: &str = "lanes/verify.yaml";
 /// Where the task comes to be.
 const TASK: &str = "tasks/first.md";
 /// What stands above its text.
@@ -32,8 +40,11 @@ const CONFIG_TEXT: &str = "# What holds for every task of this project; `fledge 
 
 /// Arguments of `fledge init`.
 #[derive(Debug, Args)]
-#[command(after_help = "What is there already is left as it is. The lane is what `fledge lanes init` finds.\n\n\
-    Examples:\n  fledge init\n  fledge init --config\n  fledge init --print")]
+#[command(
+    after_help = "What is there already is left as it is. The lane is what `fledge lanes init` finds. Its steps are run once by hand and once in a\n\
+    clean room, as a gate would. A lint that fails there is written with `allow_failure: true`, and a step that cannot run is left out.\n\n\
+    Examples:\n  fledge init\n  fledge init --config\n  fledge init --print"
+)]
 pub(super) struct InitArguments {
     /// Write fledge.yaml too
     #[arg(long)]
@@ -41,6 +52,9 @@ pub(super) struct InitArguments {
     /// Say what would be written, and write nothing
     #[arg(long)]
     print: bool,
+    /// Do not run the checks to see whether they pass
+    #[arg(long, conflicts_with = "print")]
+    no_check: bool,
     /// Never prompt: there is nothing to ask
     #[arg(long = "ni", alias = "non-interactive", hide = true)]
     _ni: bool,
@@ -83,9 +97,101 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
             Written::Kept(name) => paint::line(&[(Tone::Faint, "- there already: "), (Tone::Plain, name)]),
         }
     }
-    super::lanes::say(&remarks);
+    lanes::say(&remarks);
+    let is_new = matches!(written.first(), Some(Written::New(_)));
+    if is_new && !arguments.no_check {
+        try_out(&root, path, environment)?;
+    }
     next(&root, environment);
     Ok(0)
+}
+
+/// Runs the lane that was just written, by hand and in a clean room, shows both, and amends the file by what failed.
+fn try_out(root: &Path, path: &str, environment: &Environment) -> Result<(), Failure> {
+    let begin = |place: &str| {
+        paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check leaves that out)"))]);
+    };
+    let proof = block_on(async {
+        let stop = Stop::default();
+        let listening = signals::listen(stop.clone()).context("cannot listen for signals").map_err(Failure::own)?;
+        let proof = lanes::prove(root, DETECTED_LANE, environment, &stop, begin).await;
+        drop(listening);
+        proof
+    })??;
+    let mut detected = gate::look(root, path);
+    let before = detected.yaml();
+    let mut remarks = amend(&mut detected, &proof.by_hand);
+    table(&proof);
+    remarks.extend(proof.doubts.iter().map(|doubt| format!("in a clean room: {doubt}")));
+    let amended = detected.yaml();
+    if amended != before {
+        let file = root.join(LANE);
+        // Whoever has edited it meanwhile keeps that.
+        if read_text(&file, before.len()).is_ok_and(|text| text.as_ref() == Some(&before)) {
+            write_shared(&file, amended.as_bytes()).map_err(Failure::own)?;
+            paint::line(&[(Tone::Good, "✓ amended "), (Tone::Plain, LANE)]);
+        }
+    }
+    lanes::say(&remarks);
+    Ok(())
+}
+
+/// Takes out of a lane what cannot run on the project as it is, and has only reported which lints fail there. Returns what people should know.
+fn amend(detected: &mut Detected, by_hand: &[StepReport]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for step in by_hand.iter().filter(|step| step.status.is_failure()) {
+        let name = step.step.as_str();
+        if step.status == StepStatus::Errored || matches!(step.exit_code, Some(126 | 127)) {
+            detected.leave_out(name, "it cannot run here");
+            remarks.push(format!("`{name}` was left out, because it cannot run here: {}", last_line(step)));
+        } else if detected.only_reads(name) {
+            detected.let_fail(name, "it fails on the project as it is");
+            remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
+        } else {
+            remarks.push(format!("`{name}` fails on the project as it is: no run is verified before it passes; `fledge fix` can have it mended"));
+        }
+    }
+    remarks
+}
+
+/// Shows how each step ended by hand and in the room.
+fn table(proof: &Proof) {
+    let ended = |step: &StepReport| format!("{} {}", step.status.as_str().replace('_', " "), seconds(step.duration_ms));
+    let width = |all: &[String]| all.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let names: Vec<String> = proof.by_hand.iter().map(|step| step.step.clone()).collect();
+    let hand: Vec<String> = proof.by_hand.iter().map(ended).collect();
+    let (first, second) = (width(&names).max("check".len()), width(&hand).max("by hand".len()));
+    paint::line(&[(Tone::Strong, &format!("  {:<first$}  {:<second$}  in a clean room", "check", "by hand"))]);
+    let in_room = proof.in_room.as_deref().unwrap_or_default();
+    for (place, (name, by_hand)) in names.iter().zip(&hand).enumerate() {
+        let room = in_room.get(place);
+        let is_same = room.is_some_and(|room| room.status.is_failure() == proof.by_hand[place].status.is_failure());
+        let cell = room.map_or_else(|| "not tried".to_owned(), ended);
+        let tone = if is_same { Tone::Plain } else { Tone::Warn };
+        paint::line(&[(Tone::Plain, format!("  {name:<first$}  {by_hand:<second$}  ")), (tone, cell)]);
+        if let Some(room) = room.filter(|room| !is_same && room.status.is_failure()) {
+            paint::line(&[(Tone::Faint, format!("  {:<first$}  in the room: {}", "", last_line(room)))]);
+        }
+    }
+    if let Err(why) = &proof.in_room {
+        lanes::say([&format!("there was no clean room: {why}")]);
+    } else if in_room
+        .iter()
+        .zip(&proof.by_hand)
+        .any(|(room, hand)| room.status.is_failure() && !hand.status.is_failure())
+    {
+        lanes::say([&"a run judges its work in the room: `fledge lanes run verify --clean` shows all that the checks print there, and docs/gate.md says what a room has".to_owned()]);
+    }
+}
+
+/// The last line that a step has printed, or why it did not run.
+fn last_line(step: &StepReport) -> String {
+    let said = if step.note.is_empty() {
+        step.excerpt.trim_end().lines().next_back().unwrap_or("it printed nothing")
+    } else {
+        &step.note
+    };
+    said.trim().to_owned()
 }
 
 /// What is wrong with a task that says still what was written here: nobody has said what is to be done.
@@ -130,10 +236,11 @@ fn print(root: &Path, path: &str, texts: &[(&str, &str)]) -> Result<u8, Failure>
         return Err(Failure::input(anyhow!("nothing in {} says how the project is checked", root.display()))
             .hint("write lanes/verify.yaml by hand: one step is enough"));
     }
-    let (lane, name) = (detected.yaml(), "lanes/verify.yaml");
-    let all = std::iter::once((name, lane.as_str())).chain(texts.iter().copied());
+    let lane = detected.yaml();
+    let all = std::iter::once((LANE, lane.as_str())).chain(texts.iter().copied());
     let page: Vec<String> = all.map(|(name, text)| format!("# {name}\n{}", text.trim_end())).collect();
     super::print_data(&page.join("\n\n")).map_err(super::no_output)?;
+    lanes::say(&detected.remarks);
     Ok(0)
 }
 

@@ -1,4 +1,4 @@
-//! The hidden verbs of the sandbox: `fledge inside` and `fledge view` become other programs, `fledge tool-host` serves tool calls.
+//! The hidden verbs of the sandbox: `fledge inside` and `fledge layers` become other programs, `fledge tool-host` serves tool calls.
 
 use super::block_on;
 use super::failure::Failure;
@@ -27,9 +27,9 @@ pub(super) fn enter(arguments: &InsideArguments) -> u8 {
     fault.exit_code()
 }
 
-/// Verbs of `fledge view`.
+/// Verbs of `fledge layers`.
 #[derive(Debug, Subcommand)]
-pub(super) enum ViewVerb {
+pub(super) enum LayersVerb {
     /// Hold a namespace with the layers that standard input names, until its end
     Hold,
     /// Become a program in the namespace that a process holds
@@ -45,13 +45,13 @@ pub(super) enum ViewVerb {
 }
 
 /// Does what the verb says; returns the exit code.
-pub(super) fn view(verb: &ViewVerb) -> u8 {
+pub(super) fn layers(verb: &LayersVerb) -> u8 {
     let error = match verb {
-        ViewVerb::Hold => match wall::hold() {
+        LayersVerb::Hold => match wall::hold() {
             Ok(()) => return 0,
             Err(error) => error,
         },
-        ViewVerb::Join { holder, program, args } => wall::join(*holder, program, args),
+        LayersVerb::Join { holder, program, args } => wall::join(*holder, program, args),
     };
     let _nobody_reads = writeln!(std::io::stderr(), "{}", error.line());
     error.exit_code()

@@ -130,7 +130,7 @@ enum Verb {
     Inside(inside::InsideArguments),
     /// Hold layers over folders, or become a program that sees them
     #[command(hide = true, subcommand)]
-    View(inside::ViewVerb),
+    Layers(inside::LayersVerb),
     /// Serve tool calls
     #[command(hide = true)]
     ToolHost,
@@ -153,7 +153,7 @@ pub fn main() -> ExitCode {
     };
     match &arguments.verb {
         Verb::Inside(arguments) => return ExitCode::from(inside::enter(arguments)),
-        Verb::View(verb) => return ExitCode::from(inside::view(verb)),
+        Verb::Layers(verb) => return ExitCode::from(inside::layers(verb)),
         _ => {}
     }
     let environment = crate::config::Environment::capture().trusting_project(arguments.trust_project);
@@ -188,7 +188,7 @@ pub fn main() -> ExitCode {
         Verb::Man(arguments) => pages::man(&arguments, Arguments::command()),
         Verb::Specs(verb) => specs::run(verb),
         Verb::Inside(arguments) => Ok(inside::enter(&arguments)),
-        Verb::View(verb) => Ok(inside::view(&verb)),
+        Verb::Layers(verb) => Ok(inside::layers(&verb)),
         Verb::ToolHost => inside::host(),
     };
     crate::process::close();

@@ -29,7 +29,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 27] = [
     ("specs", SPECS),
     ("spec", SPECS),
     ("inside", &[]),
-    ("view", &["hold", "join"]),
+    ("layers", &["hold", "join"]),
     ("tool-host", &[]),
     ("help", &[]),
 ];

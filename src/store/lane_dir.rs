@@ -1,6 +1,6 @@
 //! The logs of lanes that were run by hand: a folder for each run, the newest ones of a project, and those that are still being written.
 
-use super::{StoreError, make_private};
+use super::{StoreError, clear, make_private};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
@@ -51,7 +51,7 @@ fn prune(lanes: &Path) {
     let surplus = folders.len().saturating_sub(KEPT);
     for folder in &folders[..surplus] {
         if let Ok(_lock) = lock(folder)
-            && let Err(error) = fs::remove_dir_all(folder)
+            && let Err(error) = clear(folder)
         {
             tracing::debug!(%error, "cannot remove old logs");
         }
@@ -62,7 +62,7 @@ fn prune(lanes: &Path) {
         if !left.is_empty()
             && let Ok(_lock) = lock(folder)
         {
-            for error in left.iter().filter_map(|left| fs::remove_dir_all(left).err()) {
+            for error in left.iter().filter_map(|left| clear(left).err()) {
                 tracing::debug!(%error, "cannot remove a room that was left behind");
             }
         }
@@ -81,7 +81,7 @@ pub fn forget_lane_logs(project: &Path, age: Duration) -> u64 {
         let Ok(_lock) = lock(&folder) else { continue };
         let size: u64 =
             WalkDir::new(&folder).into_iter().flatten().filter_map(|it| it.metadata().ok()).map(|it| it.len()).sum();
-        match fs::remove_dir_all(&folder) {
+        match clear(&folder) {
             Ok(()) => bytes += size,
             Err(error) => tracing::debug!(%error, "cannot remove old logs"),
         }

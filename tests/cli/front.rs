@@ -185,3 +185,38 @@ fn a_slip_in_a_verb_or_a_flag_has_what_was_meant_and_a_file_the_verb_that_takes_
     nothing.must_exit(2);
     assert!(!nothing.stderr.contains("tip:"), "{}", nothing.story());
 }
+
+/// A project with a check for each end: it passes, it fails, it cannot run.
+fn a_project_of_scripts(scripts: &str) -> Fledge {
+    Fledge::new().file("package.json", format!("{{\"scripts\": {{{scripts}}}}}")).file("package-lock.json", "{}")
+}
+
+#[test]
+fn init_tries_the_checks_by_hand_and_in_a_clean_room_and_amends_what_it_wrote() {
+    let scripts = "\"lint\": \"exit 3\", \"build\": \"no-such-tool\", \"test\": \"test -f here\"";
+    let init = a_project_of_scripts(scripts).file(".gitignore", "here\n").file("here", "").args(&["init"]).run();
+    init.must_exit(0);
+    let table: Vec<String> =
+        init.stderr.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let row = |name: &str| table.iter().find(|line| line.starts_with(&format!("{name} "))).cloned().unwrap_or_default();
+    assert!(row("lint").contains("failed") && row("test").starts_with("test passed "), "{}", init.story());
+    assert!(row("test").contains(" failed "), "{}", init.story());
+    let page = init.file("lanes/verify.yaml").unwrap();
+    assert!(page.contains("allow_failure: true # it fails on the project as it is"), "{page}");
+    assert!(
+        page.contains("left out: `npm run build`, because it cannot run here") && !page.contains("name: build"),
+        "{page}"
+    );
+    assert!(init.stderr.contains("`fledge lanes run verify --clean` shows"), "{}", init.story());
+    init.again(&["lanes", "run", "verify"]).run().must_exit(0);
+}
+
+#[test]
+fn init_tries_nothing_where_it_is_told_so_or_a_lane_is_there() {
+    let init = a_project_of_scripts("\"test\": \"echo > ran\"").args(&["init", "--no-check"]).run();
+    init.must_exit(0);
+    assert_eq!((init.file("ran"), init.stderr.contains("clean room")), (None, false), "{}", init.story());
+    let again = init.again(&["init"]).run();
+    again.must_exit(0);
+    assert_eq!(again.file("ran"), None, "{}", again.story());
+}

@@ -7,6 +7,7 @@ mod init;
 mod list;
 pub(super) mod log;
 mod plan;
+mod prove;
 mod refusal;
 mod run;
 mod screen;
@@ -14,6 +15,7 @@ mod validate;
 mod voice;
 mod watch;
 
+pub(super) use prove::{Proof, prove};
 pub(super) use voice::below_checkout;
 
 use super::configured;

@@ -36,6 +36,8 @@ struct Check {
     /// The folder that it runs in; the root when absent.
     dir: Option<String>,
     effect: Effect,
+    /// The reason why its failure is only reported.
+    may_fail: Option<String>,
 }
 
 /// What a check does besides looking, which decides what it may run beside. In the order in which checks run.
@@ -161,6 +163,25 @@ impl Detected {
         }));
     }
 
+    /// Whether a check only reads the sources, as a lint does.
+    pub fn only_reads(&self, name: &str) -> bool {
+        self.checks.iter().any(|check| check.name == name && check.effect == Effect::Reads)
+    }
+
+    /// Has the failure of a check only reported, with the reason.
+    pub fn let_fail(&mut self, name: &str, why: &str) {
+        let named = self.checks.iter_mut().filter(|check| check.name == name);
+        named.for_each(|check| check.may_fail = Some(why.to_owned()));
+    }
+
+    /// Leaves a check out, with the reason, unless it is the only one.
+    pub fn leave_out(&mut self, name: &str, why: &str) {
+        if self.checks.iter().any(|check| check.name != name) {
+            let left_out: Vec<Check> = self.checks.extract_if(.., |check| check.name == name).collect();
+            self.remarks.extend(left_out.iter().map(|check| format!("left out: `{}`, because {why}", check.run)));
+        }
+    }
+
     /// The lane's file, with comments.
     pub fn yaml(&self) -> String {
         page::write(self)
@@ -181,7 +202,7 @@ impl Findings {
     }
 
     fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {
-        self.checks.push(Check { name: name.into(), run: run.into(), dir: None, effect });
+        self.checks.push(Check { name: name.into(), run: run.into(), dir: None, effect, may_fail: None });
     }
 
     /// A check that needs this program; without it the check is left out.

@@ -40,6 +40,9 @@ fn step(page: &mut String, check: &Check, indent: &str) {
     let (name, run) = (scalar(&check.name), scalar(&check.run));
     let dir = check.dir.as_ref().map(|dir| format!("{indent}  dir: {}\n", scalar(dir))).unwrap_or_default();
     let _to_text = writeln!(page, "{indent}- name: {name}\n{indent}  run: {run}\n{dir}{indent}  timeout: {timeout}");
+    if let Some(why) = &check.may_fail {
+        let _to_text = writeln!(page, "{indent}  allow_failure: true # {why}");
+    }
 }
 
 /// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in single quotes.

@@ -3,7 +3,7 @@
 use super::holes::{Holes, Rule, Sight, over};
 use super::homes;
 use super::inside::Fence;
-use super::{INSIDE, VIEW};
+use super::{INSIDE, LAYERS};
 use crate::process::Invocation;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ impl Bubblewrap {
         let env = inner.env.with(temp.iter().map(|(name, value)| (name, value)));
         let (mut program, mut args) = (text(&self.program), arguments.all);
         if let Some(view) = &holes.view {
-            args.splice(0..0, [VIEW.into(), "join".into(), view.process().to_string(), program]);
+            args.splice(0..0, [LAYERS.into(), "join".into(), view.process().to_string(), program]);
             program = text(helper);
         }
         Invocation { program, args, dir: "/".into(), env, ..inner }

@@ -22,7 +22,7 @@ pub use homes::at_home_in;
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};
-pub use view::{Layer, Mounts, Pin, VIEW, View, ViewError, hold, join};
+pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hold, join};
 
 use super::{End, Ended, Invocation};
 use crate::process;

@@ -6,10 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The word that a holder and whoever joins it are started with: `fledge view hold`, `fledge view join PID PROGRAM ARGUMENTS`.
-pub const VIEW: &str = "view";
+/// The word that a holder and whoever joins it are started with: `fledge layers hold`, `fledge layers join PID PROGRAM ARGUMENTS`.
+pub const LAYERS: &str = "layers";
 /// What is printed before the reason when a program could not join.
-pub(super) const SAYS: &[u8] = b"fledge view: ";
+pub(super) const SAYS: &[u8] = b"fledge layers: ";
 /// What the holder prints when all layers are mounted.
 const READY: &str = "ready";
 
@@ -136,7 +136,7 @@ impl View {
         }
         #[expect(clippy::disallowed_methods, reason = "this process starts itself")]
         let mut command = tokio::process::Command::new(helper);
-        command.args([VIEW, "hold"]).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
+        command.args([LAYERS, "hold"]).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let text = |error: io::Error| error.to_string();
         let mut child = command.spawn().map_err(text)?;
@@ -158,7 +158,7 @@ impl View {
             stderr.take(1024).read_to_string(&mut why).await.map_err(text)?;
         }
         let why = why.trim_end();
-        Err(why.strip_prefix("fledge view: ").unwrap_or(if why.is_empty() { "its holder ended" } else { why }).into())
+        Err(why.strip_prefix("fledge layers: ").unwrap_or(if why.is_empty() { "its holder ended" } else { why }).into())
     }
 
     /// Mounts layers.
