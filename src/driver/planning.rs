@@ -233,6 +233,9 @@ impl Planner {
                 Ok((Ruling::Passed, feedback))
             }
             Ruling::Failed => {
+                if let Some(why) = gate.unable(&verdict.steps, site) {
+                    return Err(PlanFault::new(Reason::GateErrored, why));
+                }
                 plan.notes.append(&mut verdict.notes);
                 plan.base_logs = verdict.logs(0).collect();
                 Ok((Ruling::Failed, feedback))

@@ -11,7 +11,7 @@ use super::evidence::{Evidence, Printed, Shown};
 use super::logs::counted;
 use super::planted::{self, CanaryFault};
 use super::sentry::Sentry;
-use super::{Gate, Site, feedback};
+use super::{Gate, Site, feedback, unable};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
@@ -43,6 +43,12 @@ pub enum BaseFault {
         /// The end of its output.
         why: String,
     },
+    /// A step fails for what is missing around it, so no work could ever pass.
+    #[error("the checks cannot pass here, whatever the work is: {0}")]
+    Unable(String),
+    /// It was not asked in time.
+    #[error("the base can be judged no more: a lane runs in the workspace itself, which the agent has changed")]
+    TooLate,
     /// A step could not run, so the gate never could.
     #[error("the gate cannot run on the base: {0}")]
     CannotRun(String),
@@ -261,7 +267,12 @@ async fn judge_lane(
     let outcome = site.run(&all, place, stop, on_step).await;
     match outcome.ruling {
         LaneRuling::Passed => {}
-        LaneRuling::Failed if is_asked => base.ruling = Ruling::Failed,
+        LaneRuling::Failed if is_asked => {
+            if let Some(why) = unable::why(&outcome.steps, site.variable("PATH"), lane.network) {
+                return Err(BaseFault::Unable(why));
+            }
+            base.ruling = Ruling::Failed;
+        }
         LaneRuling::Failed => {}
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
         LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),

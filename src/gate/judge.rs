@@ -244,16 +244,14 @@ impl Sitting<'_> {
     }
 
     /// What the gate said of the base: judged now, if it was not.
-    async fn base(&self) -> Result<Arc<Base>, Early> {
+    async fn base(&self) -> Result<Arc<Base>, BaseFault> {
         let is_known = self.gate.judged.initialized() || base::kept(self.gate, self.site).is_some();
         if !is_known && !self.gate.is_clean() {
-            let why =
-                "the base can be judged no more: a lane runs in the workspace itself, which the agent has changed";
-            return Err(Early::Broken(why.into()));
+            return Err(BaseFault::TooLate);
         }
         let judge = || async { base::judge(self.gate, self.site, self.stop, &|_| {}).await.map(Arc::new) };
         let judged = self.gate.judged.get_or_try_init(judge);
-        Ok(judged.await.cloned()?)
+        judged.await.cloned()
     }
 
     /// The lanes failed. What failed on the base too is labelled so, for which the base is judged now if it was not.
@@ -269,7 +267,7 @@ impl Sitting<'_> {
                         known.truncate(known.floor_char_boundary(FEEDBACK_LIMIT / 8));
                     }
                 }
-                Err(Early::Broken(why)) if self.stop.is_cancelled() => return Early::Broken(why),
+                Err(fault) if matches!(fault, BaseFault::Unable(_)) || self.stop.is_cancelled() => return fault.into(),
                 // The failure is real; only the label is missing.
                 Err(_) => {}
             }

@@ -28,6 +28,7 @@ mod protected;
 mod refreshed;
 mod seal;
 mod sentry;
+mod unable;
 mod unfetched;
 
 pub use base::BaseFault;
@@ -52,7 +53,7 @@ use crate::process::Stopwatch;
 use crate::process::wall::{Holes, Mounts, View, Wall, WallKind, WallLimits, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
-use crate::verdict::{Ruling, StepProgress, Verdict};
+use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
 use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
 use judge::Sitting;
@@ -126,6 +127,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// A variable of steps; empty where it is not set.
+    fn variable(&self, name: &str) -> &str {
+        self.env.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
+    }
+
     /// Lays layers over the dependencies in the workspace for a lane that runs there; they are gone with the view. A lane with a setup fills
     /// the folders itself, so it has none.
     async fn view_in_place(&self, lane: &Lane, installed: &Installed) -> Result<Option<View>, RoomFault> {
@@ -143,8 +149,7 @@ impl Site {
         let mut holes = Holes::of_workspace(&self.root);
         holes.hidden.clone_from(&self.hidden);
         holes.limits = self.limits;
-        let home = self.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
-        holes.home = home.filter(|home| home.is_absolute());
+        holes.home = Some(PathBuf::from(self.variable("HOME"))).filter(|home| home.is_absolute());
         holes.network = lane.network;
         holes.read_only.extend(installed.interpreters.iter().cloned());
         holes.view = view.cloned();
@@ -221,6 +226,12 @@ impl Gate {
         let paths = site.trees.paths(tree, stop).await?;
         let files = if site.has_layers { self.policy.kept_files(&paths) } else { None };
         Ok(files.unwrap_or_else(|| self.policy.kept(&paths, !lane.writes)))
+    }
+
+    /// Why steps that failed before any agent cannot pass here, whatever the work is; `None` where they failed by themselves.
+    pub fn unable(&self, steps: &[StepReport], site: &Site) -> Option<String> {
+        let network = self.lanes.iter().all(|lane| lane.network);
+        unable::why(steps, site.variable("PATH"), network).map(|why| BaseFault::Unable(why).to_string())
     }
 
     /// Judges the base, before any agent: whether its checks pass, and if not what a model is told of that. What is needed of it later is

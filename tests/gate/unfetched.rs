@@ -22,3 +22,20 @@ fn a_dependency_that_no_room_has_is_told_to_the_model_and_in_the_report() {
     let verdict = report["attempts"][0]["verdict"].to_string();
     assert!(verdict.contains(line), "{verdict}");
 }
+
+#[test]
+fn checks_that_cannot_pass_on_the_base_end_the_run_with_what_mends_them() {
+    let model = Model::new([shell("touch done"), say("Done.")]);
+    let lane = "steps: [{ name: lint, run: 'true && no-such-linter .' }]";
+    let ended = Fledge::simple(&model).lane("verify", lane).run();
+    let report = ended.must_be(5, "gate_errored");
+    let said = "step `lint` of lane `verify` cannot run there: there is no program `no-such-linter`; install it";
+    assert!(report["message"].as_str().unwrap().contains(said), "{}", ended.story());
+    // The model is not told of it, and no attempt is counted.
+    assert_eq!(model.asked().len(), 2, "{}", ended.story());
+    // `fledge fix` asks no model at all.
+    let model = Model::new([say("never asked")]);
+    let ended = Fledge::new().anthropic(&model).lane("verify", lane).args(&["fix"]).run();
+    ended.must_be(5, "gate_errored");
+    assert_eq!(model.asked().len(), 0, "{}", ended.story());
+}

@@ -83,7 +83,7 @@ fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
     let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
     let wall = site.wall.kind().name();
-    let path = site.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
+    let path = site.variable("PATH");
     let (at, installed) = (&site.origin, &gate.installed.digest);
     let key = format!(
         "{VERSION} {} {held_out} {} {wall} {path:?} {at:?} {installed}{}",

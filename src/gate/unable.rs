@@ -1,0 +1,161 @@
+//! Steps that fail on the base for what is missing around them, and not for what the project is: a program, a module, the network, a
+//! place to write. No work of an agent can mend that, so the run ends and says what would. Pure, but for a look at the search path.
+//!
+//! Nothing of an agent has run on the base, so what a step prints there is believed.
+
+use crate::verdict::{StepReport, StepStatus};
+use std::path::Path;
+
+/// The lines from the end that are looked at.
+const LINES: usize = 30;
+/// What follows the name of a program that cannot be found.
+const NOT_FOUND: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
+/// Signs that a step, or a program that it started, ended because a program could not be found.
+const ENDED_SO: [&str; 4] = ["Error 127", "exit status 127", "exit code 127", "code 127"];
+/// What programs say, in small letters, when they need a network.
+#[rustfmt::skip]
+const NETWORK: &[&str] = &[
+    "could not resolve host", "eai_again", "network is unreachable", "temporary failure in name resolution", "name or service not known",
+    "module lookup disabled by goproxy=off", "but --offline was specified", "enotcached", "err_pnpm_no_offline_tarball", "network connectivity is disabled",
+    "cannot access central", "in offline mode", "dial tcp: lookup",
+];
+
+/// Why a step of the base cannot run where it ran, with what would mend it; `None` where one failed by itself. `path` is the search path of the
+/// steps, and `network` whether they had one.
+pub(super) fn why(steps: &[StepReport], path: &str, network: bool) -> Option<String> {
+    let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
+    failed.into_iter().find_map(|step| {
+        let (what, cure) = program(step, path).or_else(|| module(step)).or_else(|| offline(step, network))?;
+        Some(format!("step `{}` of lane `{}` cannot run there: {what}; {cure}", step.step, step.lane))
+    })
+}
+
+fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
+    step.excerpt.lines().rev().take(LINES).map(str::trim)
+}
+
+/// A program that a shell did not find.
+fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
+    let ended_so = step.exit_code == Some(127) || ENDED_SO.iter().any(|sign| step.excerpt.contains(sign));
+    if !ended_so {
+        return None;
+    }
+    let named = |line: &str| {
+        let start = NOT_FOUND.iter().find_map(|words| line.strip_suffix(words).map(str::to_owned))?;
+        let name = start.rsplit(": ").next()?.trim().to_owned();
+        (!name.is_empty() && name.len() < 100 && !name.contains(char::is_whitespace)).then_some(name)
+    };
+    let name = lines(step).find_map(named)?;
+    let places = std::env::split_paths(path).map(|folder| folder.join(&name));
+    match places.into_iter().find(|place| !name.contains('/') && place.is_file()) {
+        None => Some((
+            format!("there is no program `{name}`"),
+            "install it, with the project's other dependencies, before the run, or give the lane a `setup` that does"
+                .to_owned(),
+        )),
+        Some(place) => {
+            let real = place.canonicalize().ok().filter(|real| *real != place);
+            let leads = real.as_deref().map(|real| format!(", which leads to {}", real.display())).unwrap_or_default();
+            let at = place.display();
+            let cure = "have it in a folder that a room shows (docs/gate.md), or run the lane with `room: in-place`";
+            Some((format!("a room does not show the program `{name}` at {at}{leads}"), cure.to_owned()))
+        }
+    }
+}
+
+/// A module that `python -m` did not find.
+fn module(step: &StepReport) -> Option<(String, String)> {
+    let missing = lines(step).find_map(|line| line.split_once("No module named ").map(|(_, name)| name))?;
+    let name = missing.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    let words: Vec<&str> = step.command.split_whitespace().collect();
+    let asked = words.windows(2).find(|pair| pair[0] == "-m" && pair[1] == name)?;
+    let python = words
+        .iter()
+        .find(|word| Path::new(word).file_name().is_some_and(|name| name.to_string_lossy().starts_with("python")));
+    let python = python.copied().unwrap_or("python3");
+    Some((
+        format!("there is no module `{}`", asked[1]),
+        format!("install it before the run: `{python} -m pip install {name}`"),
+    ))
+}
+
+/// Something that would have to be fetched.
+fn offline(step: &StepReport, network: bool) -> Option<(String, String)> {
+    let asks = |line: &&str| NETWORK.iter().any(|sign| line.to_lowercase().contains(sign));
+    let line = lines(step).find(asks).filter(|_| !network)?;
+    Some((
+        format!("it needs a network ({line})"),
+        "install what it fetches before the run, or write `network: true` into the lane".to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(command: &str, exit_code: i32, excerpt: &str) -> StepReport {
+        StepReport {
+            lane: "verify".into(),
+            step: "test".into(),
+            command: command.into(),
+            status: StepStatus::Failed,
+            tries: 1,
+            exit_code: Some(exit_code),
+            signal: None,
+            duration_ms: 0,
+            log: None,
+            excerpt: excerpt.into(),
+            note: String::new(),
+            tests: None,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_around_a_step_is_named_with_what_mends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("there"), "").unwrap();
+        let path = folder.path().to_str().unwrap();
+        for (command, code, excerpt, said) in [
+            ("npm run lint", 127, "> eslint .\n\nsh: 1: eslint: not found\n", "there is no program `eslint`"),
+            (
+                "make test",
+                2,
+                "/bin/sh: 1: bats: not found\nmake: *** [Makefile:3: test] Error 127\n",
+                "there is no program `bats`",
+            ),
+            ("there -q", 127, "sh: 1: there: not found", "a room does not show the program `there`"),
+            (
+                ".venv/bin/python -m pytest",
+                1,
+                "/p/.venv/bin/python: No module named pytest\n",
+                "`.venv/bin/python -m pip install pytest`",
+            ),
+            (
+                "cargo test",
+                101,
+                "error: failed\nCaused by:\n  attempting to make an HTTP request, but --offline was specified\n",
+                "it needs a network",
+            ),
+            ("go test ./...", 1, "x.go:3:2: module lookup disabled by GOPROXY=off\n", "`network: true`"),
+        ] {
+            let told = why(&[step(command, code, excerpt)], path, false);
+            assert!(told.as_ref().is_some_and(|told| told.contains(said)), "{command}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_check_that_fails_by_itself_is_not_taken_for_one_that_cannot_run() {
+        for (command, code, excerpt) in [
+            ("sh test.sh", 1, "curl: not found\nexpected 3, got 4\n"),
+            ("python3 -m pytest", 1, "E   ModuleNotFoundError: No module named 'calc'\n"),
+            ("cargo test", 101, "assertion failed: offline mode\n"),
+            ("npm test", 1, "AssertionError: page not found\n"),
+        ] {
+            assert_eq!(why(&[step(command, code, excerpt)], "/bin", false), None, "{command}");
+        }
+        let network = step("go test", 1, "dial tcp: lookup example.com: no such host");
+        assert_eq!(why(&[network], "/bin", true), None);
+        let allowed = StepReport { status: StepStatus::AllowedFailure, ..step("x", 127, "sh: x: not found") };
+        assert_eq!(why(&[allowed], "/bin", false), None);
+    }
+}
