@@ -17,7 +17,7 @@ use crate::workspace::pattern::PatternError;
 use crate::yaml::{listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
 /// The most remarks on files that a lane is run with, or lanes are listed with.
@@ -183,6 +183,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         installed,
         wall: None,
         judged: OnceCell::new(),
+        failed: Mutex::default(),
     })
 }
 

@@ -3,6 +3,7 @@
 //! First what defines the gate is looked at, then the tree is taken and compared with the base, then the lanes run in rooms made of that
 //! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
 
+mod again;
 mod early;
 mod settle;
 mod standing;
@@ -74,7 +75,7 @@ impl Sitting<'_> {
             return self.tampered(findings).await;
         }
         let seated = match taken {
-            Ok(candidate) => self.sit(candidate, &mut record).await,
+            Ok(candidate) => self.sit_once(candidate, &mut record).await,
             Err(fault) => Err(fault.into()),
         };
         let verdict = self.said(seated, &record);
@@ -257,14 +258,16 @@ impl Sitting<'_> {
     /// The lanes failed. What failed on the base too is labelled so, for which the base is judged now if it was not.
     async fn failed(&self, record: &Record) -> Early {
         let mut limit = FEEDBACK_LIMIT;
-        let mut known = String::new();
+        let (mut known, mut before) = (String::new(), None);
         if !self.is_base && self.site.may_judge_base && self.gate.is_clean() {
             match self.base().await {
                 Ok(base) => {
                     let knew = base.knew(&record.steps);
                     if !knew.is_empty() {
-                        known = format!("failed before any change, too: {}\n", knew.join(", "));
+                        known = format!("failed before any change, too: {}", knew.join(", "));
                         known.truncate(known.floor_char_boundary(FEEDBACK_LIMIT / 8));
+                        before = Some(known.clone());
+                        known.push('\n');
                     }
                 }
                 Err(fault) if matches!(fault, BaseFault::Unable(_)) || self.stop.is_cancelled() => return fault.into(),
@@ -282,7 +285,7 @@ impl Sitting<'_> {
         let feedback = feedback::of(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
         let mut verdict = Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) };
-        verdict.notes.extend(missing);
+        verdict.notes.extend(before.into_iter().chain(missing));
         Early::Said(Box::new(verdict))
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
 const VERSION: u32 = 3;
@@ -150,7 +150,19 @@ impl Gate {
         let (root, protection) = (root.to_owned(), policy.protection().clone());
         let gits = gits.into_iter().map(Into::into).collect();
         let seal = Arc::new(Seal { root, protection, scope, files, gits });
-        Ok(Self { lanes, held_out, digest, notes, policy, seal, base, installed, wall, judged: OnceCell::new() })
+        Ok(Self {
+            lanes,
+            held_out,
+            digest,
+            notes,
+            policy,
+            seal,
+            base,
+            installed,
+            wall,
+            judged: OnceCell::new(),
+            failed: Mutex::default(),
+        })
     }
 }
 

@@ -58,7 +58,7 @@ use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
 use judge::Sitting;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +85,8 @@ pub struct Gate {
     base: TreeId,
     /// What the lanes said of it, once they were asked.
     judged: OnceCell<Arc<Base>>,
+    /// The newest tree of an agent that failed, with its attempt and what the lanes said.
+    failed: Mutex<Option<(TreeId, u32, Verdict)>>,
 }
 
 /// Where and how a gate runs.

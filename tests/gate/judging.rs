@@ -71,7 +71,7 @@ fn a_failure_reaches_the_model_as_a_message_with_step_command_and_output() {
 
 #[test]
 fn every_step_of_every_attempt_has_its_log() {
-    let model = Model::new([say("Done.").always()]);
+    let model = Model::new([say("Done."), write("other", ""), say("Done.")]);
     let lane = "steps:\n  - { name: talk, run: 'echo attempt; echo on stderr >&2' }\n  - { name: no, run: 'false' }\n";
     let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries").arg("1").run();
     let report = run.must_be(1, "gate_failed");

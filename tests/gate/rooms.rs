@@ -77,3 +77,27 @@ fn what_was_tampered_with_is_told_once_with_what_became_of_it() {
     let attempts: Vec<&Value> = report["attempts"].as_array().unwrap().iter().collect();
     assert_eq!(attempts.len(), 2);
 }
+
+#[test]
+fn a_tree_that_failed_is_not_judged_until_it_passes() {
+    let lane = "steps: [{ name: test, run: test -f never }]";
+    let model = Model::new([shell("touch done"), say("Done."), say("Done, I say."), shell("touch more"), say("Done.")]);
+    let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=2").run();
+    let report = run.must_be(1, "gate_failed");
+    let feedback = |attempt: usize| report["attempts"][attempt]["verdict"]["feedback"].as_str().unwrap().to_owned();
+    assert!(feedback(1).starts_with("no file has changed since attempt 1"), "{}", feedback(1));
+    assert!(!feedback(2).starts_with("no file"), "{}", feedback(2));
+    assert!(model.asked()[3].newest().contains("no file has changed since attempt 1"));
+    let said = "attempt 2 has changed no file, so the checks were not run again";
+    assert!(report["warnings"].as_array().unwrap().iter().any(|warning| warning == said), "{report}");
+}
+
+#[test]
+fn people_are_told_what_failed_before_any_change_too() {
+    let model = Model::new([shell("touch done"), say("Done.")]);
+    let lane = "steps: [{ name: lint, run: test -f never }, { name: test, run: test -f done }]";
+    let run = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=0").run();
+    let report = run.must_be(1, "gate_failed");
+    assert_eq!(report["warnings"], json!(["failed before any change, too: verify/lint"]));
+    assert!(run.stderr.contains("failed before any change, too: verify/lint"), "{}", run.story());
+}

@@ -103,6 +103,7 @@ fn a_run_is_told_turn_by_turn_with_changes_verdicts_and_its_end() {
         "checkpoint",
         "turn",
         "gate",
+        "warning",
         "attempt",
         "turn",
         "tool",

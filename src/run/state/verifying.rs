@@ -146,8 +146,8 @@ fn tampered(verdict: &Verdict, retries_left: u32, cx: &mut Context) -> Next {
 }
 
 fn tell(verdict: &Verdict, attempt: u32, cx: &mut Context) {
-    for note in &verdict.notes {
-        cx.warn(note.clone());
+    for note in verdict.notes.iter().filter(|note| !cx.ledger.warnings.contains(note)).cloned().collect::<Vec<_>>() {
+        cx.warn(note);
     }
     if !verdict.findings.is_empty() {
         cx.tell(AgentEvent::Tamper { findings: verdict.findings.clone() });
