@@ -33,7 +33,8 @@ pub(super) async fn look(root: &Path, set: &config::Settings, environment: &Envi
     let path = child.get("PATH").map_or("", String::as_str);
     let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
     let mut found = repository::look(root, path, &hand).await;
-    found.push(sandbox(root, set.sandbox, environment.program(), &process::outside(path, root)).await);
+    let state_dir = environment.state_dir().unwrap_or_default();
+    found.push(sandbox((root, &state_dir), set.sandbox, environment.program(), &process::outside(path, root)).await);
     found.push(limits(set.limits, set.sandbox));
     found.push(temporary(environment.get("TMPDIR"), root));
     found.extend(project(root));
@@ -92,7 +93,7 @@ fn project(root: &Path) -> Option<Found> {
     (free < FULL).then(|| Found::warning("project", says(), mend))
 }
 
-async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
+async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Option<&Path>, path: &str) -> Found {
     let unwritable = if choice == WallChoice::Off { None } else { process::unwritable(root) };
     if let Some(process::Unwritable { why, mend }) = unwritable {
         return Found::problem("sandbox", why, mend);
@@ -107,7 +108,19 @@ async fn sandbox(root: &Path, choice: WallChoice, helper: Option<&Path>, path: &
         return Found::problem("sandbox", format!("none{who}: {none}"), none.mend);
     }
     let NoWall { tried, mend } = match best {
-        Ok(wall) => return Found::good("sandbox", format!("{}{who}", wall.kind().name())),
+        Ok(wall) => {
+            let scratch = tempfile::tempdir_in(state).or_else(|_| tempfile::tempdir());
+            let has_layers = match &scratch {
+                Ok(scratch) => wall.has_layers(scratch.path()).await,
+                Err(_) => false,
+            };
+            let layers = if has_layers {
+                "installed dependencies are laid under rooms"
+            } else {
+                "installed dependencies are copied into rooms: the kernel has no overlay file system for users"
+            };
+            return Found::good("sandbox", format!("{}{who}; {layers}", wall.kind().name()));
+        }
         Err(none) => none,
     };
     let tried = tried.join("; ");

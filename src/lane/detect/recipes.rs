@@ -54,6 +54,13 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
         }
         found.check_by(facts, program, effect, name, format!("{program} {name}"));
     }
+    let compiles = ["$(CC)", "${CC}", "$(CXX)", "${CXX}", "gcc", "g++", "clang", "cc "];
+    let is_c = compiles.iter().any(|word| facts.text(file).contains(word));
+    let has_goal = recipes.keys().any(|name| !name.starts_with('.'));
+    if program == "make" && found.checks.is_empty() && has_goal && is_c {
+        found.check_by(facts, program, Effect::Builds, "build", program.to_owned());
+        found.remark(format!("{file} has no target that tests: this lane only builds"));
+    }
     found
 }
 

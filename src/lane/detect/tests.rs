@@ -176,6 +176,7 @@ fn recipes_are_used_where_nothing_else_has_tests() {
         ("targets in a circle", &[("Makefile", "check: test\ntest: check\n")], "make"),
         ("make would do nothing", &[("Makefile", "test:\n\trun"), ("test/a", "")], "make"),
         ("nothing to check", &[("Makefile", "all:\n\tcc\ntest=1\n")], "make"),
+        ("a Makefile that only builds", &[("Makefile", "app: app.o\n\t$(CC) -o app app.o\n")], "make"),
         ("just", &[("justfile", just)], "just make"),
         ("just before make", &[("justfile", "test:\n"), ("Makefile", make)], "just make"),
         ("make where there is no just", &[("justfile", "test:\n"), ("Makefile", make)], "make"),

@@ -2,7 +2,7 @@
 
 use crate::process::Variables;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Toolchains and their caches, below a home.
 pub(super) const TOOLCHAINS: &[&str] = &[
@@ -30,6 +30,21 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".local/share/mise",
     ".local/share/pnpm",
     ".local/share/uv",
+    ".local/share/pipx",
+    ".local/pipx",
+    ".local/share/nvm",
+    ".local/share/fnm",
+    ".local/share/rtx",
+    ".cache/node/corepack",
+    ".npm-global",
+    ".nodenv",
+    ".goenv",
+    ".jenv",
+    ".proto",
+    ".pixi",
+    "miniconda3",
+    "anaconda3",
+    "miniforge3",
     ".cache/pip",
     ".cache/uv",
     ".cache/pypoetry",
@@ -144,6 +159,23 @@ pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
     let changed = [("HOME", &home), ("TMPDIR", &temp)];
     let changed = changed.map(|(name, at)| (name.to_owned(), at.to_string_lossy().into_owned()));
     Ok(env.with(changed.iter().map(|(name, value)| (name, value))))
+}
+
+/// The folders that links in a folder of programs lead to, each with all that its program needs: `~/bin/tool` may lead to
+/// `~/apps/tool/bin/tool`, which needs `~/apps/tool`. Only those below `home` count, and never the home itself or a folder right in it.
+pub(super) fn behind_links(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let is_deep = |path: &&Path| path.strip_prefix(home).is_ok_and(|below| below.components().count() > 1);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let real = links.filter_map(|link| link.path().canonicalize().ok()).filter(|real| real.is_file());
+    let wholes = real.filter_map(|real| {
+        let around = real.ancestors().skip(1).take(2).collect::<Vec<_>>();
+        around.into_iter().rev().find(is_deep).map(Path::to_owned)
+    });
+    let mut wholes: Vec<PathBuf> = wholes.collect();
+    wholes.sort();
+    wholes.dedup();
+    wholes
 }
 
 /// The homes that a folder of programs is in, each with the toolchain that has it there.
