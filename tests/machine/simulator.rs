@@ -30,7 +30,11 @@ fn simulated_runs_all_end_and_keep_every_law() {
     let runs = amount(RUNS, 100_000);
     let mut reached = Reached::default();
     let mut dice = dice("simulated runs");
-    for _ in 0..runs {
+    let is_whole = runs >= RUNS;
+    let mut count = 0;
+    // Some seeds miss what is rare, so there are more runs until all of it was met.
+    while count < runs || (is_whole && count < 10 * runs && reached.missing().is_some()) {
+        count += 1;
         let seed = dice.throw();
         let ended = catch_unwind(AssertUnwindSafe(|| simulate(seed, &mut reached)));
         let broken = match ended {
@@ -40,9 +44,8 @@ fn simulated_runs_all_end_and_keep_every_law() {
         };
         panic!("{broken}\n  again: FLEDGE_TEST_SEED={} cargo test --test it simulated", crate::support::seed());
     }
-    if runs >= RUNS {
-        went_everywhere(&reached);
-    }
+    // The simulation must not become shallow unnoticed.
+    assert_eq!(reached.missing().filter(|_| is_whole), None, "in {count} runs");
 }
 
 fn simulate(seed: u64, reached: &mut Reached) -> Result<(), String> {
@@ -71,6 +74,18 @@ fn simulate(seed: u64, reached: &mut Reached) -> Result<(), String> {
 }
 
 impl Reached {
+    /// What no run has come to yet.
+    fn missing(&self) -> Option<String> {
+        let names = |all: &[&'static str], met: &BTreeSet<&'static str>| -> Vec<String> {
+            all.iter().filter(|name| !met.contains(*name)).map(|name| (*name).to_owned()).collect()
+        };
+        let reasons = Reason::ALL.iter().filter(|reason| !self.reasons.contains(reason));
+        let mut missing = names(&LABELS, &self.labels);
+        missing.extend(names(&ACTIONS, &self.actions).into_iter().chain(names(&EVENTS, &self.events)));
+        missing.extend(reasons.map(|reason| format!("{reason:?}")));
+        (!missing.is_empty()).then(|| missing.join(", "))
+    }
+
     fn note(&mut self, actions: &[fledge::run::Action], run: &Run) {
         self.labels.insert(run.label());
         for action in actions {
@@ -80,15 +95,6 @@ impl Reached {
             }
         }
     }
-}
-
-/// The simulation must not become shallow unnoticed.
-fn went_everywhere(reached: &Reached) {
-    let every = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
-    assert_eq!(reached.labels, every(&LABELS));
-    assert_eq!(reached.actions, every(&ACTIONS));
-    assert_eq!(reached.events, every(&EVENTS));
-    assert_eq!(reached.reasons, Reason::ALL.into_iter().collect());
 }
 
 const LABELS: [&str; 13] = [
