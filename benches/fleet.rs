@@ -105,6 +105,7 @@ fn settings(home: &Path, url: &str) -> Settings {
         models: vec![connect(endpoint).unwrap().into()],
         no_models: None,
         env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
+        step_env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,

@@ -52,6 +52,7 @@ async fn run(place: &Path) -> Duration {
         lanes_from: None,
         baseline: fledge::task::Baseline::Auto,
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        step_env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         protect: Vec::new(),
         reports: Vec::new(),
         patch: None,

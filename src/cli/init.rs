@@ -18,7 +18,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Where the lane comes to be.
+/// The file of the lane.
 const LANE: &str = "lanes/verify.yaml";
 /// Where the task comes to be.
 const TASK: &str = "tasks/first.md";
@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
     if arguments.print {
         return print(&root, path, &texts);
     }
-    let (lane, remarks) = lane(&root, path)?;
+    let (lane, detected) = lane(&root, path)?;
     let mut written = vec![lane];
     for (name, text) in &texts {
         written.push(file(&root, name, text)?);
@@ -97,17 +97,18 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
             Written::Kept(name) => paint::line(&[(Tone::Faint, "- there already: "), (Tone::Plain, name)]),
         }
     }
-    lanes::say(&remarks);
-    let is_new = matches!(written.first(), Some(Written::New(_)));
-    if is_new && !arguments.no_check {
-        try_out(&root, path, environment)?;
+    if let Some(detected) = detected {
+        lanes::say(&detected.remarks);
+        if !arguments.no_check {
+            try_out(&root, detected, environment)?;
+        }
     }
     next(&root, environment);
     Ok(0)
 }
 
 /// Runs the lane that was just written, by hand and in a clean room, shows both, and amends the file by what failed.
-fn try_out(root: &Path, path: &str, environment: &Environment) -> Result<(), Failure> {
+fn try_out(root: &Path, mut detected: Detected, environment: &Environment) -> Result<(), Failure> {
     let begin = |place: &str| {
         paint::line(&[(Tone::Faint, &format!("running the checks {place} (--no-check leaves that out)"))]);
     };
@@ -118,7 +119,6 @@ fn try_out(root: &Path, path: &str, environment: &Environment) -> Result<(), Fai
         drop(listening);
         proof
     })??;
-    let mut detected = gate::look(root, path);
     let before = detected.yaml();
     let mut remarks = amend(&mut detected, &proof.by_hand);
     table(&proof);
@@ -126,7 +126,7 @@ fn try_out(root: &Path, path: &str, environment: &Environment) -> Result<(), Fai
     let amended = detected.yaml();
     if amended != before {
         let file = root.join(LANE);
-        // Whoever has edited it meanwhile keeps that.
+        // An edit that was made meanwhile stays.
         if read_text(&file, before.len()).is_ok_and(|text| text.as_ref() == Some(&before)) {
             write_shared(&file, amended.as_bytes()).map_err(Failure::own)?;
             paint::line(&[(Tone::Good, "✓ amended "), (Tone::Plain, LANE)]);
@@ -141,9 +141,14 @@ fn amend(detected: &mut Detected, by_hand: &[StepReport]) -> Vec<String> {
     let mut remarks = Vec::new();
     for step in by_hand.iter().filter(|step| step.status.is_failure()) {
         let name = step.step.as_str();
-        if step.status == StepStatus::Errored || matches!(step.exit_code, Some(126 | 127)) {
-            detected.leave_out(name, "it cannot run here");
+        let is_unable = step.status == StepStatus::Errored || matches!(step.exit_code, Some(126 | 127));
+        if is_unable && detected.leave_out(name, "it cannot run here") {
             remarks.push(format!("`{name}` was left out, because it cannot run here: {}", last_line(step)));
+        } else if is_unable {
+            remarks.push(format!(
+                "`{name}` cannot run here: {}; install what it needs, such as the project's dependencies",
+                last_line(step)
+            ));
         } else if detected.only_reads(name) {
             detected.let_fail(name, "it fails on the project as it is");
             remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
@@ -205,12 +210,12 @@ pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskFault> {
     (!problems.is_empty()).then(|| TaskFault { file: source.to_owned(), problems: problems.seen_in(text) })
 }
 
-/// The lane that is the gate: the one that is there, or the one that is found.
-fn lane(root: &Path, path: &str) -> Result<(Written, Vec<String>), Failure> {
+/// The lane that is the gate: the one that is there, or the one that is found, with what was found.
+fn lane(root: &Path, path: &str) -> Result<(Written, Option<Detected>), Failure> {
     let detected = gate::look(root, path);
     match gate::write_detected(root, &detected) {
-        Ok(file) => Ok((Written::New(file), detected.remarks)),
-        Err(InitFault::AlreadyThere(file)) => Ok((Written::Kept(file), Vec::new())),
+        Ok(file) => Ok((Written::New(file), Some(detected))),
+        Err(InitFault::AlreadyThere(file)) => Ok((Written::Kept(file), None)),
         Err(fault @ InitFault::Store(_)) => Err(Failure::own(fault)),
         Err(fault @ InitFault::NoFolder) => Err(Failure::input(fault)),
         Err(fault @ InitFault::NothingFound(_)) => Err(Failure::input(fault)

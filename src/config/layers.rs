@@ -348,9 +348,13 @@ fn is_listed(list: &[&str], name: &str) -> bool {
 
 /// Whether a variable holds a secret by its name: a word anywhere in it, or one of its parts between underscores.
 fn is_secret(name: &str) -> bool {
-    const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
-    const PARTS: [&str; 6] = ["PAT", "PASS", "AUTH", "COOKIE", "COOKIES", "DSN"];
+    #[rustfmt::skip]
+    const WORDS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "CONNECTION_STRING"];
+    const PARTS: [&str; 9] = ["PAT", "PASS", "PWD", "AUTH", "COOKIE", "COOKIES", "DSN", "CREDS", "JWT"];
     let name = name.to_ascii_uppercase();
+    if matches!(name.as_str(), "PWD" | "OLDPWD") {
+        return false;
+    }
     WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(|part| PARTS.contains(&part))
 }
 

@@ -362,6 +362,7 @@ fn steps_have_every_variable_but_secrets_and_what_belongs_to_the_session() {
         ("GIT_DIR", "/r/.git"),
         ("LD_PRELOAD", "/x.so"),
         ("MAILER_DSN", "x"),
+        ("MYSQL_PWD", "x"),
         ("NPM_AUTH", "x"),
         ("OPENAI_API_KEY", "x"),
         ("PGPASSWORD", "x"),

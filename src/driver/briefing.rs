@@ -13,6 +13,7 @@ use crate::limits::MAX_SOURCE;
 use crate::run::{self, Plan, ToolAccess, ToolRole, ToolRule};
 use crate::spec::{self, Spec};
 use crate::store;
+use crate::store::project_dir;
 use crate::task::{GateChoice, SpecChoice, Task};
 use crate::tool::{self, Effect};
 use crate::verdict::Reason;
@@ -87,10 +88,13 @@ pub fn prepare(
 ) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     tool_names::must_fit(task, &settings.mcp)?;
-    let gate = frozen(task, settings, (base, paths, origin), lanes_at)?;
+    let mut gate = frozen(task, settings, (base, paths, origin), lanes_at)?;
+    let project = project_dir(&settings.state_dir, settings.project());
+    let left_out = gate.installed.leave_out_made(origin, &project);
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
+    notes.extend(left_out);
     notes.extend(settings.lanes_from.iter().filter(|_| has_gate).map(|rev| format!("the lanes are those of `{rev}`")));
     notes.extend(gate.notes.clone());
     let specs = load_specs(&settings.workspace, &mut notes);

@@ -5,7 +5,7 @@ use super::perform::Hands;
 use super::resume::terms;
 use super::worktree::project_of;
 use crate::causes::chain;
-use crate::gate::{self, PutBack};
+use crate::gate::{self, Gate, PutBack};
 use crate::store::{Filter, Only, RunDir, Store, write_whole};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,10 +84,25 @@ fn put_back(run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
     let Ok(kept) = fs::read(run.gate()) else { return Vec::new() };
     let aside = aside(run);
     match gate::put_back(&kept, root, allow_edit, &aside) {
-        Ok(done) => told(done, &aside),
+        Ok(done) => [told(done, &aside), made(&kept, run, root, allow_edit)].concat(),
         Err(fault) => {
             let path = run.gate();
             vec![format!("whether configuration was changed cannot be told: {}: {}", path.display(), chain(&fault))]
+        }
+    }
+}
+
+/// Has later runs leave out what the agent has made where dependencies are looked for; gives what people should know of it.
+fn made(kept: &[u8], run: &RunDir, root: &Path, allow_edit: &[String]) -> Vec<String> {
+    let Ok(gate) = Gate::thaw(kept, root, allow_edit) else { return Vec::new() };
+    match gate.installed.list_made(root, run.project()) {
+        Ok(paths) if paths.is_empty() => Vec::new(),
+        Ok(paths) => vec![format!(
+            "made during the run where dependencies are installed, and not used by any check: {}; remove it, or install it yourself",
+            paths.join(", ")
+        )],
+        Err(fault) => {
+            vec![format!("what was made where dependencies are installed cannot be listed: {}", chain(&fault))]
         }
     }
 }

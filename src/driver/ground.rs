@@ -7,8 +7,8 @@ use crate::causes::chain;
 use crate::chat::ToolSpec;
 use crate::gate::{Gate, Site};
 use crate::id::{RunId, TreeId};
-use crate::process::wall::{Mounts, View, Wall, WallKind};
-use crate::store::{RunDir, Store, StoreError, project_dir};
+use crate::process::wall::{View, Wall, WallKind};
+use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
@@ -156,8 +156,9 @@ impl Ground {
         if let (WallKind::Bubblewrap, Some(helper)) = (self.wall.kind(), self.wall.helper())
             && (is_new || views.exists())
         {
-            let layers = installed.layers(&self.origin, &settings.workspace, &views).map_err(|error| chain(&error))?;
-            match View::open(helper, &Mounts { pins: Vec::new(), layers }).await {
+            let mounts = installed.mounts(&self.origin, &settings.workspace, &views, |_| true);
+            let mounts = mounts.map_err(|error| chain(&error))?;
+            match View::open(helper, &mounts).await {
                 Ok(view) => {
                     self.dependencies.view = Some(view);
                     self.dependencies.has_layers = true;
@@ -166,7 +167,7 @@ impl Ground {
                 Err(fault) if !is_new => return Err(format!("its layers over dependencies are gone: {fault}")),
                 Err(fault) => why = fault,
             }
-            let _left = std::fs::remove_dir_all(&views);
+            clear(&views).map_err(|error| format!("{}: {error}", views.display()))?;
         }
         if !is_new {
             return Ok(None);

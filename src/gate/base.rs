@@ -46,8 +46,8 @@ pub enum BaseFault {
     /// A step fails for what is missing around it, so no work could ever pass.
     #[error("the checks cannot pass here, whatever the work is: {0}")]
     Unable(String),
-    /// It was not asked in time.
-    #[error("the base can be judged no more: a lane runs in the workspace itself, which the agent has changed")]
+    /// A lane that runs in the workspace would judge the agent's work in place of the base.
+    #[error("cannot judge the base: a lane runs in the workspace itself, and the agent has changed that")]
     TooLate,
     /// A step could not run, so the gate never could.
     #[error("the gate cannot run on the base: {0}")]
@@ -276,7 +276,7 @@ async fn judge_lane(
         LaneRuling::Failed => {}
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
         LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
-        LaneRuling::NothingRan => return Err(BaseFault::CannotRun(super::judge::nothing_ran(lane))),
+        LaneRuling::NothingRan => return Err(BaseFault::CannotRun(feedback::nothing_ran(lane))),
     }
     if let Some(sentry) = sentry {
         let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseFault::CannotRun)?;

@@ -9,7 +9,7 @@ use super::planted::word;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, at_home_in};
+use crate::process::wall::{Holes, Mount, Mounts, Pin, View, WallKind, at_home_in};
 use crate::process::{self, End, Invocation, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::trees::TreesFault;
@@ -198,35 +198,25 @@ impl CleanRoom {
 
     /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is written stays, or else as copies.
     async fn bring(&mut self, site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<(), RoomFault> {
-        let is_cached = |path: &str| {
-            let both = |cache: &String| Path::new(cache).starts_with(path) || Path::new(path).starts_with(cache);
-            wanted.lane.cache.iter().any(both)
-        };
-        let mut layers = Vec::new();
-        for path in wanted.installed.folders.iter().filter(|path| !is_cached(path)) {
-            // A link of the work leads nowhere that anything is made.
-            let Some(at) = reached(&self.files(), path) else { continue };
-            if !site.has_layers {
+        let is_wanted = |path: &str| !wanted.lane.cache.iter().any(|cache| Path::new(path).starts_with(cache));
+        let mut mounts = Mounts::default();
+        if site.has_layers {
+            let (files, over) = (self.files(), self.folder.join("layers"));
+            let io = |source| RoomFault::Io { path: over.clone(), source };
+            mounts = wanted.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
+            mounts.pins.extend(pins(&files, wanted.kept));
+            // Outer ones first; of two for one path that which lets less.
+            mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
+            mounts.pins.dedup_by(|one, other| one.at == other.at);
+        } else {
+            for path in wanted.installed.folders.iter().filter(|path| is_wanted(path)) {
                 let from = site.ignored.join(path);
-                if from.is_dir() {
+                if reached(&self.files(), path).is_some() && from.is_dir() {
                     self.copy(site, &from, path, stop).await?;
                 }
-                continue;
             }
-            match fs::create_dir_all(&at) {
-                Ok(()) => {}
-                // The work has a file where the folder was, or a file on the way to it.
-                Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
-                    continue;
-                }
-                Err(source) => return Err(RoomFault::Io { path: at, source }),
-            }
-            let (lower, over) = (site.origin.join(path), self.folder.join("layers").join(layers.len().to_string()));
-            layers.push(Layer { lower, over, at });
         }
         self.behind.holes.read_only.extend(wanted.installed.interpreters.iter().cloned());
-        let pins = if site.has_layers { pins(&self.files(), wanted.kept) } else { Vec::new() };
-        let mounts = Mounts { pins, layers };
         if let Some(helper) = site.wall.helper().filter(|_| !mounts.is_empty()) {
             let view = View::open(helper, &mounts).await.map_err(RoomFault::Layers)?;
             self.behind.holes.view = Some(view);

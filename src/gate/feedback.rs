@@ -1,5 +1,6 @@
 //! What the model is told of a failed gate: short, ordered, honest. Pure.
 
+use crate::lane::Lane;
 use crate::lane_runner::excerpt;
 use crate::verdict::{StepReport, StepStatus, TestCase, TestCounts, TestSummary};
 use std::cmp::Reverse;
@@ -159,6 +160,11 @@ pub(super) fn could_not_run(steps: &[StepReport]) -> String {
         || "the gate could not run".into(),
         |step| format!("step `{}` of lane `{}` could not run: {}", step.step, step.lane, step.note),
     )
+}
+
+/// That a lane in which nothing ran proves nothing.
+pub(super) fn nothing_ran(lane: &Lane) -> String {
+    format!("nothing ran in lane `{}`: that proves nothing", lane.name)
 }
 
 fn is_failing(step: &StepReport) -> bool {

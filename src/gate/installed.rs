@@ -2,8 +2,11 @@
 //! to them, such as an ignored lock file. No tree has them, because git ignores them, and no check works without them. A room has them as
 //! they were before the agent started.
 
+mod made;
+
 use super::clean::copy_tree;
-use crate::process::wall::Layer;
+use super::refreshed::is_lock;
+use crate::process::wall::{Layer, Mounts, Pin, holds_credentials};
 use crate::store::sha256;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -84,6 +87,8 @@ pub fn installed_table() -> String {
 
 /// Folders of a Python project that an editable install may leave its metadata in.
 const SOURCES: [&str; 3] = ["", "src", "lib"];
+/// Folders that tools change whenever they run.
+const CACHES: [&str; 3] = [".cache", "__pycache__", ".vite"];
 /// The ending of such a folder.
 const METADATA: &str = ".egg-info";
 
@@ -98,6 +103,8 @@ pub struct Installed {
     pub interpreters: Vec<PathBuf>,
     /// A digest of the names, sizes and times of all that is in the folders.
     pub(super) digest: String,
+    /// Where such folders and files were looked for in vain: what comes to be there during a run is the agent's.
+    absent: Vec<String>,
 }
 
 impl Installed {
@@ -105,13 +112,14 @@ impl Installed {
     /// Blocks.
     pub(super) fn find<'i>(root: &Path, paths: &[String], included: impl Iterator<Item = &'i String>) -> Self {
         let tracked: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
-        let (mut folders, mut files) = (BTreeSet::new(), BTreeSet::new());
+        let (mut folders, mut files, mut absent) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let manifests = paths.iter().map(|path| path.rsplit_once('/').unwrap_or(("", path)));
         for (dir, name) in manifests {
             let rows = FOLDERS.iter().filter(|(manifests, ..)| manifests.contains(&name));
             for (_, names, has, _) in rows {
-                let found = names.iter().map(|name| joined(dir, name));
-                folders.extend(found.filter(|path| root.join(path).join(has).exists()));
+                let found: Vec<String> = names.iter().map(|name| joined(dir, name)).collect();
+                absent.extend(found.iter().filter(|path| !root.join(path).exists()).cloned());
+                folders.extend(found.into_iter().filter(|path| root.join(path).join(has).exists()));
             }
             let beside = FILES.iter().filter(|(manifest, _)| *manifest == name).flat_map(|(_, names)| *names);
             files.extend(beside.map(|name| joined(dir, name)));
@@ -123,6 +131,7 @@ impl Installed {
         folders
             .extend(environments.filter(|name| root.join(name).join("pyvenv.cfg").is_file()).map(|&name| name.into()));
         folders.extend(included.map(|path| path.trim_matches('/').to_owned()));
+        let looked_for: BTreeSet<String> = folders.union(&files).cloned().collect();
         let meta = |path: &String| reached(root, path).and_then(|path| path.symlink_metadata().ok());
         let has_tracked = |path: &String| {
             let below = format!("{path}/");
@@ -136,21 +145,42 @@ impl Installed {
         let files = files.into_iter().filter(is_new).collect();
         let interpreters = folders.iter().filter_map(|path| interpreter(&root.join(path))).collect();
         let digest = if folders.is_empty() { String::new() } else { digest(root, &folders) };
-        Self { folders, files, interpreters, digest }
+        // Nothing runs what is in a lock file.
+        absent.extend(looked_for.into_iter().filter(|path| !is_lock(path) && !root.join(path).exists()));
+        Self { folders, files, interpreters, digest, absent: absent.into_iter().collect() }
     }
 
-    /// The layers over the folders of `origin` as they are found in `root`, with what is written kept in `over`. Folders that `root` lacks
-    /// are made. Folders behind links are left out.
+    /// The layers over the folders of `origin` as they are found in `root`, with what is written kept in `over`, and pins for the folders
+    /// above them: whoever moved one of these away would have its place without a layer. Folders that `root` lacks are made. Left out are
+    /// folders behind links, those that `is_wanted` does not take, and those in whose place there is a file.
     ///
     /// # Errors
     /// [`io::Error`] where a folder cannot be made.
-    pub fn layers(&self, origin: &Path, root: &Path, over: &Path) -> io::Result<Vec<Layer>> {
-        let places = self.folders.iter().filter_map(|path| Some((path, reached(root, path)?)));
-        let layer = |(number, (path, at)): (usize, (&String, PathBuf))| {
-            fs::create_dir_all(&at)?;
-            Ok(Layer { lower: origin.join(path), over: over.join(number.to_string()), at })
-        };
-        places.enumerate().map(layer).collect()
+    pub fn mounts(
+        &self,
+        origin: &Path,
+        root: &Path,
+        over: &Path,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> io::Result<Mounts> {
+        let mut mounts = Mounts::default();
+        for path in self.folders.iter().filter(|path| is_wanted(path)) {
+            let Some(at) = reached(root, path) else { continue };
+            match fs::create_dir_all(&at) {
+                Ok(()) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let above = at.ancestors().skip(1).take_while(|above| *above != root);
+            mounts.pins.extend(above.map(|above| Pin { at: above.to_owned(), read_only: false }));
+            let over = over.join(mounts.layers.len().to_string());
+            mounts.layers.push(Layer { lower: origin.join(path), over, at });
+        }
+        mounts.pins.sort_by(|one, other| one.at.cmp(&other.at));
+        mounts.pins.dedup();
+        Ok(mounts)
     }
 
     /// Copies the folders of `origin` into another one, sharing blocks where the file system can.
@@ -209,8 +239,11 @@ fn interpreter(environment: &Path) -> Option<PathBuf> {
         Ok(below) => below.components().count() > usize::from(path.starts_with("/home")),
         Err(_) => false,
     };
+    // What stands in the file may be an agent's: nothing is shown but a folder of a real interpreter, without credentials in it.
+    let has_python = ["python3", "python"].iter().any(|name| programs.join(name).is_file());
     let whole = programs.parent().filter(|whole| is_in_home(whole));
-    whole.map(Path::to_owned).or_else(|| is_in_home(&programs).then_some(programs))
+    let shown = whole.map(Path::to_owned).or_else(|| is_in_home(&programs).then_some(programs.clone()));
+    shown.filter(|shown| has_python && !holds_credentials(shown))
 }
 
 /// The digest of folders by the names, kinds, sizes and times of what is in them.
@@ -226,8 +259,10 @@ fn digest(root: &Path, folders: &[String]) -> String {
         listing.push(0);
     };
     for folder in folders {
-        let walk = WalkDir::new(root.join(folder)).follow_links(false).sort_by_file_name();
-        for entry in walk.into_iter().flatten() {
+        let walk = WalkDir::new(root.join(folder)).follow_links(false).sort_by_file_name().into_iter();
+        let is_cache =
+            |entry: &walkdir::DirEntry| entry.file_name().to_str().is_some_and(|name| CACHES.contains(&name));
+        for entry in walk.filter_entry(|entry| !is_cache(entry)).flatten() {
             if let Ok(meta) = entry.metadata() {
                 add(entry.path(), &meta);
             }
@@ -298,7 +333,7 @@ mod tests {
         symlink("elsewhere", root.join("node_modules")).unwrap();
         symlink("elsewhere", root.join("web")).unwrap();
         let installed = found(root, &["go.mod", "package.json", "vendor/own.go", "web/package.json"]);
-        assert_eq!(installed, Installed::default());
+        assert_eq!((installed.folders, installed.files), (Vec::<String>::new(), Vec::<String>::new()));
         assert_eq!(reached(root, "web/node_modules"), None);
         assert_eq!(reached(root, "a/../../b"), None);
         assert_eq!(reached(root, "a/b"), Some(root.join("a/b")));
@@ -308,6 +343,6 @@ mod tests {
     fn an_interpreter_in_a_home_is_shown_without_the_home() {
         let dir = tempfile::tempdir().unwrap();
         file(dir.path(), ".venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.12\n");
-        assert_eq!(found(dir.path(), &["setup.py"]).interpreters, [PathBuf::new(); 0]);
+        assert!(found(dir.path(), &["setup.py"]).interpreters.is_empty());
     }
 }

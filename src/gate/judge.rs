@@ -173,7 +173,7 @@ impl Sitting<'_> {
             LaneRuling::Failed => Err(self.failed(record).await),
             LaneRuling::Errored => Err(Early::Broken(feedback::could_not_run(&record.steps))),
             LaneRuling::Cancelled => Err(Early::Broken("the gate was stopped".into())),
-            LaneRuling::NothingRan => Err(Early::Broken(nothing_ran(lane))),
+            LaneRuling::NothingRan => Err(Early::Broken(feedback::nothing_ran(lane))),
         }
     }
 
@@ -226,7 +226,9 @@ impl Sitting<'_> {
                     return Err(Early::Broken(format!("hold-out {}", feedback::could_not_run(&outcome.steps))));
                 }
                 LaneRuling::Cancelled => return Err(Early::Broken("the gate was stopped".into())),
-                LaneRuling::NothingRan => return Err(Early::Broken(format!("hold-out: {}", nothing_ran(lane)))),
+                LaneRuling::NothingRan => {
+                    return Err(Early::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
+                }
             }
             let (caches, logs) = (self.caches(lane, tree).await?, self.logs(&format!("{name}-canary")));
             let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
@@ -270,9 +272,13 @@ impl Sitting<'_> {
                         known.push('\n');
                     }
                 }
-                Err(fault) if matches!(fault, BaseFault::Unable(_)) || self.stop.is_cancelled() => return fault.into(),
-                // The failure is real; only the label is missing.
-                Err(_) => {}
+                Err(fault) if self.stop.is_cancelled() => return fault.into(),
+                // Else the failure is real, and only the label is missing.
+                Err(fault) => {
+                    if matches!(fault, BaseFault::Unable(_)) && self.gate.unable(&record.steps, self.site).is_some() {
+                        return fault.into();
+                    }
+                }
             }
         }
         known.push_str(&feedback::unwritable(&record.steps, &record.kept));
@@ -390,9 +396,4 @@ fn written_meanwhile(mut verdict: Verdict, touched: Vec<Finding>, left: Vec<Stri
     verdict.notes.push(note);
     verdict.notes.extend(left);
     verdict
-}
-
-/// That a lane in which nothing ran proves nothing.
-pub(super) fn nothing_ran(lane: &Lane) -> String {
-    format!("nothing ran in lane `{}`: that proves nothing", lane.name)
 }

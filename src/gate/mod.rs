@@ -50,7 +50,7 @@ use crate::id::TreeId;
 use crate::lane::{Facts, Lane, RoomKind, Selection};
 use crate::lane_runner::{Behind, LaneOutcome, Room, recall, remember, run_lane};
 use crate::process::Stopwatch;
-use crate::process::wall::{Holes, Mounts, View, Wall, WallKind, WallLimits, at_home_in};
+use crate::process::wall::{Holes, View, Wall, WallKind, WallLimits, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
@@ -142,8 +142,8 @@ impl Site {
         let over = self.rooms.join("in-place-layers");
         let io = |source| RoomFault::Io { path: over.clone(), source };
         clean::clear(&over).map_err(io)?;
-        let layers = installed.layers(&self.origin, &self.root, &over).map_err(io)?;
-        View::open(helper, &Mounts { pins: Vec::new(), layers }).await.map(Some).map_err(RoomFault::Layers)
+        let mounts = installed.mounts(&self.origin, &self.root, &over, |_| true).map_err(io)?;
+        View::open(helper, &mounts).await.map(Some).map_err(RoomFault::Layers)
     }
 
     /// The workspace itself as a room for a lane, behind the same wall as the agent: what runs there may be what it wrote.
@@ -232,7 +232,7 @@ impl Gate {
 
     /// Why steps that failed before any agent cannot pass here, whatever the work is; `None` where they failed by themselves.
     pub fn unable(&self, steps: &[StepReport], site: &Site) -> Option<String> {
-        let network = self.lanes.iter().all(|lane| lane.network);
+        let network = self.lanes.iter().any(|lane| lane.network);
         unable::why(steps, site.variable("PATH"), network).map(|why| BaseFault::Unable(why).to_string())
     }
 

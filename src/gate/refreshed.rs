@@ -48,7 +48,7 @@ const NO_SCRIPTS: [(&str, &str); 4] = [
 const READY: &str = "ready";
 
 /// Whether a path is that of a lock file.
-fn is_lock(path: &str) -> bool {
+pub(super) fn is_lock(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     LOCKS.contains(&name) || (name.starts_with("requirements") && name.ends_with(".txt"))
 }

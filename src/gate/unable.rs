@@ -12,6 +12,9 @@ const LINES: usize = 30;
 const NOT_FOUND: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
 /// Signs that a step, or a program that it started, ended because a program could not be found.
 const ENDED_SO: [&str; 4] = ["Error 127", "exit status 127", "exit code 127", "code 127"];
+/// Modules that are tools and no module of a project.
+const TOOLS: [&str; 12] =
+    ["pytest", "tox", "nox", "mypy", "ruff", "black", "flake8", "coverage", "pylint", "isort", "build", "pip"];
 /// What programs say, in small letters, when they need a network.
 #[rustfmt::skip]
 const NETWORK: &[&str] = &[
@@ -45,9 +48,10 @@ fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
         let name = start.rsplit(": ").next()?.trim().to_owned();
         (!name.is_empty() && name.len() < 100 && !name.contains(char::is_whitespace)).then_some(name)
     };
-    let name = lines(step).find_map(named)?;
+    // One with a path is the project's own, and may be what is to be written.
+    let name = lines(step).find_map(named).filter(|name| !name.contains('/'))?;
     let places = std::env::split_paths(path).map(|folder| folder.join(&name));
-    match places.into_iter().find(|place| !name.contains('/') && place.is_file()) {
+    match places.into_iter().find(|place| place.is_file()) {
         None => Some((
             format!("there is no program `{name}`"),
             "install it, with the project's other dependencies, before the run, or give the lane a `setup` that does"
@@ -68,7 +72,7 @@ fn module(step: &StepReport) -> Option<(String, String)> {
     let missing = lines(step).find_map(|line| line.split_once("No module named ").map(|(_, name)| name))?;
     let name = missing.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
     let words: Vec<&str> = step.command.split_whitespace().collect();
-    let asked = words.windows(2).find(|pair| pair[0] == "-m" && pair[1] == name)?;
+    let asked = words.windows(2).find(|pair| pair[0] == "-m" && pair[1] == name && TOOLS.contains(&name))?;
     let python = words
         .iter()
         .find(|word| Path::new(word).file_name().is_some_and(|name| name.to_string_lossy().starts_with("python")));

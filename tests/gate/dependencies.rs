@@ -94,3 +94,29 @@ fn an_included_folder_comes_along() {
     ended.must_be(0, "verified");
     assert_eq!(ended.file("data/deep/x").as_deref(), Some("before"));
 }
+
+#[test]
+fn a_folder_with_packages_inside_cannot_be_moved_away_by_the_agent() {
+    let attack = "mv web old; mkdir -p web/node_modules/check; echo true > web/node_modules/check/run; true";
+    let model = Model::new([shell(attack), say("Done."), say("Done."), say("Done."), say("Done.")]);
+    let lane = "steps: [{ name: check, run: sh web/node_modules/check/run }]";
+    let place = project(&model, lane).file("web/package.json", "{}").file("web/node_modules/check/run", CHECK);
+    let ended = place.arg("--max-retries=0").run();
+    ended.must_be(1, "gate_failed");
+    assert_eq!(ended.file("web/node_modules/check/run").as_deref(), Some(CHECK), "{}", ended.story());
+}
+
+#[test]
+fn what_an_agent_makes_in_the_place_of_packages_is_in_no_later_room() {
+    let lane = "steps: [{ name: check, run: 'test -e node_modules/own || test ! -e other' }]";
+    let poison = "mkdir node_modules && touch node_modules/own";
+    let model = Model::new([shell(poison), say("Done."), shell("touch other"), say("Done.")]);
+    let place = Fledge::simple(&model).lane("verify", lane).file("package.json", "{}");
+    let ended = place.file(".gitignore", "node_modules\n").run();
+    let report = ended.must_be(0, "verified");
+    let said = "made during the run where dependencies are installed, and not used by any check: node_modules;";
+    assert!(report["warnings"].to_string().contains(said), "{report}");
+    let ended = ended.again(&["run", "task.md", "--max-retries=0"]).anthropic(&model).run();
+    ended.must_exit(1);
+    assert!(ended.stderr.contains("`node_modules` is not in the room of the checks"), "{}", ended.story());
+}

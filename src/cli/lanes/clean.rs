@@ -4,7 +4,7 @@
 use super::super::configured;
 use super::super::failure::Failure;
 use super::super::secrets::secrets;
-use super::failed;
+use super::{failed, say};
 use crate::config::Environment;
 use crate::driver::Stop;
 use crate::gate::{Definition, Gate, Site, freeze};
@@ -70,7 +70,8 @@ impl Court {
             base: &base,
             paths: &paths,
         };
-        let gate = freeze(definition).map_err(failed)?;
+        let mut gate = freeze(definition).map_err(failed)?;
+        say(&gate.installed.leave_out_made(root, project));
         let has_layers = wall.has_layers(logs.path()).await;
         let site = Site {
             root: root.to_owned(),

@@ -4,7 +4,7 @@ use super::early::Early;
 use super::{Record, Sitting};
 use crate::gate::candidate::Candidate;
 use crate::id::TreeId;
-use crate::verdict::{Ruling, Verdict};
+use crate::verdict::{Ruling, StepStatus, Verdict};
 use std::sync::PoisonError;
 
 impl Sitting<'_> {
@@ -37,6 +37,7 @@ impl Sitting<'_> {
     fn keep_failure(&self, tree: TreeId, seated: &Result<Verdict, Early>) {
         if let Err(Early::Said(verdict)) = seated
             && verdict.ruling == Ruling::Failed
+            && verdict.steps.iter().any(|step| step.status == StepStatus::Failed)
             && self.gate.is_clean()
         {
             let mut failed = self.gate.failed.lock().unwrap_or_else(PoisonError::into_inner);

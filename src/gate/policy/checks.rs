@@ -6,7 +6,9 @@ use super::named::{LONGEST, is_script, is_shell, is_source};
 use crate::workspace::pattern::Patterns;
 
 /// Words in the name of a source by which it is a check.
-const CHECKS: [&str; 9] = ["check", "checks", "test", "tests", "verify", "validate", "lint", "spec", "ci"];
+const CHECKS: [&str; 4] = ["validate", "lint", "spec", "ci"];
+/// Parts of such words.
+const PARTS: [&str; 4] = ["test", "check", "verify", "e2e"];
 /// What the sources of checks load: frameworks for tests, as they stand behind `import`, `require`, `use` and the like.
 #[rustfmt::skip]
 const FRAMEWORKS: &[&str] = &[
@@ -26,7 +28,9 @@ pub(super) fn is_check(
     read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> bool {
     let stem = name_of(path).split('.').next().unwrap_or_default();
-    let is_called_so = stem.split(['_', '-']).any(|word| CHECKS.contains(&word.to_ascii_lowercase().as_str()));
+    let stem_in_small = stem.to_ascii_lowercase();
+    let is_called_so = PARTS.iter().any(|part| stem_in_small.contains(part))
+        || stem_in_small.split(['_', '-']).any(|word| CHECKS.contains(&word));
     // Programs of a package are in `bin`, too.
     let is_product = path.split('/').rev().nth(1) == Some("bin") && !is_shell(path);
     if is_called_so || tests.fit(path) || (is_script(path) && !is_product) {
@@ -35,18 +39,32 @@ pub(super) fn is_check(
     let Some(bytes) = read(path).filter(|bytes| bytes.len() <= LONGEST) else { return true };
     let text = String::from_utf8_lossy(&bytes);
     let starts_shell = text.starts_with("#!") && text.lines().next().is_some_and(|line| line.ends_with("sh"));
-    starts_shell || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, read))
+    starts_shell
+        || (imports(&text).any(|name| FRAMEWORKS.contains(&name)) && !is_imported(path, stem, base, tests, read))
 }
 
-/// Whether a source of the base imports a file, by the stem of its name.
-fn is_imported(path: &str, stem: &str, base: &Base, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> bool {
-    let others = base.0.iter().filter(|other| *other != path && is_source(other)).take(MOST_SOURCES);
-    let mut names_it = |other: &String| {
+/// Whether a word of a command asks a program to check something.
+pub(super) fn is_asked_to_check(word: &str) -> bool {
+    let word = word.trim_start_matches('-').to_ascii_lowercase();
+    PARTS.iter().any(|part| word.starts_with(part)) || CHECKS.contains(&word.as_str())
+}
+
+/// Whether a source of the base that is no test imports a file, by the stem of its name.
+fn is_imported(
+    path: &str,
+    stem: &str,
+    base: &Base,
+    tests: &Patterns,
+    read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> bool {
+    let others =
+        base.0.iter().filter(|other| *other != path && is_source(other) && !tests.fit(other)).take(MOST_SOURCES);
+    let names_it = |other: &String| {
         let text = read(other).filter(|bytes| bytes.len() <= LONGEST);
         let is_it = |name: &str| name.rsplit(['/', '.', ':']).any(|part| part == stem);
         text.is_some_and(|text| imports(&String::from_utf8_lossy(&text)).any(is_it))
     };
-    others.into_iter().any(|other| names_it(other))
+    others.into_iter().any(names_it)
 }
 
 /// What lines of a source import, for the languages of scripts.

@@ -1,7 +1,7 @@
 //! The files that a gate runs by name: scripts and data in the lines of its steps, and what those run in turn.
 
 use super::Base;
-use super::checks::is_check;
+use super::checks::{is_asked_to_check, is_check};
 use super::name_of;
 use crate::lane::{Canary, Lane};
 use crate::workspace::pattern::Patterns;
@@ -101,7 +101,10 @@ pub(super) fn by_lanes(
                 let there: Vec<String> = files.filter(|path| base.has(path) || read(path).is_some()).collect();
                 scripts.extend(there.iter().cloned());
                 for path in there {
-                    let is_work = is_source(word) && !is_check(&path, base, tests, read);
+                    // `python manage.py test` runs checks, whatever its name is.
+                    let asks =
+                        words.iter().skip_while(|other| *other != word).skip(1).any(|next| is_asked_to_check(next));
+                    let is_work = is_source(word) && !asks && !is_check(&path, base, tests, read);
                     found.insert(path, if is_work { WORK } else { NAMED });
                 }
             }

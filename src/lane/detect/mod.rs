@@ -174,12 +174,15 @@ impl Detected {
         named.for_each(|check| check.may_fail = Some(why.to_owned()));
     }
 
-    /// Leaves a check out, with the reason, unless it is the only one.
-    pub fn leave_out(&mut self, name: &str, why: &str) {
-        if self.checks.iter().any(|check| check.name != name) {
-            let left_out: Vec<Check> = self.checks.extract_if(.., |check| check.name == name).collect();
-            self.remarks.extend(left_out.iter().map(|check| format!("left out: `{}`, because {why}", check.run)));
+    /// Leaves a check out, with the reason. A test stays, and so does the only check. Returns whether the check was left out.
+    pub fn leave_out(&mut self, name: &str, why: &str) -> bool {
+        let is_it = |check: &mut Check| check.name == name && check.effect != Effect::Tests;
+        if self.checks.iter().all(|check| check.name == name) {
+            return false;
         }
+        let left_out: Vec<Check> = self.checks.extract_if(.., is_it).collect();
+        self.remarks.extend(left_out.iter().map(|check| format!("left out: `{}`, because {why}", check.run)));
+        !left_out.is_empty()
     }
 
     /// The lane's file, with comments.

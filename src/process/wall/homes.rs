@@ -2,6 +2,7 @@
 
 use crate::process::Variables;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Toolchains and their caches, below a home.
@@ -161,16 +162,28 @@ pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
     Ok(env.with(changed.iter().map(|(name, value)| (name, value))))
 }
 
+/// Whether a folder is in, is, or has in it what is listed among the credentials of any home.
+pub fn holds_credentials(folder: &Path) -> bool {
+    folder.ancestors().any(|home| {
+        CREDENTIALS.iter().any(|at| {
+            let secret = home.join(at);
+            folder.starts_with(&secret) || (home != folder && secret.starts_with(folder) && secret.exists())
+        })
+    })
+}
+
 /// The folders that links in a folder of programs lead to, each with all that its program needs: `~/bin/tool` may lead to
 /// `~/apps/tool/bin/tool`, which needs `~/apps/tool`. Only those below `home` count, and never the home itself or a folder right in it.
 pub(super) fn behind_links(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let is_deep = |path: &&Path| path.strip_prefix(home).is_ok_and(|below| below.components().count() > 1);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let real = links.filter_map(|link| link.path().canonicalize().ok()).filter(|real| real.is_file());
+    let runs =
+        |real: &PathBuf| real.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let real = links.filter_map(|link| link.path().canonicalize().ok()).filter(runs);
     let wholes = real.filter_map(|real| {
         let around = real.ancestors().skip(1).take(2).collect::<Vec<_>>();
-        around.into_iter().rev().find(is_deep).map(Path::to_owned)
+        around.into_iter().rev().find(|path| is_deep(path) && !holds_credentials(path)).map(Path::to_owned)
     });
     let mut wholes: Vec<PathBuf> = wholes.collect();
     wholes.sort();
@@ -188,4 +201,30 @@ pub(super) fn of_program(folder: &Path) -> impl Iterator<Item = (&Path, &'static
             .filter(move |toolchain| in_home(&home, toolchain))
             .map(move |toolchain| (home, toolchain))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_a_folder_of_programs_leads_to_what_its_program_needs_and_to_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        for (link, to) in [
+            ("tool", "apps/tool/bin/tool"),
+            ("lone", "lone/x"),
+            ("own", "own"),
+            ("secret", ".aws/sso/cache/x"),
+            ("data", "apps/data/bin/x"),
+        ] {
+            std::fs::create_dir_all(home.join("bin")).unwrap();
+            std::fs::create_dir_all(home.join(to).parent().unwrap()).unwrap();
+            std::fs::write(home.join(to), "").unwrap();
+            let mode = if link == "data" { 0o644 } else { 0o755 };
+            std::fs::set_permissions(home.join(to), std::fs::Permissions::from_mode(mode)).unwrap();
+            std::os::unix::fs::symlink(home.join(to), home.join("bin").join(link)).unwrap();
+        }
+        assert_eq!(behind_links(&home.join("bin"), &home), [home.join("apps/tool")]);
+    }
 }

@@ -18,7 +18,7 @@ mod view;
 
 pub use gits::{git_led_to, gits_below};
 pub use holes::{Holes, Mount, WallLimits};
-pub use homes::at_home_in;
+pub use homes::{at_home_in, holds_credentials};
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};

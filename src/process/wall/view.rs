@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The word that a holder and whoever joins it are started with: `fledge layers hold`, `fledge layers join PID PROGRAM ARGUMENTS`.
+/// The word that a holder and the programs that join it are started with: `fledge layers hold`, `fledge layers join PID PROGRAM ARGUMENTS`.
 pub const LAYERS: &str = "layers";
 /// What is printed before the reason when a program could not join.
 pub(super) const SAYS: &[u8] = b"fledge layers: ";
@@ -147,7 +147,9 @@ impl View {
         told.push(b'\n');
         stdin.write_all(&told).await.map_err(text)?;
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).await.map_err(text)?;
+        let (mut told, patience) = (BufReader::new(stdout), std::time::Duration::from_secs(30));
+        let heard = tokio::time::timeout(patience, told.read_line(&mut line)).await;
+        heard.map_err(|_| "mounting takes too long".to_owned())?.map_err(text)?;
         if line.trim_end() == READY
             && let Some(process) = child.id()
         {
@@ -158,7 +160,10 @@ impl View {
             stderr.take(1024).read_to_string(&mut why).await.map_err(text)?;
         }
         let why = why.trim_end();
-        Err(why.strip_prefix("fledge layers: ").unwrap_or(if why.is_empty() { "its holder ended" } else { why }).into())
+        Err(why
+            .strip_prefix(&String::from_utf8_lossy(SAYS).into_owned())
+            .unwrap_or(if why.is_empty() { "its holder ended" } else { why })
+            .into())
     }
 
     /// Mounts layers.
@@ -231,7 +236,7 @@ mod linux {
     /// Leaves the mounts of the machine to themselves, in a namespace of users as far as there are any.
     pub(super) fn unshare() -> Result<(), ViewError> {
         // The kernel lets only the owner's own processes join, and those only while this one is dumpable. It knows no secret.
-        set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(refused("be found"))?;
+        set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(refused("make the holder dumpable"))?;
         let (user, group) = (geteuid(), getegid());
         if let Err(error) = nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS) {
             if !user.is_root() {

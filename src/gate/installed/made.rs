@@ -1,0 +1,78 @@
+//! Folders and files that an agent has made where dependencies are looked for: no later run takes them for the operator's.
+
+use super::{Installed, digest, interpreter, reached};
+use crate::store::{StoreError, write_whole};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// The file of a project that lists what agents have made in the place of dependencies.
+const MADE: &str = "made-by-agents";
+/// The most entries of it.
+const MOST_MADE: usize = 10_000;
+
+/// A path with the device and the number by which the file system knows what is there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Made {
+    path: String,
+    device: u64,
+    inode: u64,
+}
+
+impl Made {
+    fn at(root: &Path, path: &str) -> Option<Self> {
+        let meta = reached(root, path)?.symlink_metadata().ok()?;
+        Some(Self { path: path.to_owned(), device: meta.dev(), inode: meta.ino() })
+    }
+
+    fn all(project: &Path) -> BTreeSet<Self> {
+        let text = fs::read(project.join(MADE)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+}
+
+impl Installed {
+    /// Lists in the folder of a project what has come to be where there was nothing: no later run uses it. Returns its paths.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the list cannot be written.
+    pub fn list_made(&self, root: &Path, project: &Path) -> Result<Vec<String>, StoreError> {
+        let made: Vec<Made> = self.absent.iter().filter_map(|path| Made::at(root, path)).collect();
+        let mut all = Made::all(project);
+        let new: Vec<Made> = made.into_iter().filter(|made| !all.contains(made)).collect();
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        all.extend(new.iter().cloned());
+        while all.len() > MOST_MADE {
+            all.pop_first();
+        }
+        write_whole(&project.join(MADE), &serde_json::to_vec(&all).unwrap_or_default())?;
+        Ok(new.into_iter().map(|made| made.path).collect())
+    }
+
+    /// Leaves out what the agent of an earlier run has made; returns a note for each.
+    pub fn leave_out_made(&mut self, origin: &Path, project: &Path) -> Vec<String> {
+        let all = Made::all(project);
+        if all.is_empty() {
+            return Vec::new();
+        }
+        let is_made = |path: &String| Made::at(origin, path).is_some_and(|it| all.contains(&it));
+        let left_out: Vec<String> =
+            self.folders.iter().chain(&self.files).filter(|path| is_made(path)).cloned().collect();
+        self.folders.retain(|path| !left_out.contains(path));
+        self.files.retain(|path| !left_out.contains(path));
+        if !left_out.is_empty() {
+            self.interpreters = self.folders.iter().filter_map(|path| interpreter(&origin.join(path))).collect();
+            self.digest = if self.folders.is_empty() { String::new() } else { digest(origin, &self.folders) };
+        }
+        let note = |path: String| {
+            format!(
+                "`{path}` is not in the room of the checks, because the agent of an earlier run made it: remove it and install it yourself"
+            )
+        };
+        left_out.into_iter().map(note).collect()
+    }
+}
