@@ -19,6 +19,8 @@ const OLDEST: (u32, u32) = (2, 30);
 const PACKS_AT_ONCE: (u32, u32) = (2, 38);
 /// What git has to take its lock files away.
 const GRACE: Duration = Duration::from_millis(200);
+/// How long git waits for the lock of references that another git holds: its own second is short on a busy machine with many runs.
+const PATIENT: [&str; 4] = ["-c", "core.packedRefsTimeout=60000", "-c", "core.filesRefLockTimeout=60000"];
 /// Bytes of complaints that are told.
 const SAID: usize = 1000;
 
@@ -67,12 +69,16 @@ impl Git {
             ("GIT_WORK_TREE", ".".into()),
         ];
         let env = Variables::new(env.map(|(name, value)| (name.to_owned(), value)));
-        Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &[] }
+        Self { dir: root.to_owned(), env, scratch: scratch.to_owned(), switches: &PATIENT }
     }
 
     /// The user's git in the user's repository: with who they are and what they configured, but for what would start other programs.
     pub(in crate::workspace) fn of_user(root: &Path, scratch: &Path, env: &[(String, String)]) -> Self {
-        const SWITCHES: [&str; 14] = [
+        const SWITCHES: [&str; 18] = [
+            PATIENT[0],
+            PATIENT[1],
+            PATIENT[2],
+            PATIENT[3],
             "-c",
             "core.fsmonitor=false",
             "-c",
