@@ -181,6 +181,7 @@ impl Display {
             Phase::RunningHooks => "running hooks".into(),
             Phase::AnsweringQuery => "looking something up".into(),
             Phase::Compacting => "shortening the conversation".into(),
+            Phase::JudgingBase => "waiting for the checks of the base".into(),
             Phase::RunningTools => return,
         };
         if !self.is_mid_line {

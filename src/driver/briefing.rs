@@ -116,6 +116,7 @@ pub fn prepare(
         gate_digest: if has_gate { gate.digest.clone() } else { String::new() },
         gate_file: String::new(), // once it is kept
         base_passes: None,
+        judges_base: false, // once it is known whether it was judged before
         base_verdict: None,
         base_logs: Vec::new(),
         base: None, // once it is taken

@@ -129,6 +129,7 @@ impl<'a> Drive<'a> {
     }
 
     pub(super) async fn go(&mut self, beginning: Beginning) {
+        self.hands.judge_base(&self.run, &mut self.inbox); // before a gate that is run again, which waits for the base
         match beginning {
             Beginning::Task(_) if self.stop.token().is_cancelled() => {
                 return self.take(Event::CancelRequested { cause: self.stop.cause(), said: String::new() }).await;
@@ -156,6 +157,7 @@ impl<'a> Drive<'a> {
             }
         }
         while self.run.state() != StateName::Idle {
+            self.hands.judge_base(&self.run, &mut self.inbox);
             let Some(event) = self.next().await else {
                 self.rests = true;
                 return;
@@ -324,7 +326,8 @@ impl<'a> Drive<'a> {
         }
         match action {
             Action::AbortInFlight => {
-                let late: Vec<Event> = self.inbox.abort().await;
+                let mut late: Vec<Event> = self.inbox.abort().await;
+                late.retain(|event| !matches!(event, Event::BaseJudged { .. })); // nothing depends on the base now
                 for event in late.into_iter().flat_map(|event| self.veil.over(event)).collect::<Vec<_>>() {
                     let passes = event.is_transient();
                     let told = self.decide(event); // in Reporting a late answer is booked and shown, and begins nothing

@@ -8,6 +8,7 @@
 
 mod alike;
 mod asking;
+mod base_run;
 mod briefing;
 mod bus;
 mod charter;

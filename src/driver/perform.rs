@@ -1,5 +1,6 @@
 //! One action, one effect, one event: how each thing that the machine asks for is done. Decides nothing.
 
+use super::base_run::BaseRun;
 use super::briefing::PlanFault;
 use super::ground::Ground;
 use super::inbox::{Inbox, Outbox};
@@ -50,6 +51,8 @@ pub(super) struct Ready {
     pub(super) seal: Arc<Seal>,
     pub(super) host: Arc<ToolHost>,
     pub(super) servers: Arc<Servers>,
+    /// The base as it is judged beside the agent.
+    pub(super) base_run: OnceLock<BaseRun>,
 }
 
 impl Ready {
@@ -130,10 +133,10 @@ impl Hands {
         inbox.start("interrupted", effect, finished(ToolOutcome::error(interrupted::UNKNOWN)));
     }
 
-    /// Ends what tools run in.
+    /// Ends what tools run in, and the gate run on the base.
     pub(super) async fn close(&self) {
         if let Some(ready) = self.ready.get() {
-            ready.close().await;
+            tokio::join!(ready.close(), ready.stop_base());
         }
     }
 
@@ -258,7 +261,7 @@ impl Hands {
                 let event = Event::GateProgress { call, progress };
                 if is_output { outbox.pass(event) } else { outbox.send(event) }
             };
-            ready.close().await; // nobody is left who could change what is judged
+            tokio::join!(ready.close(), ready.base_judged()); // no process is left that could change what is judged
             if let Some(why) = hands.must_not_have_left() {
                 return finished(could_not_judge(&why)); // else what is protected would be put back into nothing
             }

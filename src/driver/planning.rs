@@ -100,7 +100,14 @@ impl Hands {
         let gate = (self.task.gate != GateChoice::Skip).then(|| Arc::new(gate));
         let servers = servers::of(&self.task, &self.settings, &self.run_dir, &ground);
         let servers = Arc::new(servers.map_err(|fault| Unready::NotNow(fault.message))?);
-        let _first = self.ready.set(Arc::new(Ready { ground, gate, seal, host: Arc::new(host), servers }));
+        let _first = self.ready.set(Arc::new(Ready {
+            ground,
+            gate,
+            seal,
+            host: Arc::new(host),
+            servers,
+            base_run: OnceLock::new(),
+        }));
         Ok(())
     }
 }
@@ -159,7 +166,8 @@ impl Planner {
         }
         let seal = gate.seal.clone();
         let gate = (self.task.gate != GateChoice::Skip).then_some(gate);
-        let ready = Arc::new(Ready { ground, gate, seal, host: Arc::new(host), servers: Arc::new(servers) });
+        let (host, servers, base_run) = (Arc::new(host), Arc::new(servers), OnceLock::new());
+        let ready = Arc::new(Ready { ground, gate, seal, host, servers, base_run });
         let ready = self.ready.get_or_init(|| ready);
         servers::offer(&ready.servers, &self.task, &self.settings, &mut plan, &self.stop).await?;
         tool_names::note_strays(&self.task, &self.settings.mcp, &mut plan)?;
@@ -175,6 +183,7 @@ impl Planner {
             Baseline::Never => self.task.is_fix || gate.needs_base(),
         };
         if !is_wanted {
+            plan.judges_base = baseline(&self.settings, &self.task) != Baseline::Never && gate.is_clean();
             return Ok(());
         }
         let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);

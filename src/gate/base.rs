@@ -52,6 +52,9 @@ pub enum BaseFault {
     /// A step could not run, so the gate never could.
     #[error("the gate cannot run on the base: {0}")]
     CannotRun(String),
+    /// No step of a lane ran. One may for the work, where steps have conditions.
+    #[error("the gate cannot judge the base: {0}")]
+    NothingRan(String),
     /// What came of it cannot be kept.
     #[error("cannot keep what the gate said of the base")]
     Keep(#[from] StoreError),
@@ -86,6 +89,17 @@ pub enum BaseFault {
     /// Somebody asked for a stop.
     #[error("stopped while the base was judged")]
     Stopped,
+}
+
+impl BaseFault {
+    /// Whether no work could ever pass the checks.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Setup { .. } | Self::Unable(_) | Self::CannotRun(_) | Self::Unseen(_) | Self::Writes { .. } => true,
+            Self::Room(_) | Self::TooLate | Self::NothingRan(_) | Self::Keep(_) => false,
+            Self::Cache { .. } | Self::Canary(_) | Self::Stopped => false,
+        }
+    }
 }
 
 /// What the gate said of the base.
@@ -195,6 +209,11 @@ pub(super) async fn judge(
     if let Some(base) = kept(gate, site) {
         return Ok(base);
     }
+    let _lock = keep::lock(gate, site, stop).await?;
+    // Another run may have judged the base meanwhile.
+    if let Some(base) = kept(gate, site) {
+        return Ok(base);
+    }
     let making = keep::making(site)?;
     let mut base = Base {
         version: VERSION,
@@ -276,7 +295,7 @@ async fn judge_lane(
         LaneRuling::Failed => {}
         LaneRuling::Cancelled => return Err(BaseFault::Stopped),
         LaneRuling::Errored => return Err(BaseFault::CannotRun(feedback::could_not_run(&outcome.steps))),
-        LaneRuling::NothingRan => return Err(BaseFault::CannotRun(feedback::nothing_ran(lane))),
+        LaneRuling::NothingRan => return Err(BaseFault::NothingRan(feedback::nothing_ran(lane))),
     }
     if let Some(sentry) = sentry {
         let written = sentry.relieve(gate, site, lane, stop).await.map_err(BaseFault::CannotRun)?;

@@ -253,6 +253,15 @@ impl Gate {
         Ok((judged.ruling, judged.feedback.clone()))
     }
 
+    /// What fails on the base, which is judged where that is not known: steps as `lane/step`, tests as `lane/step: test`.
+    ///
+    /// # Errors
+    /// [`BaseFault`].
+    pub async fn learn_base(&self, site: &Site, stop: &CancellationToken) -> Result<Vec<String>, BaseFault> {
+        self.judge_base(site, stop, &|_| {}).await?;
+        Ok(self.judged.get().map_or_else(Vec::new, |base| base.failing.iter().cloned().collect()))
+    }
+
     /// Judges what the agent has left: first what was tampered with, then the lanes in rooms of their own, then what a pass rests on.
     pub async fn judge(
         &self,

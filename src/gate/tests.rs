@@ -274,7 +274,7 @@ async fn a_setup_that_fails_and_a_base_that_cannot_run_end_it_before_anything_is
     let fault = setup.base().await.unwrap_err();
     assert_eq!(fault.to_string(), "the setup of lane `verify` failed: step `get`: no");
     let skipped = frozen(&[("verify", "steps: [{ run: 'true', when: NEVER_SET }]")]).await;
-    assert!(matches!(skipped.base().await.unwrap_err(), BaseFault::CannotRun(why) if why.contains("nothing ran")));
+    assert!(matches!(skipped.base().await.unwrap_err(), BaseFault::NothingRan(why) if why.contains("nothing ran")));
 }
 
 #[tokio::test]

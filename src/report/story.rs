@@ -278,6 +278,7 @@ impl Story {
             | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. } => return,
         };
         self.tell(what);

@@ -157,6 +157,9 @@ pub struct Plan {
     /// Whether the gate passes on the base, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_passes: Option<bool>,
+    /// Whether the gate judges the base beside the agent's first turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judges_base: bool,
     /// The verdict of the gate on what was there, where that is a pass which ends the run; `None` where an older program planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_verdict: Option<Box<Verdict>>,

@@ -35,6 +35,9 @@ pub(super) struct Context {
     /// The newest final answer that fits the task's schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Value>,
+    /// Whether the base has been judged beside the agent's turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_base_judged: bool,
     /// What became of the verified tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
@@ -79,6 +82,7 @@ impl Context {
             raised: false,
             told: Vec::new(),
             answer: None,
+            is_base_judged: false,
             delivery: None,
             checkpoint: None,
             started: Moment::default(),
@@ -105,6 +109,11 @@ impl Context {
     /// Asks for something.
     pub(super) fn ask(&mut self, action: Action) {
         self.actions.push(action);
+    }
+
+    /// Whether the verdict on the base is still to come.
+    pub(super) fn awaits_base(&self) -> bool {
+        self.plan.judges_base && !self.is_base_judged
     }
 
     /// Tells whoever watches.

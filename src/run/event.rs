@@ -99,6 +99,8 @@ pub enum Event {
     },
     /// The report could not be written.
     ReportFailed { call: CallId, message: String },
+    /// The gate judged the base beside the agent's first turns: the steps and tests that fail there, or why the checks cannot run.
+    BaseJudged { result: Result<Vec<String>, String> },
     /// Somebody outside the run found a limit reached.
     LimitReached { reason: Reason },
     /// Somebody wants the run to stop. `said` is what the model had said of an unfinished answer.
@@ -154,6 +156,7 @@ impl Event {
             | Self::ReportFailed { call, .. } => Some(*call),
             Self::TaskSubmitted { .. }
             | Self::DeadlinePassed
+            | Self::BaseJudged { .. }
             | Self::LimitReached { .. }
             | Self::CancelRequested { .. } => None,
         }
@@ -180,6 +183,7 @@ impl Event {
             | Self::Delivered { .. }
             | Self::ReportSaved { .. }
             | Self::ReportFailed { .. }
+            | Self::BaseJudged { .. }
             | Self::LimitReached { .. }
             | Self::CancelRequested { .. } => false,
         }
@@ -208,6 +212,7 @@ impl Event {
             Self::Delivered { .. } => "Delivered",
             Self::ReportSaved { .. } => "ReportSaved",
             Self::ReportFailed { .. } => "ReportFailed",
+            Self::BaseJudged { .. } => "BaseJudged",
             Self::LimitReached { .. } => "LimitReached",
             Self::CancelRequested { .. } => "CancelRequested",
         }

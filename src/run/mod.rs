@@ -206,6 +206,11 @@ impl Run {
         self.context.ledger.turns + u64::from(matches!(self.state, State::CallingModel(_)))
     }
 
+    /// Whether the gate is to judge the base beside the agent's turns and has not yet done so.
+    pub fn awaits_base(&self) -> bool {
+        matches!(self.state.name(), StateName::Executing | StateName::Verifying) && self.context.awaits_base()
+    }
+
     /// Whether it has begun and not yet come to its report.
     fn is_active(&self) -> bool {
         match self.state.name() {
@@ -224,6 +229,7 @@ impl Run {
         }
         match event {
             Event::CancelRequested { cause, said } => self.cancel(cause, said),
+            Event::BaseJudged { result } if self.state.name() != StateName::Idle => self.learn_base(result),
             Event::LimitReached { reason } if self.is_active() && event::may_be_given(reason) => {
                 Some(self.abort(reason, reason.row().meaning.into(), None, String::new()))
             }
@@ -232,6 +238,25 @@ impl Run {
                 Some(self.abort(reason, reason.row().meaning.into(), None, String::new()))
             }
             event => self.state.on(event, &mut self.context),
+        }
+    }
+
+    /// Tells what failed before any change. Checks that cannot run on the base end the run: no work could ever pass them.
+    fn learn_base(&mut self, result: Result<Vec<String>, String>) -> Option<Next> {
+        if !self.is_active() {
+            return None;
+        }
+        self.context.is_base_judged = true;
+        match result {
+            Err(why) => Some(self.abort(Reason::GateErrored, why, None, String::new())),
+            Ok(failing) => {
+                if !failing.is_empty() {
+                    // Those that the work does not mend are a warning later; the others need none.
+                    let failing = format!("failed before any change: {}", failing.join(", "));
+                    self.context.tell(AgentEvent::Warning(failing));
+                }
+                None
+            }
         }
     }
 

@@ -230,4 +230,6 @@ pub enum Phase {
     AnsweringQuery,
     /// The conversation is being summarised.
     Compacting,
+    /// The gate waits until the base is judged. The one part of Verifying.
+    JudgingBase,
 }

@@ -278,16 +278,16 @@ impl Expect {
 /// How many equal failures in a row may end a run: one alone is what `max_retries: 0` is for.
 pub(crate) const STUCK_AFTER: std::ops::RangeInclusive<i64> = 2..=100;
 
-/// Whether the gate judges the base before the first model call.
+/// When the gate judges the base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
-    /// Where the task needs it, or a lane's caches do.
+    /// Before the first model call where the task or a lane's caches need the verdict, else beside the first turns.
     #[default]
     Auto,
-    /// Always.
+    /// Before the first model call.
     Always,
-    /// Never.
+    /// Only where a later verdict needs the base.
     Never,
 }
 

@@ -1,5 +1,6 @@
 //! The gate of a run: what is frozen, what is put back, and what the verdict says.
 
+mod base;
 mod configuration;
 mod dependencies;
 mod fix;

@@ -28,7 +28,7 @@ struct Intrusion {
 
 fn intrusion() -> impl Strategy<Value = Intrusion> {
     let moment = prop_oneof![6 => 0..5_000_u64, 1 => any::<u64>()];
-    (0..60_usize, 0..21_u8, 0..4_usize, any::<u64>(), moment).prop_map(|(at, kind, which, seed, moment)| Intrusion {
+    (0..60_usize, 0..22_u8, 0..4_usize, any::<u64>(), moment).prop_map(|(at, kind, which, seed, moment)| Intrusion {
         at,
         kind,
         which,
@@ -141,6 +141,7 @@ fn arbitrary(intrusion: &Intrusion, run: &Run) -> Event {
         17 => Event::ReportSaved { call, notes: Vec::new(), worktree: None },
         18 => Event::Delivered { call, result: Ok(nature::delivery()), ways: None },
         19 => Event::LimitReached { reason: nature::any_reason(dice) },
+        20 => nature::base_judged(dice),
         _ => Event::DeadlinePassed,
     }
 }

@@ -129,7 +129,7 @@ const ACTIONS: [&str; 13] = [
     "Emit",
 ];
 
-const EVENTS: [&str; 22] = [
+const EVENTS: [&str; 23] = [
     "TaskSubmitted",
     "PlanReady",
     "PlanFailed",
@@ -150,6 +150,7 @@ const EVENTS: [&str; 22] = [
     "Delivered",
     "ReportSaved",
     "ReportFailed",
+    "BaseJudged",
     "LimitReached",
     "CancelRequested",
 ];

@@ -181,6 +181,9 @@ fn events() -> Vec<(&'static str, Make)> {
     add("ReportFailed", Box::new(|call| Event::ReportFailed { call, message: "disk full".into() }));
     add("DeadlinePassed", Box::new(|_| Event::DeadlinePassed));
     add("DeadlinePassed: early", Box::new(|_| Event::DeadlinePassed));
+    add("BaseJudged: passed", Box::new(|_| Event::BaseJudged { result: Ok(Vec::new()) }));
+    add("BaseJudged: failed", Box::new(|_| Event::BaseJudged { result: Ok(vec!["verify/lint".into()]) }));
+    add("BaseJudged: cannot run", Box::new(|_| Event::BaseJudged { result: Err("there is no program `x`".into()) }));
     add("LimitReached", Box::new(|_| Event::LimitReached { reason: Reason::BudgetMoney }));
     add("CancelRequested", Box::new(|_| cancel()));
     all

@@ -101,14 +101,14 @@ fn a_run_whose_conversation_was_shortened_plays_again_with_the_same_events() {
     let entry = format!("{{ provider: anthropic, model: m, base_url: '{}', max_context_tokens: 6000 }}", model.url());
     let config = format!("models: {{ m: {entry} }}\ndefault_model: m\ncompact_at: 0.7\n");
     let run = place().file("../home/.config/fledge/config.yaml", config);
-    let run = run.args(&["run", "task.md", "--json", "--record", "../tape.yaml"]).run();
+    let run = run.args(&["run", "task.md", "--json", "--baseline=never", "--record", "../tape.yaml"]).run();
     run.must_be(0, "verified");
     let shortened = |ended: &Ended| ended.events_of("compaction").len();
     assert_eq!((shortened(&run), model.count()), (1, 7), "{}", run.stderr);
     let tape = fs::read_to_string(run.path("../tape.yaml")).unwrap();
     assert!(tape.contains("window: 6000\ncompact_at: 70\n") && tape.contains("summary: true"), "{tape}");
     let again = place().file("../tape.yaml", &tape);
-    let again = again.args(&["run", "task.md", "--json", "--model", "cassette/../tape.yaml"]).run();
+    let again = again.args(&["run", "task.md", "--json", "--baseline=never", "--model", "cassette/../tape.yaml"]).run();
     again.must_be(0, "verified");
     assert_eq!(told(&run), told(&again));
 }
@@ -176,12 +176,15 @@ fn what_was_said_before_an_answer_broke_off_is_recorded_and_played_again() {
         write("done", "1\n").saying("Now."),
         say("Done."),
     ]);
-    let run = place().anthropic(&model).args(&["run", "task.md", "--json", "--record", "../tape.yaml"]).run();
+    let run = place()
+        .anthropic(&model)
+        .args(&["run", "task.md", "--json", "--baseline=never", "--record", "../tape.yaml"])
+        .run();
     run.must_be(0, "verified");
     let tape = fs::read_to_string(run.path("../tape.yaml")).unwrap();
     assert_eq!(tape.matches("fault:").count(), 2, "{tape}");
     let again = place().file("../tape.yaml", &tape);
-    let again = again.args(&["run", "task.md", "--json", "--model", "cassette/../tape.yaml"]).run();
+    let again = again.args(&["run", "task.md", "--json", "--baseline=never", "--model", "cassette/../tape.yaml"]).run();
     again.must_be(0, "verified");
     let (first, second) = (told(&run), told(&again));
     assert!(first.iter().any(|event| event["type"] == "text" && event["data"].as_str().unwrap().starts_with("I was")));

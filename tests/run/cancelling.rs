@@ -70,7 +70,7 @@ fn a_step_of_the_gate_that_ignores_the_wish_is_killed() {
          while true; do sleep {number}; done\n  - {{ name: later, run: touch later }}\n"
     );
     let model = Model::new([say("Done."), say("No.").always()]);
-    let run = Fledge::simple(&model).lane("verify", &lane).arg("--json").start();
+    let run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("--baseline=never").start();
     let (ended, report) = stopped_after("\"begun\"", run, Signal::TERM);
     assert_eq!(running_with(&number), Vec::<String>::new());
     assert_eq!((ended.file("later"), model.count()), (None, 1));
@@ -93,7 +93,7 @@ fn a_second_signal_ends_it_at_once_and_still_leaves_nothing_alive() {
         "steps:\n  - name: stubborn\n    run: trap 'echo asked' TERM; echo begun; while true; do sleep {number} & wait; done\n"
     );
     let model = Model::new([say("Done.")]);
-    let mut run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("-v").start();
+    let mut run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("-v").arg("--baseline=never").start();
     run.wait_for("\"begun\"");
     let asked = run.signal(Signal::INT);
     run.wait_for("Reporting"); // the transition, which is logged when the first one was heard

@@ -46,6 +46,7 @@ impl Row {
                 Phase::Dispatching => "a sub-agent works".clone_into(&mut self.doing),
                 Phase::RunningHooks => "running hooks".clone_into(&mut self.doing),
                 Phase::Compacting => "shortening the conversation".clone_into(&mut self.doing),
+                Phase::JudgingBase => "waiting for the checks of the base".clone_into(&mut self.doing),
                 Phase::AnsweringQuery | Phase::RunningTools => return false,
             },
             AgentEvent::ToolCall { name, args } => self.doing = format!("{name} {}", gist_of_args(args)),

@@ -12,8 +12,13 @@ use crate::lane::Lane;
 use crate::store;
 use crate::verdict::{Ruling, StepReport};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The pause between two looks at a lock.
+const POLL: Duration = Duration::from_millis(20);
 
 /// What is kept of what the gate said of this base, if it was asked before.
 pub(in crate::gate) fn kept(gate: &Gate, site: &Site) -> Option<Base> {
@@ -46,6 +51,27 @@ pub(in crate::gate) fn remember(
         folder: making(site)?,
     };
     keep(base, gate, site)
+}
+
+/// Waits until no other run judges this base: runs of a batch that start together judge the base once.
+pub(super) async fn lock(gate: &Gate, site: &Site, stop: &CancellationToken) -> Result<fs::File, BaseFault> {
+    let folder = folder_of(gate, site);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let path = folder.with_file_name(format!("{MAKING}{name}.lock"));
+    let io = |source| BaseFault::Cache { path: path.clone(), source };
+    store::make_private(&site.project.join("bases"))?;
+    let file = fs::File::options().create(true).append(true).open(&path).map_err(io)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => return Err(io(source)),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Err(BaseFault::Stopped),
+            () = tokio::time::sleep(POLL) => {}
+        }
+    }
 }
 
 /// An empty folder in which a base is made.

@@ -58,6 +58,7 @@ impl Idle {
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::Interrupted { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Idle, event.name());

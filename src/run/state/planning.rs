@@ -86,6 +86,7 @@ impl Planning {
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::Interrupted { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Planning, event.name());

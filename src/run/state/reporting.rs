@@ -119,6 +119,7 @@ impl Reporting {
             | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Reporting, event.name());

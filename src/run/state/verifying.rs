@@ -7,7 +7,7 @@ use crate::run::context::Context;
 use crate::run::event::Event;
 use crate::run::ledger::Attempt;
 use crate::run::prompt;
-use crate::run::watch::{AgentEvent, StateName};
+use crate::run::watch::{AgentEvent, Phase, StateName};
 use crate::task::OnTamper;
 use crate::verdict::{Reason, Ruling, StepStatus, Verdict};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub(in crate::run) struct Verifying {
 impl Verifying {
     pub(super) fn start(cx: &mut Context) -> Self {
         let (call, attempt) = (cx.call(), cx.attempt);
+        if cx.awaits_base() {
+            cx.tell(AgentEvent::PhaseChanged(Phase::JudgingBase));
+        }
         cx.ask(Action::RunGate { call, attempt });
         Self { call, attempt }
     }
@@ -51,6 +54,7 @@ impl Verifying {
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::Interrupted { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Verifying, event.name());

@@ -112,5 +112,6 @@ fn doing(event: &AgentEvent, turns: &mut u64) -> Option<String> {
         Phase::RunningHooks => "running hooks".into(),
         Phase::AnsweringQuery => "looking something up".into(),
         Phase::Compacting => "shortening the conversation".into(),
+        Phase::JudgingBase => "waiting for the checks of the base".into(),
     })
 }

@@ -9,7 +9,7 @@ use outside as o;
 /// State, event, and the test that states where they lead.
 type Row = (&'static str, &'static str, fn());
 
-const ROWS: [Row; 47] = [
+const ROWS: [Row; 49] = [
     ("Idle", "TaskSubmitted", o::a_submitted_task_is_planned),
     ("Planning", "PlanReady", o::a_plan_leads_to_the_first_model_call),
     (
@@ -67,6 +67,8 @@ const ROWS: [Row; 47] = [
     ("Reporting", "ReportFailed", o::a_report_that_cannot_be_saved_is_an_io_error),
     ("Reporting", "CancelRequested", o::a_cancel_on_the_way_to_the_report_changes_nothing_but_who_asked),
     ("Idle", "CancelRequested", o::a_cancel_before_the_start_starts_nothing),
+    ("any but Idle, Reporting", "BaseJudged, cannot run", o::checks_that_cannot_run_on_the_base_end_the_run_anywhere),
+    ("any but Idle, Reporting", "BaseJudged, failing", o::failures_of_the_base_are_told),
     ("any but Idle, Reporting", "LimitReached", o::a_limit_leads_to_the_report_from_anywhere),
     ("any but Idle, Reporting", "CancelRequested", o::a_cancel_leads_to_the_report_from_anywhere),
 ];

@@ -273,6 +273,31 @@ fn way_out(before: &Walk, after: &Walk) {
 }
 
 #[test]
+pub(super) fn checks_that_cannot_run_on_the_base_end_the_run_anywhere() {
+    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Delivering" | "Reporting"))
+    {
+        let after = walk.clone().then(Event::BaseJudged { result: Err("there is no program `x`".into()) });
+        way_out(&walk, &after);
+        after.ends_as(Reason::GateErrored);
+        let told = after.told();
+        let is_told = |event: &AgentEvent| matches!(event, AgentEvent::StateChanged(StateName::Reporting));
+        assert!(told.iter().any(is_told), "{told:?}");
+    }
+}
+
+#[test]
+pub(super) fn failures_of_the_base_are_told() {
+    for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Delivering" | "Reporting"))
+    {
+        let after = walk.clone().then(Event::BaseJudged { result: Ok(vec!["verify/lint".into()]) });
+        let warning = "failed before any change: verify/lint".to_owned();
+        after.gives_all(walk.run.label(), &[told(AgentEvent::Warning(warning))]);
+        let again = walk.clone().then(Event::BaseJudged { result: Ok(Vec::new()) });
+        again.gives_all(walk.run.label(), &[]);
+    }
+}
+
+#[test]
 pub(super) fn a_limit_leads_to_the_report_from_anywhere() {
     for walk in everywhere().into_iter().filter(|walk| !matches!(walk.run.label(), "Idle" | "Delivering" | "Reporting"))
     {

@@ -327,6 +327,16 @@ pub(crate) fn any_reason(dice: &mut Dice) -> Reason {
     dice.pick(&Reason::ALL)
 }
 
+/// What the gate says of the base, which mostly passes.
+pub(crate) fn base_judged(dice: &mut Dice) -> Event {
+    let result = match dice.below(10) {
+        0 => Err("there is no program `x`".into()),
+        1..4 => Ok(vec!["verify/lint".into()]),
+        _ => Ok(Vec::new()),
+    };
+    Event::BaseJudged { result }
+}
+
 pub(crate) fn any_cause(dice: &mut Dice) -> StopCause {
     dice.pick(&[StopCause::Interrupt, StopCause::Terminate, StopCause::Token])
 }

@@ -16,7 +16,7 @@ fn a_run_is_seen_as_it_happens_and_its_end_too() {
         }
     });
     let Some((place, browser)) = Place::open(model) else { return };
-    let id = place.begin("# Make the file `done`");
+    let id = place.begin("---\nbaseline: never\n---\n# Make the file `done`");
     browser.go(&place.page(&format!("#/runs/{id}")));
     browser.until_text(".story", "First I make the file.");
     browser.until_text(".story", "files-write");

@@ -63,6 +63,7 @@ impl CallingModel {
             | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Executing, event.name());

@@ -82,6 +82,7 @@ impl Compacting {
             | Event::Delivered { .. }
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Executing, event.name());

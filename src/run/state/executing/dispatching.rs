@@ -43,6 +43,7 @@ impl Dispatching {
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::Interrupted { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Executing, event.name());

@@ -54,6 +54,7 @@ impl RunningHooks {
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::Interrupted { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Executing, event.name());

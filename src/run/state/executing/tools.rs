@@ -42,6 +42,7 @@ impl RunningTools {
             | Event::ReportSaved { .. }
             | Event::ReportFailed { .. }
             | Event::Interrupted { .. }
+            | Event::BaseJudged { .. }
             | Event::LimitReached { .. }
             | Event::CancelRequested { .. } => {
                 cx.senseless(StateName::Executing, event.name());

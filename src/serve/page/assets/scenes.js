@@ -57,6 +57,7 @@ const PHASES = {
   running_hooks: "running hooks",
   answering_query: "looking something up",
   compacting: "shortening the conversation",
+  judging_base: "waiting for the checks of the base",
 };
 
 /** What events that are told live lead to. */

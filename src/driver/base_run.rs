@@ -1,0 +1,76 @@
+//! The gate judges the base beside the agent's first turns, so that checks that cannot run here end the run before the model has cost much,
+//! and failures that were there before are known.
+
+use super::inbox::Inbox;
+use super::perform::{Hands, Ready};
+use crate::causes::chain;
+use crate::gate::BaseFault;
+use crate::run::{Event, Run};
+use tokio_util::sync::CancellationToken;
+
+/// The most failures that are named.
+const NAMED: usize = 20;
+
+/// The one gate run on the base. Base and work are judged in the same folder, one after the other.
+#[derive(Debug)]
+pub(super) struct BaseRun {
+    /// Stops the gate run.
+    stop: CancellationToken,
+    /// Cancelled once the gate run has ended, however it ended.
+    ended: CancellationToken,
+}
+
+impl Ready {
+    /// Waits until the base is judged, where that is under way.
+    pub(super) async fn base_judged(&self) {
+        if let Some(base) = self.base_run.get() {
+            base.ended.cancelled().await;
+        }
+    }
+
+    /// Stops judging the base, and waits for its end.
+    pub(super) async fn stop_base(&self) {
+        if let Some(base) = self.base_run.get() {
+            base.stop.cancel();
+            base.ended.cancelled().await;
+        }
+    }
+}
+
+impl Hands {
+    /// Starts to judge the base where the plan says so, once in a process.
+    pub(super) fn judge_base(&self, run: &Run, inbox: &mut Inbox) {
+        if !run.awaits_base() || self.lineage.is_child() {
+            return;
+        }
+        let Some((ready, gate)) = self.ready.get().and_then(|ready| Some((ready, ready.gate.clone()?))) else { return };
+        let (stop, ended) = (inbox.stop_token().child_token(), CancellationToken::new());
+        if ready.base_run.set(BaseRun { stop: stop.clone(), ended: ended.clone() }).is_err() {
+            return;
+        }
+        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
+        let judged = |result| Event::BaseJudged { result };
+        let effect = async move {
+            let _ended = ended.drop_guard();
+            let known = gate.learn_base(&site, &stop).await;
+            judged(match known {
+                Ok(failing) => Ok(name_failures(failing)),
+                Err(fault) if fault.is_final() => Err(chain(&fault)),
+                Err(BaseFault::Stopped) => Ok(Vec::new()),
+                Err(fault) => {
+                    tracing::warn!(why = %chain(&fault), "the base cannot be judged now");
+                    Ok(Vec::new())
+                }
+            })
+        };
+        inbox.start("base-run", effect, judged(Ok(Vec::new())));
+    }
+}
+
+/// The first failures by name, and how many more there are.
+fn name_failures(mut failing: Vec<String>) -> Vec<String> {
+    let more = failing.len().saturating_sub(NAMED);
+    failing.truncate(NAMED);
+    failing.extend((more > 0).then(|| format!("and {more} more")));
+    failing
+}

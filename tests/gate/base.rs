@@ -1,0 +1,79 @@
+//! The base is judged beside the agent's first turns: what cannot run ends the run early, and what failed before is known.
+
+use crate::support::{Fledge, Model, hang, say, shell, write};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+#[test]
+fn a_program_that_is_missing_ends_the_run_while_the_model_still_thinks() {
+    for (step, said) in [
+        ("no-such-linter .", "there is no program `no-such-linter`"),
+        ("'true && no-such-linter .'", "there is no program `no-such-linter`; install it"),
+    ] {
+        let model = Model::new([hang().always()]);
+        let lane = format!("steps: [{{ name: lint, run: {step} }}]");
+        let ended = Fledge::simple(&model).lane("verify", &lane).run();
+        let report = ended.must_be(5, "gate_errored");
+        assert!(report["message"].as_str().unwrap().contains(said), "{}", report["message"]);
+        let attempts = report["attempts"].as_array().unwrap().len();
+        assert!((attempts, report["turns"].as_u64()) == (0, Some(0)) && model.count() <= 1, "{}", ended.story());
+    }
+}
+
+#[test]
+fn failures_of_the_base_are_told_before_the_first_attempt_ends() {
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).arg("--json").run();
+    let report = ended.must_be(0, "verified");
+    let told = json!("failed before any change: verify/there");
+    let events = ended.events();
+    let place = |wanted: &dyn Fn(&Value) -> bool| events.iter().position(wanted).expect("the event");
+    let warned = place(&|event| event["data"] == told);
+    assert!(warned < place(&|event| event["type"] == "verify_result"), "{}", ended.story());
+    assert_eq!(report["warnings"], json!([]), "the work has mended what failed");
+    assert!(ended.kinds().contains(&"BaseJudged".to_owned()));
+}
+
+#[test]
+fn fewer_tests_than_on_the_base_are_no_pass() {
+    let tests = "steps: [{ name: test, run: 'n=3; test ! -e done || n=2; echo \"test result: ok. $n passed; 0 failed; 0 ignored\"' }]";
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let ended = Fledge::simple(&model).lane("verify", tests).arg("--max-retries=0").run();
+    let report = ended.must_be(1, "gate_failed");
+    assert!(report["message"].as_str().unwrap().contains("fewer tests ran than on the base: 2, there 3"), "{report}");
+}
+
+#[test]
+fn a_base_is_judged_once_by_all_runs_that_begin_with_it() {
+    let counted = tempfile::tempdir().unwrap();
+    let file = counted.path().join("runs");
+    let lane = format!("steps:\n  - {{ name: count, run: 'echo x >>{}; test -f done' }}\n", file.display());
+    let model = Model::thinking(|request, count| match request.to_string().contains("tool_result") {
+        true => (Some(say("Done.")), count),
+        false => (Some(write("done", "")), count),
+    });
+    let fledge = Fledge::new().lane("verify", &lane).anthropic(&model);
+    let fledge = fledge.file("tasks/a.md", "Make the file `done`.").file("tasks/b.md", "Make the file `done`, too.");
+    let ended = fledge.committed().args(&["run", "tasks", "-j2", "--sandbox=off"]).run();
+    ended.must_exit(0);
+    // Once for the base, and once for each task.
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3, "{}", ended.story());
+}
+
+#[test]
+fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
+    let counted = tempfile::tempdir().unwrap();
+    let file = counted.path().join("hang");
+    std::fs::write(&file, "").unwrap();
+    let lane = format!("steps: [{{ name: there, run: 'test -e {} && exec sleep 60; test -f done' }}]", file.display());
+    let model = Model::new([shell("echo begun; sleep 60"), write("done", ""), say("Done.")]);
+    let mut run = Fledge::simple(&model).lane("verify", &lane).arg("--json").arg("--sandbox=off").start();
+    run.wait_for("{\"text\":\"begun");
+    run.signal(Signal::KILL);
+    let ended = run.end();
+    assert!(!ended.kinds().contains(&"BaseJudged".to_owned()), "{:?}", ended.kinds());
+    std::fs::remove_file(&file).unwrap();
+    let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
+    ended.must_be(0, "verified");
+    assert!(ended.kinds().contains(&"BaseJudged".to_owned()), "{:?}", ended.kinds());
+}
