@@ -179,7 +179,10 @@ impl Planner {
     async fn ask_base(&self, gate: &Gate, ground: &Ground, plan: &mut Plan) -> Result<(), PlanFault> {
         let is_wanted = match baseline(&self.settings, &self.task) {
             Baseline::Always => true,
-            Baseline::Auto => self.task.is_fix || self.task.expect.is_some() || gate.rests_on_base(),
+            Baseline::Auto => {
+                let rests = !gate.is_clean() && gate.rests_on_base();
+                self.task.is_fix || self.task.expect.is_some() || rests
+            }
             Baseline::Never => self.task.is_fix || gate.needs_base(),
         };
         if !is_wanted {

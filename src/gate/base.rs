@@ -5,6 +5,7 @@ mod keep;
 
 pub(super) use keep::{kept, remember};
 
+use super::built::is_start;
 use super::canary::Seen;
 use super::clean::{CleanRoom, RoomFault, Wanted};
 use super::evidence::{Evidence, Printed, Shown};
@@ -12,7 +13,6 @@ use super::logs::counted;
 use super::planted::{self, CanaryFault};
 use super::sentry::Sentry;
 use super::{Gate, Site, feedback, unable};
-use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::limits::FEEDBACK_LIMIT;
@@ -25,7 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The base cannot be judged. A base whose checks fail is no fault.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +115,10 @@ pub(super) struct Base {
     pub(super) evidence: Evidence,
     /// Lanes that see every failure that is planted, and not only some of them.
     pub(super) see_all: BTreeSet<String>,
+    /// What this base has in common with others of the project whose build output is a start for its own.
+    line: String,
+    /// How many bases in a row began with the build output of an earlier one.
+    generation: u32,
     /// Where the caches are.
     #[serde(skip)]
     folder: PathBuf,
@@ -123,7 +127,8 @@ pub(super) struct Base {
 impl Base {
     /// The caches of a lane.
     pub(super) fn caches(&self, lane: &Lane) -> Option<Caches> {
-        Caches::are_wanted(lane).then(|| Caches { folder: Caches::place(&self.folder, lane), is_open: false })
+        let folder = || Caches::place(&self.folder, lane);
+        Caches::are_wanted(lane).then(|| Caches { folder: folder(), is_open: false, start: None })
     }
 
     /// Which of these failures were there before.
@@ -138,11 +143,18 @@ pub(super) struct Caches {
     folder: PathBuf,
     /// Whether they are being filled.
     is_open: bool,
+    /// The caches of an earlier base, whose build output they begin with.
+    start: Option<PathBuf>,
 }
 
 impl Caches {
     /// Whether a lane has any.
     pub(super) fn are_wanted(lane: &Lane) -> bool {
+        !lane.built.is_empty() || Self::must_be(lane)
+    }
+
+    /// Whether a lane says that it has some. Without the others a room is only slower.
+    pub(super) fn must_be(lane: &Lane) -> bool {
         !lane.cache.is_empty() || !lane.setup.is_empty()
     }
 
@@ -153,7 +165,7 @@ impl Caches {
 
     /// Those that a room and its setup are to fill, in this folder.
     pub(super) fn to_fill(folder: PathBuf) -> Self {
-        Self { folder, is_open: true }
+        Self { folder, is_open: true, start: None }
     }
 
     /// From now on nothing is changed in them.
@@ -171,6 +183,17 @@ impl Caches {
         self.folder.join("tree").join(path)
     }
 
+    /// The folder that a room finds at a path: what is kept, or build output of an earlier base to begin with.
+    pub(super) fn found(&self, path: &str) -> Option<PathBuf> {
+        let start = self.start.as_ref().map(|start| start.join("tree").join(path)).filter(|start| is_start(start));
+        Some(if self.is_open { start? } else { self.folder(path) }).filter(|folder| folder.exists())
+    }
+
+    /// Whether they begin with build output of another base: builds must then take all sources for new.
+    pub(super) fn have_start(&self) -> bool {
+        self.start.is_some()
+    }
+
     /// Where a toolchain has put what it fetched.
     pub(super) fn fetched(&self, name: &str) -> PathBuf {
         self.folder.join("fetched").join(name)
@@ -183,7 +206,7 @@ impl Caches {
 
     /// Takes what a room has made for the rooms to come.
     pub(super) fn fill(&self, room: &CleanRoom, lane: &Lane) -> Result<(), BaseFault> {
-        for path in &lane.cache {
+        for path in lane.kept_folders() {
             let (from, to) = (room.files().join(path), self.folder(path));
             if from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
                 let io = |source| BaseFault::Cache { path: to.clone(), source };
@@ -215,8 +238,12 @@ pub(super) async fn judge(
         return Ok(base);
     }
     let making = keep::making(site)?;
+    let line = keep::line(gate, site);
+    let start = keep::newest(&line, site);
     let mut base = Base {
         version: VERSION,
+        line,
+        generation: start.as_ref().map_or(0, |start| start.generation + 1),
         ruling: Ruling::Passed,
         feedback: String::new(),
         failing: BTreeSet::new(),
@@ -226,11 +253,11 @@ pub(super) async fn judge(
     };
     let mut steps = Vec::new();
     for lane in &gate.lanes {
-        steps.extend(judge_lane(gate, lane, site, tree, &mut base, stop, on_step).await?);
+        steps.extend(judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, on_step).await?);
     }
     // Of those that only the gate knows what they find ready is made, and what they say of the base is nobody's.
     for lane in gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)) {
-        judge_lane(gate, lane, site, tree, &mut base, stop, &|_| {}).await?;
+        judge_lane(gate, lane, site, start.as_ref(), &mut base, stop, &|_| {}).await?;
     }
     if base.ruling == Ruling::Failed {
         base.feedback = feedback::of(&steps, FEEDBACK_LIMIT);
@@ -251,12 +278,14 @@ async fn judge_lane(
     gate: &Gate,
     lane: &Lane,
     site: &Site,
-    tree: &TreeId,
+    start: Option<&Base>,
     base: &mut Base,
     stop: &CancellationToken,
     on_step: &(dyn Fn(StepProgress) + Send + Sync),
 ) -> Result<Vec<StepReport>, BaseFault> {
-    let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true };
+    let tree = gate.base();
+    let start = start.filter(|_| !lane.built.is_empty()).map(|start| Caches::place(&start.folder, lane));
+    let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
     let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept, installed: &gate.installed };
     let logs = site.logs.join("base").join(&lane.name);

@@ -91,7 +91,8 @@ impl Entered<'_> {
         let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
         doubts.extend(written.iter().map(|it| format!("`{}` is protected ({})", it.path, it.rule)));
         let trees = &site.trees;
-        let after = trees.retake(gate.base(), &room.files(), lane.writes, &lane.cache, stop).await;
+        let kept: Vec<String> = lane.kept_folders().cloned().collect();
+        let after = trees.retake(gate.base(), &room.files(), lane.writes, &kept, stop).await;
         let after = after.map_err(RoomFault::from)?;
         if after != *gate.base() && !lane.writes {
             let changes = trees.changes(gate.base(), &after, stop).await.map_err(RoomFault::from)?;

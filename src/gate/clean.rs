@@ -3,13 +3,14 @@
 
 use super::Site;
 use super::base::Caches;
+use super::built;
 use super::holdout;
 use super::installed::{Installed, reached};
 use super::planted::word;
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Mount, Mounts, Pin, View, WallKind, at_home_in};
+use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, at_home_in};
 use crate::process::{self, End, Invocation, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::trees::TreesFault;
@@ -30,6 +31,8 @@ const FETCHED: [(&str, &str); 5] = [
 ];
 /// The variable that leads builds out of the tree, where no room may write.
 const BUILDS: &str = "CARGO_TARGET_DIR";
+/// The build cache of Go, below a home.
+const GO_CACHE: &str = ".cache/go-build";
 /// Where these are found behind the wall, below the home.
 const FETCHED_AT: &str = ".fledge-fetched";
 
@@ -101,10 +104,12 @@ impl CleanRoom {
         let behind = Behind { wall: site.wall.clone(), holes, at };
         let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
         let mut room = Self { folder, behind, env: Variables::new(own), held_at: None };
-        site.trees.export(wanted.tree, wanted.base, &room.files(), stop).await?;
-        for path in &wanted.lane.cache {
-            if let Some(from) = wanted.caches.map(|caches| caches.folder(path)).filter(|from| from.exists()) {
-                room.copy(site, &from, path, stop).await?;
+        let nothing = TreeId::empty();
+        let as_before = if wanted.caches.is_some_and(Caches::have_start) { &nothing } else { wanted.base };
+        site.trees.export(wanted.tree, as_before, &room.files(), stop).await?;
+        for (path, from) in room.cached(wanted) {
+            if !(site.has_layers && wanted.caches.is_some_and(|caches| !caches.is_open())) {
+                room.copy(site, &from, &path, stop).await?;
             }
         }
         for path in wanted.lane.include_ignored.iter().chain(&wanted.installed.files) {
@@ -138,6 +143,14 @@ impl CleanRoom {
         room.env = self.env.clone();
         room.behind = Some(self.behind.clone());
         room
+    }
+
+    /// The folders that are kept for the lane, by their paths in the tree. Where the tree has files in the place of build output, they are what is
+    /// judged.
+    fn cached(&self, wanted: Wanted<'_>) -> Vec<(String, PathBuf)> {
+        let is_free = |path: &&String| wanted.lane.cache.contains(path) || !self.files().join(path.as_str()).exists();
+        let found = |path: &String| Some((path.clone(), wanted.caches?.found(path)?));
+        wanted.lane.kept_folders().filter(is_free).filter_map(found).collect()
     }
 
     /// Lets through the wall what this room needs.
@@ -198,12 +211,26 @@ impl CleanRoom {
 
     /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is written stays, or else as copies.
     async fn bring(&mut self, site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<(), RoomFault> {
-        let is_wanted = |path: &str| !wanted.lane.cache.iter().any(|cache| Path::new(path).starts_with(cache));
+        let is_wanted = |path: &str| !wanted.lane.kept_folders().any(|cache| Path::new(path).starts_with(cache));
         let mut mounts = Mounts::default();
         if site.has_layers {
             let (files, over) = (self.files(), self.folder.join("layers"));
             let io = |source| RoomFault::Io { path: over.clone(), source };
             mounts = wanted.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
+            for (path, lower) in
+                self.cached(wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()))
+            {
+                let at = files.join(&path);
+                clear(&at).and_then(|()| fs::create_dir_all(&at)).map_err(io)?;
+                let over = over.join(format!("cache-{}", mounts.layers.len()));
+                mounts.layers.push(Layer { lower, over, at });
+            }
+            if let Some(cache) = self.go_cache(wanted.lane) {
+                let (over, at) = (over.join("go-build"), self.folder.join("go-build"));
+                fs::create_dir_all(&at).map_err(io)?;
+                self.behind.holes.mounts.push(Mount { from: at.clone(), at: cache.clone(), writable: true });
+                mounts.layers.push(Layer { lower: cache, over, at });
+            }
             mounts.pins.extend(pins(&files, wanted.kept));
             // Outer ones first; of two for one path that which lets less.
             mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
@@ -222,6 +249,14 @@ impl CleanRoom {
             self.behind.holes.view = Some(view);
         }
         Ok(())
+    }
+
+    /// The operator's build cache of Go, for a lane that may build with Go. Go finds there only what was made of the very same inputs.
+    fn go_cache(&self, lane: &Lane) -> Option<PathBuf> {
+        let home = self.env.get("HOME").map(Path::new).filter(|home| home.is_absolute())?;
+        let cache = home.join(GO_CACHE).canonicalize().ok()?;
+        let is_own = self.env.get("GOCACHE").is_none() && cache.is_dir();
+        is_own.then_some(cache).filter(|_| built::may_start(lane, &["go "]))
     }
 
     /// Copies a cache in, sharing blocks where the file system can.

@@ -3,12 +3,14 @@
 use super::clean::clear;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Judged bases of a project that are kept, beside those that were used within a day.
 const KEPT: usize = 4;
 /// How long an unused one is kept at least.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long after its last use a base may still be in use.
+const IN_USE: Duration = Duration::from_secs(60 * 60);
 /// The file that is written anew when a base is used.
 pub(super) const USED: &str = "used";
 /// What the folder of one begins with that is being judged.
@@ -36,6 +38,24 @@ pub(super) fn forget_old(caches: &Path) {
     }
 }
 
+/// Removes the caches of all judged bases but the newest two and those in use: build output is as large as all the rest together. Of the base in
+/// `newest`, which was just made, they stay.
+pub(super) fn forget_output(bases: &Path, newest: &Path) {
+    let entries = fs::read_dir(bases).into_iter().flatten().flatten().map(|entry| entry.path());
+    let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();
+    let mut dated: Vec<_> =
+        entries.filter(|path| path != newest).filter_map(|path| Some((used(&path)?, path))).collect();
+    dated.sort();
+    let is_idle = |time: &SystemTime| time.elapsed().is_ok_and(|age| age > IN_USE);
+    for (_, path) in dated.into_iter().rev().skip(1).filter(|(used, _)| is_idle(used)) {
+        for kind in ["lanes", "held-out"] {
+            for lane in fs::read_dir(path.join(kind)).into_iter().flatten().flatten() {
+                let _left = clear(&lane.path().join("tree"));
+            }
+        }
+    }
+}
+
 /// Removes judged bases of a project that nobody has used for so long, and for a day at least.
 pub fn forget_bases(project: &Path, age: Duration) {
     let age = age.max(FRESH);
@@ -50,7 +70,6 @@ pub fn forget_bases(project: &Path, age: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::SystemTime;
 
     #[test]
     fn a_base_that_nobody_has_used_for_long_goes_and_one_of_today_stays_whatever_is_asked() {

@@ -2,6 +2,7 @@
 //! here, before a cent is spent.
 
 use super::Gate;
+use super::built;
 use super::detection::{self, look_if_no_lanes};
 use super::holdout;
 use super::installed::Installed;
@@ -156,12 +157,14 @@ pub fn freeze_by(from: Definition<'_>, lanes_at: &Path) -> Result<Gate, GateFaul
 
 fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateFault> {
     let Definition { root, path, .. } = from;
-    let (lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
-    let held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
+    let (mut lanes, notes): (Vec<Lane>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.lane, loaded.notes)).unzip();
+    let mut held_out = from.holdout.map_or(Ok(Vec::new()), |folder| holdout::read(root, folder))?;
     for lane in lanes.iter().chain(&held_out) {
         can_run(root, lane, path, &lane.always_run())?;
     }
     let digest = digest_of(&lanes);
+    built::add(&mut lanes, from.paths);
+    built::add(&mut held_out, from.paths);
     let is_folder = |path: &&String| from.origin.join(path).is_dir();
     let included = lanes.iter().chain(&held_out).flat_map(|lane| &lane.include_ignored).filter(is_folder);
     let installed = Installed::find(from.origin, from.paths, included);

@@ -140,7 +140,8 @@ impl Sitting<'_> {
 
     /// What a lane finds ready for this tree.
     async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
-        if !Caches::are_wanted(lane) {
+        let is_known = || self.site.may_judge_base || base::kept(self.gate, self.site).is_some();
+        if !Caches::are_wanted(lane) || (!Caches::must_be(lane) && !is_known()) {
             return Ok(None);
         }
         let Some(caches) = self.base().await?.caches(lane) else { return Ok(None) };

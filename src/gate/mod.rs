@@ -2,6 +2,7 @@
 //! has left and says so in a [`Verdict`]: `verified` is a property of a tree, not of a folder.
 
 mod base;
+mod built;
 mod by_hand;
 mod canary;
 mod candidate;

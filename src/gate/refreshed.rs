@@ -125,7 +125,7 @@ async fn fill(
     let off = NO_SCRIPTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     place.env = place.env.with(off.iter().map(|(name, value)| (name, value)));
     base::set_up(&room.lane(lane), site, place, stop, &|_| {}).await?;
-    for path in &lane.cache {
+    for path in lane.kept_folders() {
         let old = caches.folder(path);
         clear(&old).map_err(|source| BaseFault::Cache { path: old.clone(), source })?;
     }

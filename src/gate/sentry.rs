@@ -74,7 +74,8 @@ impl Sentry {
         let last = self.clone();
         tokio::task::spawn_blocking(move || last.look("")).await.map_err(panicked)?;
         let mut seen = std::mem::take(&mut *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner));
-        seen.retain(|path, _| !is_in(&lane.cache, path));
+        let kept: Vec<String> = lane.kept_folders().cloned().collect();
+        seen.retain(|path, _| !is_in(&kept, path));
         let new: Vec<String> =
             seen.values().filter(|(finding, _)| finding.change == "added").map(|it| it.0.path.clone()).collect();
         let ignored: BTreeSet<String> =

@@ -101,6 +101,7 @@ fn a_lane_is_read_with_everything_in_it() {
         room: RoomKind::Clean,
         setup: Vec::new(),
         cache: Vec::new(),
+        built: Vec::new(),
         network: false,
         writes: false,
         canary: None,

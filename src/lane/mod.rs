@@ -77,6 +77,9 @@ pub struct Lane {
     /// Folders that are built on the base and copied for each run as a gate: plain paths below the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cache: Vec<String>,
+    /// Build output that fledge keeps between rooms by itself: never said in the lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub built: Vec<String>,
     /// Whether its steps have a network in the room.
     #[serde(default)]
     pub network: bool,
@@ -149,6 +152,11 @@ pub struct Joint {
 }
 
 impl Lane {
+    /// The folders that the run on the base fills for later rooms.
+    pub fn kept_folders(&self) -> impl Iterator<Item = &String> {
+        self.cache.iter().chain(&self.built)
+    }
+
     /// What makes its room ready, as a lane of its own; `None` where nothing does.
     pub fn setup_lane(&self) -> Option<Self> {
         if self.setup.is_empty() {

@@ -1,6 +1,6 @@
 //! The base is judged beside the agent's first turns: what cannot run ends the run early, and what failed before is known.
 
-use crate::support::{Fledge, Model, hang, say, shell, write};
+use crate::support::{Fledge, Model, Need, hang, say, shell, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -76,4 +76,44 @@ fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
     let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
     ended.must_be(0, "verified");
     assert!(ended.kinds().contains(&"BaseJudged".to_owned()), "{:?}", ended.kinds());
+}
+
+#[test]
+fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins() {
+    let counted = tempfile::tempdir().unwrap();
+    let file = counted.path().join("starts");
+    // As cargo does: what it has made is left in `target`, and what is there is not made again.
+    let step = "if test -e target/made; then echo warm; else echo cold; fi >>STARTS; mkdir -p target/x; \
+                touch target/made target/.rustc_info.json; test -f done # cargo";
+    let lane = format!("steps: [{{ name: there, run: '{}' }}]", step.replace("STARTS", file.to_str().unwrap()));
+    let starts = || std::fs::read_to_string(&file).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let model = || Model::new([write("done", "1\n"), say("Done.")]);
+    let first = model();
+    let ended = Fledge::simple(&first).lane("verify", &lane).file("Cargo.toml", "").arg("--sandbox=off").run();
+    ended.must_be(0, "verified");
+    assert_eq!(starts(), ["cold", "warm"]);
+    std::fs::remove_file(ended.path("done")).unwrap();
+    std::fs::write(ended.path("new.txt"), "another base").unwrap();
+    let ended = ended.again(&["run", "task.md", "--sandbox=off"]).anthropic(&model()).run();
+    ended.must_exit(0);
+    assert_eq!(starts(), ["cold", "warm", "warm", "warm"]);
+    // Behind bubblewrap it is a layer, and nothing that a room writes there stays.
+    let step = "if test -e done; then test -e target/made && test ! -e target/mine && touch target/mine; \
+                else mkdir -p target && touch target/made target/.rustc_info.json; fi # cargo";
+    let lane = format!("steps: [{{ name: there, run: '{step}' }}]");
+    let model = Model::new([write("done", "1\n"), say("Done.")]);
+    Fledge::simple(&model).lane("verify", &lane).file("Cargo.toml", "").run().must_be(0, "verified");
+}
+
+#[test]
+fn the_build_cache_of_go_is_in_the_room_and_nothing_is_written_into_it() {
+    if !Need::has_program("bwrap") {
+        return;
+    }
+    let step = "test -e ~/.cache/go-build/there && touch ~/.cache/go-build/mine && test -f done # go test";
+    let model = Model::new([write("done", ""), say("Done.")]);
+    let fledge = Fledge::simple(&model).lane("verify", &format!("steps: [{{ name: test, run: '{step}' }}]"));
+    let ended = fledge.file("../home/.cache/go-build/there", "").run();
+    ended.must_be(0, "verified");
+    assert!(!ended.path("../home/.cache/go-build/mine").exists());
 }

@@ -6,7 +6,7 @@ use super::{Base, BaseFault, Caches, VERSION, failing};
 use crate::fail_point::reach;
 use crate::gate::clean::clear;
 use crate::gate::evidence::Evidence;
-use crate::gate::forget::{MAKING, USED, forget_old};
+use crate::gate::forget::{MAKING, USED, forget_old, forget_output};
 use crate::gate::{Gate, Site, digest_of};
 use crate::lane::Lane;
 use crate::store;
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Bases in a row that begin with the build output of an earlier one. The next begins with none: cargo never removes what nothing uses any more.
+const GENERATIONS: u32 = 16;
 /// The pause between two looks at a lock.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -48,6 +50,8 @@ pub(in crate::gate) fn remember(
         failing,
         evidence,
         see_all: BTreeSet::new(),
+        line: line(gate, site),
+        generation: 0,
         folder: making(site)?,
     };
     keep(base, gate, site)
@@ -100,24 +104,35 @@ pub(super) fn keep(base: Base, gate: &Gate, site: &Site) -> Result<Base, BaseFau
         let _left = clear(&making);
         return Ok(base);
     }
+    forget_output(&site.project.join("bases"), &folder);
     forget_old(&site.project.join("bases"));
     Ok(Base { folder, ..base })
 }
 
-/// Where it is kept.
-fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
+/// What bases have in common whose build output is made by the same lanes with the same programs at the same place.
+pub(super) fn line(gate: &Gate, site: &Site) -> String {
     let held_out: Vec<Lane> = gate.held_out.iter().filter(|lane| Caches::are_wanted(lane)).cloned().collect();
     let held_out = if held_out.is_empty() { String::new() } else { digest_of(&held_out) };
     let wall = site.wall.kind().name();
     let path = site.variable("PATH");
-    let (at, installed) = (&site.origin, &gate.installed.digest);
-    let key = format!(
-        "{VERSION} {} {held_out} {} {wall} {path:?} {at:?} {installed}{}",
-        gate.digest,
-        gate.base(),
-        ignored(gate, site)
-    );
+    let at = &site.origin;
+    store::sha256(format!("{VERSION} {} {held_out} {wall} {path:?} {at:?}", gate.digest).as_bytes())
+}
+
+/// Where it is kept.
+fn folder_of(gate: &Gate, site: &Site) -> PathBuf {
+    let key = format!("{} {} {}{}", line(gate, site), gate.base(), gate.installed.digest, ignored(gate, site));
     site.project.join("bases").join(&store::sha256(key.as_bytes())[..32])
+}
+
+/// The newest base of this line whose build output a new one may begin with.
+pub(super) fn newest(line: &str, site: &Site) -> Option<Base> {
+    let entries = fs::read_dir(site.project.join("bases")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let used = |path: &PathBuf| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();
+    let mut dated: Vec<_> = entries.filter_map(|path| Some((used(&path)?, path))).collect();
+    dated.sort();
+    let base = dated.iter().rev().filter_map(|(_, path)| known(path)).find(|base| base.line == line)?;
+    Some(base).filter(|base| base.generation < GENERATIONS)
 }
 
 /// The ignored files that lanes bring, by their contents: they are in no tree. Nothing, where there are none.

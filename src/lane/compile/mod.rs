@@ -1,5 +1,4 @@
-//! Makes a lane of what is written: tasks and included lanes are put in their place, every step gets a name and the steps that
-//! it waits for. Nothing is left that could be unknown, ambiguous, or wait for itself.
+//! Makes a lane of what is written: puts tasks and included lanes in their place, and gives every step a name and what it waits for.
 
 mod evidence;
 mod finish;
@@ -35,7 +34,7 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
     compiler.including.push(name.to_owned());
     compiler.items(&draft.items, &scope, &[]);
     let (steps, joints) = compiler.finish();
-    let terms = draft.terms.clone();
+    let (terms, built) = (draft.terms.clone(), Vec::new());
     let setup = compiler.setup(&terms.setup, &scope);
     compiler.refuse_unknown_canary(terms.canary_step.as_ref(), &steps, &scope.path);
     if !compiler.fault.files.is_empty() {
@@ -55,6 +54,7 @@ pub(super) fn compile(book: &Book, name: &str) -> Result<Lane, LaneFault> {
         room: terms.room.unwrap_or_default(),
         setup,
         cache: terms.cache,
+        built,
         network: terms.network.unwrap_or(false),
         writes: terms.writes.unwrap_or(false),
         canary: terms.canary,

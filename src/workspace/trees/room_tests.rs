@@ -28,6 +28,20 @@ async fn a_room_has_the_tree_and_only_what_changed_is_new_in_it() {
 }
 
 #[tokio::test]
+async fn all_is_new_where_a_link_has_changed() {
+    let project = Project::new(&[("a", "1"), ("b", "2")]);
+    symlink("a", project.at("link")).unwrap();
+    let (trees, base) = project.begin().await;
+    fs::remove_file(project.at("link")).unwrap();
+    symlink("b", project.at("link")).unwrap();
+    let tree = project.take(&trees).await;
+    let room = project.home.path().join("room");
+    trees.export(&tree, &base, &room, &project.stop).await.unwrap();
+    // `b` is what a build finds behind the link, and it did not build that.
+    assert!(fs::metadata(room.join("link")).unwrap().mtime() > 1_000_000_000);
+}
+
+#[tokio::test]
 async fn the_workspace_is_put_back_and_ignored_files_stay() {
     let project = Project::new(&[(".gitignore", "*.log\n"), ("a", "1"), ("d/b", "2"), ("f", "3")]);
     symlink("a", project.at("link")).unwrap();

@@ -1,0 +1,81 @@
+//! Build output that fledge keeps between rooms without being told: cargo's, which holds every compiled dependency. The run on the base fills it,
+//! and never an agent. Pure, but for one look at a folder.
+
+use crate::lane::{Lane, RoomKind};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The most such folders of a project.
+const MOST: usize = 8;
+/// Words of a step that may start any build.
+const ANY: [&str; 2] = ["make", "just"];
+/// Words of a step that start cargo.
+const CARGO: [&str; 2] = ["cargo", "maturin"];
+/// The file by which cargo knows its build output again.
+const SIGN: &str = ".rustc_info.json";
+
+/// Adds cargo's build output to the lanes that fill it: a folder `target` beside the outermost manifests among `paths`, the files of the base.
+/// Left out are folders with files of the base, and those that a `cache` of the lane names or holds.
+pub(super) fn add(lanes: &mut [Lane], paths: &[String]) {
+    let manifests: BTreeSet<&str> =
+        paths.iter().filter_map(|path| path.strip_suffix("Cargo.toml")).filter(|dir| is_dir(dir)).collect();
+    let is_inner = |dir: &str| manifests.iter().any(|other| *other != dir && dir.starts_with(other));
+    let targets = manifests.iter().filter(|dir| !is_inner(dir)).map(|dir| format!("{dir}target"));
+    let is_free = |target: &String| !paths.iter().any(|path| is_at(target, path));
+    let targets: Vec<String> = targets.filter(is_free).take(MOST).collect();
+    for lane in lanes.iter_mut().filter(|lane| lane.room == RoomKind::Clean && may_start(lane, &CARGO)) {
+        let is_new = |target: &&String| !lane.cache.iter().any(|cache| is_at(cache, target) || is_at(target, cache));
+        lane.built = targets.iter().filter(is_new).cloned().collect();
+    }
+}
+
+/// Whether a folder is build output that may be a start for that of other sources: cargo builds again what has changed, and removes nothing that
+/// counts.
+pub(super) fn is_start(folder: &Path) -> bool {
+    folder.join(SIGN).is_file()
+}
+
+fn is_dir(dir: &str) -> bool {
+    dir.is_empty() || dir.ends_with('/')
+}
+
+fn is_at(folder: &str, path: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a step of a lane names one of these programs, or one that may start any.
+pub(super) fn may_start(lane: &Lane, programs: &[&str]) -> bool {
+    lane.steps.iter().any(|step| programs.iter().chain(&ANY).any(|word| step.run.contains(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::parse;
+
+    fn built(lane: &str, paths: &[&str]) -> Vec<String> {
+        let mut lanes = [parse("verify", "lanes/verify.yaml", lane).unwrap()];
+        add(&mut lanes, &paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>());
+        let [lane] = lanes;
+        lane.built
+    }
+
+    #[test]
+    fn the_output_of_cargo_is_kept_beside_the_outermost_manifests() {
+        let paths = ["Cargo.toml", "crates/a/Cargo.toml", "src/lib.rs"];
+        assert_eq!(built("steps: [{ run: cargo test }]", &paths), ["target"]);
+        let two = ["native/Cargo.toml", "native/inner/Cargo.toml", "other/Cargo.toml", "not-Cargo.toml"];
+        assert_eq!(built("steps: [{ run: make test }]", &two), ["native/target", "other/target"]);
+    }
+
+    #[test]
+    fn nothing_is_kept_that_the_base_or_the_lane_has_another_word_on() {
+        let none: [&str; 0] = [];
+        assert_eq!(built("steps: [{ run: cargo test }]", &["Cargo.toml", "target/a.txt"]), none);
+        assert_eq!(built("cache: [target]\nsteps: [{ run: cargo test }]", &["Cargo.toml"]), none);
+        assert_eq!(built("cache: [target/debug]\nsteps: [{ run: cargo test }]", &["Cargo.toml"]), none);
+        assert_eq!(built("room: in-place\nsteps: [{ run: cargo test }]", &["Cargo.toml"]), none);
+        assert_eq!(built("steps: [{ run: npm test }]", &["Cargo.toml"]), none);
+        assert_eq!(built("steps: [{ run: cargo test }]", &["go.mod"]), none);
+    }
+}
