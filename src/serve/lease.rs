@@ -106,4 +106,17 @@ mod tests {
         assert_eq!(Lease::address(&folder), None);
         Lease::take(&folder).unwrap();
     }
+
+    #[test]
+    fn a_lease_is_free_although_a_program_that_is_being_started_has_a_copy_of_its_handle() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("serve");
+        let mut lease = Lease::take(&folder).unwrap();
+        lease.is_at("http://127.0.0.1:7777").unwrap();
+        let copy = lease.file.try_clone().unwrap();
+        drop(lease);
+        assert_eq!(Lease::address(&folder), None);
+        Lease::take(&folder).unwrap();
+        drop(copy);
+    }
 }

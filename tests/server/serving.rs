@@ -15,6 +15,8 @@ pub(crate) struct Serving {
     /// Empty where the server printed no link.
     pub(crate) code: String,
     log: Arc<Mutex<String>>,
+    /// Reads the log.
+    reader: std::thread::JoinHandle<()>,
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -38,7 +40,7 @@ impl Serving {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let (log, mut stderr): (Arc<Mutex<String>>, _) = (Arc::default(), child.stderr.take().unwrap());
         let said = Arc::clone(&log);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = stderr.read(&mut bytes) {
                 said.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
@@ -56,7 +58,7 @@ impl Serving {
             stdout.read_line(&mut second).unwrap();
         }
         let code = second.trim().rsplit_once("code=").map_or_else(String::new, |(_, code)| code.to_owned());
-        Self { child, address, code, log, _stdout: stdout }
+        Self { child, address, code, log, reader, _stdout: stdout }
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -81,6 +83,8 @@ impl Serving {
     /// Waits for the end of the server. Returns its exit code and its log.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         assert!(becomes(|| self.child.try_wait().unwrap().is_some()), "it does not stop: {}", self.log());
-        (self.child.wait().unwrap().code(), self.log())
+        let code = self.child.wait().unwrap().code();
+        becomes(|| self.reader.is_finished()); // else the end of the log is not read yet
+        (code, self.log())
     }
 }
