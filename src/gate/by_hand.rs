@@ -4,6 +4,7 @@
 use super::base::{self, BaseFault, Caches};
 use super::canary::Seen;
 use super::clean::{CleanRoom, RoomFault, Wanted, clear};
+use super::evidence::{Evidence, NO_TESTS};
 use super::sentry::Sentry;
 use super::{Gate, Site, planted};
 use crate::lane::{Flaky, Lane};
@@ -88,6 +89,9 @@ impl Entered<'_> {
         if lane.flaky == Flaky::Fail && outcome.steps.iter().any(|step| step.status == StepStatus::Flaky) {
             doubts.push("it did not pass at the first try, and says `flaky: fail`".to_owned());
         }
+        let mut evidence = Evidence::default();
+        base::show(outcome, &mut evidence).await;
+        doubts.extend(evidence.is_without_tests().then(|| NO_TESTS.to_owned()));
         let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
         doubts.extend(written.iter().map(|it| format!("`{}` is protected ({})", it.path, it.rule)));
         let trees = &site.trees;

@@ -1,7 +1,7 @@
 //! One gate run, from the workspace as the agent left it to a verdict that names a tree.
 //!
-//! First what defines the gate is looked at, then the tree is taken and compared with the base, then the lanes run in rooms made of that
-//! tree, then what their pass rests on: the tests that ran, a planted failure that must be seen, and lanes that only the gate knows.
+//! It checks the files that define the gate, takes the tree and compares it with the base, runs the lanes in rooms made of that tree,
+//! and then checks the evidence: the tests that ran, a planted failure that must be seen, and hold-out lanes.
 
 mod again;
 mod early;
@@ -11,7 +11,7 @@ mod standing;
 use super::base::{self, Base, BaseFault, Caches};
 use super::canary::Seen;
 use super::candidate::{self, Candidate};
-use super::evidence::Evidence;
+use super::evidence::{Evidence, NO_TESTS};
 use super::policy::Policy;
 use super::seal::Seal;
 use super::unfetched::{self, Added};
@@ -90,7 +90,6 @@ impl Sitting<'_> {
         }
     }
 
-    /// What was said, however it came to an end.
     fn said(&self, seated: Result<Verdict, Early>, record: &Record) -> Verdict {
         match seated {
             Ok(verdict) => verdict,
@@ -166,10 +165,10 @@ impl Sitting<'_> {
         record.steps.retain(|step| step.lane != lane.name);
         record.steps.extend(outcome.steps);
         match outcome.ruling {
-            LaneRuling::Passed if is_flaky && lane.flaky == Flaky::Fail => {
-                let why = format!("lane `{}` passed, but not at the first try, and it says `flaky: fail`", lane.name);
-                Err(self.fell_short(record, &why))
-            }
+            LaneRuling::Passed if is_flaky && lane.flaky == Flaky::Fail => Err(self.fell_short(
+                record,
+                &format!("lane `{}` passed, but not at the first try, and it says `flaky: fail`", lane.name),
+            )),
             LaneRuling::Passed => Ok(()),
             LaneRuling::Failed => Err(self.failed(record).await),
             LaneRuling::Errored => Err(Early::Broken(feedback::could_not_run(&record.steps))),
@@ -180,6 +179,9 @@ impl Sitting<'_> {
 
     /// Whether as many tests ran as on the base, where that is known or can be: how many that were.
     async fn evidence(&self, tree: &TreeId, record: &Record) -> Result<Option<u64>, Early> {
+        if record.evidence.is_without_tests() {
+            return Err(self.fell_short(record, NO_TESTS));
+        }
         let may_be_judged = self.site.may_judge_base && self.gate.is_clean();
         let is_known = || self.site.may_judge_base && base::kept(self.gate, self.site).is_some();
         let base = match self.gate.judged.get() {
@@ -188,10 +190,9 @@ impl Sitting<'_> {
             None if (may_be_judged && self.gate.rests_on_base()) || is_known() => self.base().await?,
             None => return Ok(None),
         };
-        let shortfalls = record.evidence.shortfalls(&base.evidence);
-        match shortfalls.is_empty() {
-            true => Ok(base.evidence.ran()),
-            false => Err(self.fell_short(record, &shortfalls.join("\n"))),
+        match record.evidence.shortfalls(&base.evidence) {
+            shortfalls if shortfalls.is_empty() => Ok(base.evidence.ran()),
+            shortfalls => Err(self.fell_short(record, &shortfalls.join("\n"))),
         }
     }
 
@@ -208,8 +209,7 @@ impl Sitting<'_> {
             Seen::Some => "all of the failing tests that were planted, and on the base it did",
             Seen::None => "a failing test that was planted",
         };
-        let why = format!("lane `{}` did not see {what}: its tests are silenced", lane.name);
-        Err(self.fell_short(record, &why))
+        Err(self.fell_short(record, &format!("lane `{}` did not see {what}: its tests are silenced", lane.name)))
     }
 
     /// Runs the lanes that only the gate knows. Of what they say nothing is told but that one of them failed.

@@ -31,7 +31,7 @@ fn failures_of_the_base_are_told_before_the_first_attempt_ends() {
     let warned = place(&|event| event["data"] == told);
     assert!(warned < place(&|event| event["type"] == "verify_result"), "{}", ended.story());
     assert_eq!(report["warnings"], json!([]), "the work has mended what failed");
-    assert!(ended.kinds().contains(&"BaseJudged".to_owned()));
+    assert!(ended.has_judged_base());
 }
 
 #[test]
@@ -41,6 +41,17 @@ fn fewer_tests_than_on_the_base_are_no_pass() {
     let ended = Fledge::simple(&model).lane("verify", tests).arg("--max-retries=0").run();
     let report = ended.must_be(1, "gate_failed");
     assert!(report["message"].as_str().unwrap().contains("fewer tests ran than on the base: 2, there 3"), "{report}");
+}
+
+#[test]
+fn a_runner_that_finds_no_test_is_no_pass_whatever_the_base_has() {
+    for baseline in ["auto", "never"] {
+        let tests = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed; 0 ignored\"' }]";
+        let model = Model::new([write("done", ""), say("Done.")]);
+        let run = Fledge::simple(&model).lane("verify", tests).arg("--max-retries=0");
+        let report = run.arg(&format!("--baseline={baseline}")).run().must_be(1, "gate_failed");
+        assert!(report["message"].as_str().unwrap().contains("no test ran: "), "{report}");
+    }
 }
 
 #[test]
@@ -71,11 +82,11 @@ fn the_base_of_a_run_that_was_killed_is_judged_when_the_run_goes_on() {
     run.wait_for("{\"text\":\"begun");
     run.signal(Signal::KILL);
     let ended = run.end();
-    assert!(!ended.kinds().contains(&"BaseJudged".to_owned()), "{:?}", ended.kinds());
+    assert!(!ended.has_judged_base(), "{}", ended.story());
     std::fs::remove_file(&file).unwrap();
     let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
     ended.must_be(0, "verified");
-    assert!(ended.kinds().contains(&"BaseJudged".to_owned()), "{:?}", ended.kinds());
+    assert!(ended.has_judged_base(), "{}", ended.story());
 }
 
 #[test]

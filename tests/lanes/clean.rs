@@ -80,7 +80,9 @@ fn a_pass_that_the_gate_would_not_take_is_none() {
     let writes = "steps: [{ name: format, run: 'for file in *.txt; do echo formatted > \"$file\"; done' }]\n";
     let ended = clean(&seeing).file("checks/one", "").run();
     ended.must_exit(0);
+    let empty = "steps: [{ name: test, run: 'echo \"test result: ok. 0 passed; 0 failed;\"' }]\n";
     for (lane, why) in [
+        (empty, "no test ran: the runners of tests found none; add a test, or take their steps out of the lane"),
         (blind.as_str(), "it did not see a failing test that was planted: its tests are silenced"),
         (writes, "it changed files that it judges, and does not say `writes: true`: a.txt"),
     ] {

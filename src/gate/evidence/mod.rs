@@ -5,6 +5,7 @@
 //! forged by the code under test, so it can only ever speak against a pass.
 
 mod printed;
+mod runners;
 
 pub(super) use printed::Printed;
 
@@ -15,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most tests that are named where some are missing.
 const NAMED: usize = 10;
+
+/// What is said where runners of tests say that they found none.
+pub(super) const NO_TESTS: &str =
+    "no test ran: the runners of tests found none; add a test, or take their steps out of the lane";
 
 /// What the steps of a gate run showed, by lane and step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +77,11 @@ impl Shown {
         if !gone.is_empty() {
             return Some(format!("tests of the base did not run: {}", some(&gone)));
         }
+        let untested: BTreeSet<&str> =
+            base.printed.packages().difference(self.printed.packages()).map(String::as_str).collect();
+        if !untested.is_empty() {
+            return Some(format!("packages of the base were not tested: {}", some(&untested)));
+        }
         if let (Some(base), Some(now)) = (&base.named, &self.named) {
             let is_missing = |(name, count): &(&String, &u32)| now.get(*name).copied().unwrap_or(0) < **count;
             let missing: BTreeSet<&str> = base.iter().filter(is_missing).map(|(name, _)| name.as_str()).collect();
@@ -93,6 +103,11 @@ impl Evidence {
     /// How many tests ran in all; `None` where no step counts any.
     pub(super) fn ran(&self) -> Option<u64> {
         self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more))
+    }
+
+    /// Whether a runner of tests has summed up, and no step ran a test.
+    pub(super) fn is_without_tests(&self) -> bool {
+        self.ran() == Some(0)
     }
 
     /// Each step that showed less than on the base, and why.

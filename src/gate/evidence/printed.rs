@@ -1,5 +1,6 @@
 //! Tests counted from what the common runners print, line by line. Pure.
 
+use super::runners::{go_package, is_libtest_start, is_node_sum, node_name, summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -17,6 +18,9 @@ pub(in crate::gate) struct Printed {
     names: BTreeSet<String>,
     /// Whether such a runner has summed up: without that, what looks like a name is none.
     has_named: bool,
+    /// Packages whose tests Go ran: of single tests that pass it says nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    packages: BTreeSet<String>,
 }
 
 /// Tests that ran, and how many of them failed.
@@ -47,6 +51,11 @@ impl Printed {
         (self.has_named && !self.is_crowded()).then_some(&self.names)
     }
 
+    /// Packages of Go whose tests ran.
+    pub(super) fn packages(&self) -> &BTreeSet<String> {
+        &self.packages
+    }
+
     /// Whether there are too many names to be kept.
     pub(super) fn is_crowded(&self) -> bool {
         self.names.len() > MOST_NAMES
@@ -66,139 +75,15 @@ impl Printed {
         if let Some(name) = node_name(line).filter(|_| self.names.len() <= MOST_NAMES) {
             self.names.insert(name.to_owned());
         }
-        if let Some((ran, failed)) = RUNNERS.iter().find_map(|runner| runner(line)) {
+        if let Some(package) = go_package(line).filter(|_| self.packages.len() < MOST_NAMES) {
+            self.packages.insert(package.to_owned());
+        }
+        if let Some((ran, failed)) = summary(line) {
             let sum = self.sum.get_or_insert_default();
             sum.ran = sum.ran.saturating_add(ran);
             sum.failed = sum.failed.saturating_add(failed);
         }
     }
-}
-
-/// What ran and what failed by a line, if it is a summary.
-type Runner = fn(&str) -> Option<(u64, u64)>;
-/// Each knows the line with which one family of runners sums up, and gives how many tests ran by it and how many of them failed.
-const RUNNERS: [Runner; 8] = [libtest, nextest, pytest, unittest, node, jest, mocha, go];
-/// The words before which runners put the number of what failed.
-const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
-
-/// `running 3 tests`, of Rust's test programs.
-fn is_libtest_start(line: &str) -> bool {
-    let count =
-        line.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
-    count.is_some_and(|count| count.parse::<u64>().is_ok())
-}
-
-/// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
-fn libtest(line: &str) -> Option<(u64, u64)> {
-    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    with_failed(counts, ';', &["passed", "failed", "measured"])
-}
-
-/// `Summary [   0.012s] 5 tests run: 4 passed, 1 failed, 1 skipped`
-fn nextest(line: &str) -> Option<(u64, u64)> {
-    let (_, rest) = line.strip_prefix("Summary [")?.split_once("] ")?;
-    let (count, rest) = rest.split_once(" tests run:").or(rest.split_once(" test run:"))?;
-    Some((count.trim().parse().ok()?, sum(rest, ',', FAILING).unwrap_or(0)))
-}
-
-/// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
-fn pytest(line: &str) -> Option<(u64, u64)> {
-    let plain = line.trim_matches('=').trim();
-    let (counts, time) = plain.rsplit_once(" in ")?;
-    let seconds = time.split_whitespace().next()?.strip_suffix('s')?;
-    seconds.parse::<f64>().ok()?;
-    with_failed(counts, ',', &["passed", "failed", "error", "errors", "xpassed", "xfailed"])
-}
-
-/// `Ran 3 tests in 0.001s`
-fn unittest(line: &str) -> Option<(u64, u64)> {
-    if let Some(counts) = line.strip_prefix("FAILED (") {
-        let each = counts.trim_end_matches(')').split(',').filter_map(|part| part.split_once('='));
-        let failed = each.filter(|(word, _)| ["failures", "errors"].contains(&word.trim()));
-        return failed
-            .filter_map(|(_, count)| count.parse().ok())
-            .reduce(u64::saturating_add)
-            .map(|failed| (0, failed));
-    }
-    let (count, rest) = line.strip_prefix("Ran ")?.split_once(' ')?;
-    (rest.starts_with("tests in ") || rest.starts_with("test in ")).then(|| Some((count.parse().ok()?, 0)))?
-}
-
-/// `# pass 3` and `# fail 0` of the TAP reporter, `ℹ pass 3` of the other
-fn node(line: &str) -> Option<(u64, u64)> {
-    let rest = line.strip_prefix("# ").or(line.strip_prefix("ℹ "))?;
-    let (word, count) = rest.split_once(' ')?;
-    let count = || count.parse().ok();
-    match word {
-        "pass" => Some((count()?, 0)),
-        "fail" => Some((count()?, count()?)),
-        _ => None,
-    }
-}
-
-/// `# tests 4` of the TAP reporter, `ℹ tests 4` of the other
-fn is_node_sum(line: &str) -> bool {
-    let rest = line.strip_prefix("# tests ").or_else(|| line.strip_prefix("ℹ tests "));
-    rest.is_some_and(|count| count.parse::<u64>().is_ok())
-}
-
-/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`. Many tools begin a line with such a mark, without a time.
-fn node_name(line: &str) -> Option<&str> {
-    let marked = line.strip_prefix("✔ ").or_else(|| line.strip_prefix("✖ "));
-    let name = match marked {
-        Some(name) => name.rsplit_once(" (").filter(|(_, time)| time.ends_with("s)"))?.0,
-        None => {
-            let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok ")?;
-            let (number, name) = rest.split_once(" - ")?;
-            number.parse::<u64>().is_ok().then_some(name)?
-        }
-    };
-    (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
-}
-
-/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed (6)`
-fn jest(line: &str) -> Option<(u64, u64)> {
-    let rest = line.strip_prefix("Tests")?;
-    let counts = rest.strip_prefix(':').unwrap_or(rest);
-    let separator = if counts.contains('|') || counts.contains('(') { '|' } else { ',' };
-    with_failed(counts.split('(').next()?, separator, &["failed", "passed"])
-}
-
-/// `5 passing (10ms)` and `1 failing`
-fn mocha(line: &str) -> Option<(u64, u64)> {
-    let (count, rest) = line.split_once(' ')?;
-    if rest == "failing" {
-        let failed = count.parse().ok()?;
-        return Some((failed, failed));
-    }
-    rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
-}
-
-/// `ok   m/calc 0.002s` and `FAIL m/calc 0.003s`: of tests that pass Go says nothing, so each package counts as one
-fn go(line: &str) -> Option<(u64, u64)> {
-    let mut parts = line.split('\t').map(str::trim);
-    let (word, _package, time) = (parts.next()?, parts.next()?, parts.next()?);
-    let has_run = time == "(cached)" || time.strip_suffix('s').is_some_and(|time| time.parse::<f64>().is_ok());
-    match word {
-        "ok" if has_run => Some((1, 0)),
-        "FAIL" if has_run => Some((1, 1)),
-        _ => None,
-    }
-}
-
-/// The sum of the counts before these words, and of those that failed.
-fn with_failed(counts: &str, separator: char, words: &[&str]) -> Option<(u64, u64)> {
-    Some((sum(counts, separator, words)?, sum(counts, separator, FAILING).unwrap_or(0)))
-}
-
-/// The sum of the counts before these words; `None` where not one stands there.
-fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> {
-    let count = |part: &str| {
-        let mut parts = part.split_whitespace();
-        let (count, word) = (parts.next()?.parse::<u64>().ok()?, parts.next()?);
-        words.contains(&word).then_some(count)
-    };
-    counts.split(separator).filter_map(count).reduce(u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -219,7 +104,38 @@ mod tests {
             ("Tests:       1 failed, 2 skipped, 5 passed, 8 total", 6, 1),
             (" Tests  1 failed | 5 passed (6)", 6, 1),
             ("  5 passing (10ms)\n  1 failing", 6, 1),
-            ("ok  \tm/calc\t0.002s\nok  \tm\t(cached)\n?   \tm/b\t[no test files]\nFAIL\tm/c\t0.1s\nFAIL", 3, 1),
+            (
+                "=== RUN   TestA\n=== RUN   TestA/sub\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- FAIL: TestB (0.00s)",
+                2,
+                1,
+            ),
+            ("100% tests passed, 0 tests failed out of 12", 12, 0),
+            ("83% tests passed, 2 tests failed out of 12", 12, 2),
+            (
+                "[==========] 12 tests from 3 test suites ran. (5 ms total)\n[  PASSED  ] 10 tests.\n[  FAILED  ] 2 tests, listed below:",
+                12,
+                2,
+            ),
+            ("All tests passed (5 assertions in 3 test cases)", 3, 0),
+            ("test cases: 3 | 2 passed | 1 failed", 3, 1),
+            ("[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped", 4, 1),
+            (
+                "[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1, Time elapsed: 0.1 s -- in a.B\n[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1",
+                4,
+                0,
+            ),
+            ("[ERROR] Tests run: 5, Failures: 1, Errors: 2, Skipped: 0", 5, 3),
+            ("12 examples, 1 failure, 2 pending", 12, 1),
+            ("5 runs, 7 assertions, 0 failures, 1 errors, 0 skips", 5, 1),
+            ("OK (5 tests, 7 assertions)", 5, 0),
+            ("Tests: 5, Assertions: 7, Failures: 1.", 5, 1),
+            ("Finished in 0.1 seconds\n1 doctest, 5 tests, 1 failure", 6, 1),
+            ("5 tests passed", 5, 0),
+            ("2 tests failed", 2, 2),
+            ("  Total:     5\n  Passed:    5\n  Skipped:   0", 5, 0),
+            ("ok | 5 passed | 1 failed (12ms)", 6, 1),
+            ("FAILED | 0 passed | 1 failed (12ms)", 1, 1),
+            (" 5 pass\n 1 fail\n 20 expect() calls\nRan 6 tests across 1 files. [20.00ms]", 6, 1),
             ("test result: ok. 1 passed; 0 failed;\ntest result: ok. 2 passed; 0 failed;", 3, 0),
         ] {
             let mut printed = Printed::default();
@@ -252,6 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn packages_of_go_are_no_tests() {
+        let mut printed = Printed::default();
+        let text = "ok  \tm/calc\t0.002s\nok  \tm\t(cached)\n?   \tm/b\t[no test files]\nFAIL\tm/c\t0.1s\nFAIL";
+        text.lines().for_each(|line| printed.take(line));
+        assert_eq!((printed.ran(), printed.failed()), (Some(0), 1));
+        assert_eq!(printed.packages().iter().map(String::as_str).collect::<Vec<_>>(), ["m", "m/c", "m/calc"]);
+    }
+
+    #[test]
     fn other_lines_count_nothing() {
         let mut printed = Printed::default();
         for line in [
@@ -261,6 +186,13 @@ mod tests {
             "# pass",
             "Tests are fun",
             "5 passing cars",
+            "5 tests passed the review",
+            "Total: 5 EUR",
+            "OK (5 tests)",
+            "3 examples, see below",
+            "All tests passed",
+            "Tests: see below",
+            "7 runs today, 2 errors",
             "",
         ] {
             printed.take(line);

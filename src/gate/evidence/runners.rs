@@ -1,0 +1,250 @@
+//! The lines with which the common test runners sum up. Pure.
+
+/// What ran and what failed by a line, if it is a summary.
+type Runner = fn(&str) -> Option<(u64, u64)>;
+/// Each knows the line with which one family of runners sums up, and gives how many tests ran by it and how many of them failed.
+const RUNNERS: [Runner; 20] = [
+    libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire, rspec,
+    minitest, phpunit, exunit, ava, uvu, deno,
+];
+/// The words before which runners put the number of what failed.
+const FAILING: &[&str] = &["failed", "error", "errors", "failing"];
+
+/// The tests that ran and those that failed by a line with which a runner sums up.
+pub(super) fn summary(line: &str) -> Option<(u64, u64)> {
+    RUNNERS.iter().find_map(|runner| runner(line))
+}
+
+/// `running 3 tests`, of Rust's test programs.
+pub(super) fn is_libtest_start(line: &str) -> bool {
+    let count =
+        line.strip_prefix("running ").and_then(|rest| rest.strip_suffix(" tests").or(rest.strip_suffix(" test")));
+    count.is_some_and(|count| count.parse::<u64>().is_ok())
+}
+
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
+fn libtest(line: &str) -> Option<(u64, u64)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    with_failed(counts, ';', &["passed", "failed", "measured"])
+}
+
+/// `Summary [   0.012s] 5 tests run: 4 passed, 1 failed, 1 skipped`
+fn nextest(line: &str) -> Option<(u64, u64)> {
+    let (_, rest) = line.strip_prefix("Summary [")?.split_once("] ")?;
+    let (count, rest) = rest.split_once(" tests run:").or(rest.split_once(" test run:"))?;
+    Some((count.trim().parse().ok()?, sum(rest, ',', FAILING).unwrap_or(0)))
+}
+
+/// `==== 2 failed, 3 passed, 1 skipped in 0.12s ====`, also without the bars
+fn pytest(line: &str) -> Option<(u64, u64)> {
+    let plain = line.trim_matches('=').trim();
+    let (counts, time) = plain.rsplit_once(" in ")?;
+    let seconds = time.split_whitespace().next()?.strip_suffix('s')?;
+    seconds.parse::<f64>().ok()?;
+    with_failed(counts, ',', &["passed", "failed", "error", "errors", "xpassed", "xfailed"])
+}
+
+/// `Ran 3 tests in 0.001s`
+fn unittest(line: &str) -> Option<(u64, u64)> {
+    if let Some(counts) = line.strip_prefix("FAILED (") {
+        let each = counts.trim_end_matches(')').split(',').filter_map(|part| part.split_once('='));
+        let failed = each.filter(|(word, _)| ["failures", "errors"].contains(&word.trim()));
+        return failed
+            .filter_map(|(_, count)| count.parse().ok())
+            .reduce(u64::saturating_add)
+            .map(|failed| (0, failed));
+    }
+    let (count, rest) = line.strip_prefix("Ran ")?.split_once(' ')?;
+    (rest.starts_with("tests in ") || rest.starts_with("test in ")).then(|| Some((count.parse().ok()?, 0)))?
+}
+
+/// `# pass 3` and `# fail 0` of the TAP reporter, `ℹ pass 3` of the other
+fn node(line: &str) -> Option<(u64, u64)> {
+    let rest = line.strip_prefix("# ").or(line.strip_prefix("ℹ "))?;
+    let (word, count) = rest.split_once(' ')?;
+    let count = || count.parse().ok();
+    match word {
+        "pass" => Some((count()?, 0)),
+        "fail" => Some((count()?, count()?)),
+        _ => None,
+    }
+}
+
+/// `# tests 4` of the TAP reporter, `ℹ tests 4` of the other
+pub(super) fn is_node_sum(line: &str) -> bool {
+    let rest = line.strip_prefix("# tests ").or_else(|| line.strip_prefix("ℹ tests "));
+    rest.is_some_and(|count| count.parse::<u64>().is_ok())
+}
+
+/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`. Many tools begin a line with such a mark, without a time.
+pub(super) fn node_name(line: &str) -> Option<&str> {
+    let marked = line.strip_prefix("✔ ").or_else(|| line.strip_prefix("✖ "));
+    let name = match marked {
+        Some(name) => name.rsplit_once(" (").filter(|(_, time)| time.ends_with("s)"))?.0,
+        None => {
+            let rest = line.strip_prefix("not ").unwrap_or(line).strip_prefix("ok ")?;
+            let (number, name) = rest.split_once(" - ")?;
+            number.parse::<u64>().is_ok().then_some(name)?
+        }
+    };
+    (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
+}
+
+/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed (6)`
+fn jest(line: &str) -> Option<(u64, u64)> {
+    let rest = line.strip_prefix("Tests")?;
+    let counts = rest.strip_prefix(':').unwrap_or(rest);
+    let separator = if counts.contains('|') || counts.contains('(') { '|' } else { ',' };
+    with_failed(counts.split('(').next()?, separator, &["failed", "passed"])
+}
+
+/// `5 passing (10ms)` and `1 failing`
+fn mocha(line: &str) -> Option<(u64, u64)> {
+    let (count, rest) = line.split_once(' ')?;
+    if rest == "failing" {
+        let failed = count.parse().ok()?;
+        return Some((failed, failed));
+    }
+    rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
+}
+
+/// `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, and `FAIL m/calc 0.003s` of a package. Subtests are not counted.
+fn go(line: &str) -> Option<(u64, u64)> {
+    let is_test = |name: &str| !name.is_empty() && !name.contains(['/', ' ']);
+    if let Some(name) = line.strip_prefix("=== RUN   ") {
+        return is_test(name).then_some((1, 0));
+    }
+    if let Some((name, _)) = line.strip_prefix("--- FAIL: ").and_then(|rest| rest.split_once(' ')) {
+        return is_test(name).then_some((0, 1));
+    }
+    (line.starts_with("FAIL") && go_package(line).is_some()).then_some((0, 1))
+}
+
+/// The package of `ok   m/calc 0.002s` or `FAIL m/calc 0.003s`.
+pub(super) fn go_package(line: &str) -> Option<&str> {
+    let mut parts = line.split('\t').map(str::trim);
+    let (word, package, time) = (parts.next()?, parts.next()?, parts.next()?);
+    let has_run = time == "(cached)" || time.strip_suffix('s').is_some_and(|time| time.parse::<f64>().is_ok());
+    (has_run && ["ok", "FAIL"].contains(&word)).then_some(package)
+}
+
+/// `83% tests passed, 2 tests failed out of 12`
+fn ctest(line: &str) -> Option<(u64, u64)> {
+    let (_, rest) = line.split_once("% tests passed, ")?;
+    let (failed, all) = rest.split_once(" tests failed out of ").or(rest.split_once(" test failed out of "))?;
+    Some((all.parse().ok()?, failed.parse().ok()?))
+}
+
+/// `[==========] 12 tests from 3 test suites ran. (5 ms total)` and `[  FAILED  ] 2 tests, listed below:`
+fn googletest(line: &str) -> Option<(u64, u64)> {
+    let count = |rest: &str| rest.split(' ').next()?.parse::<u64>().ok();
+    if let Some(rest) = line.strip_prefix("[==========] ") {
+        return Some((count(rest).filter(|_| rest.contains(" ran."))?, 0));
+    }
+    let rest = line.strip_prefix("[  FAILED  ] ").filter(|rest| rest.ends_with(", listed below:"))?;
+    Some((0, count(rest)?))
+}
+
+/// `All tests passed (5 assertions in 3 test cases)`, else `test cases: 3 | 2 passed | 1 failed`
+fn catch2(line: &str) -> Option<(u64, u64)> {
+    if let Some(counts) = line.strip_prefix("All tests passed (").and_then(|rest| rest.strip_suffix(')')) {
+        let (_, cases) = counts.split_once(" in ")?;
+        return Some((cases.split(' ').next()?.parse().ok()?, 0));
+    }
+    with_failed(line.strip_prefix("test cases: ")?.split_once('|')?.1, '|', &["passed", "failed"])
+}
+
+/// `[doctest] test cases: 4 | 3 passed | 1 failed | 2 skipped`
+fn doctest(line: &str) -> Option<(u64, u64)> {
+    let counts = line.strip_prefix("[doctest] test cases:")?;
+    with_failed(counts.split_once('|')?.1, '|', &["passed", "failed"])
+}
+
+/// `[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1` of Maven, without the lines of single classes, which have a time
+fn surefire(line: &str) -> Option<(u64, u64)> {
+    let rest = ["[INFO] ", "[WARNING] ", "[ERROR] ", ""].iter().find_map(|mark| line.strip_prefix(mark))?;
+    let counts = rest.strip_prefix("Tests run: ").filter(|rest| !rest.contains("Time elapsed"))?;
+    let named = |name: &str| {
+        counts.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": ")?.parse::<u64>().ok())
+    };
+    let ran = counts.split(',').next()?.parse::<u64>().ok()?;
+    Some((ran.saturating_sub(named("Skipped")?), named("Failures")?.saturating_add(named("Errors")?)))
+}
+
+/// `12 examples, 1 failure, 2 pending`
+fn rspec(line: &str) -> Option<(u64, u64)> {
+    let ran = sum(line, ',', &["example", "examples"])?;
+    Some((ran, sum(line, ',', &["failure", "failures"])?))
+}
+
+/// `5 runs, 7 assertions, 0 failures, 1 errors, 0 skips`
+fn minitest(line: &str) -> Option<(u64, u64)> {
+    let ran = sum(line, ',', &["runs", "tests"])?;
+    sum(line, ',', &["assertions"])?;
+    Some((ran, sum(line, ',', &["failures", "errors"])?))
+}
+
+/// `OK (5 tests, 7 assertions)`, else `Tests: 5, Assertions: 7, Failures: 1.`
+fn phpunit(line: &str) -> Option<(u64, u64)> {
+    if let Some(counts) = line.strip_prefix("OK (").and_then(|rest| rest.strip_suffix(')')) {
+        sum(counts, ',', &["assertion", "assertions"])?;
+        return Some((sum(counts, ',', &["test", "tests"])?, 0));
+    }
+    let counts = line.strip_prefix("Tests: ")?.strip_suffix('.')?;
+    let named = |name: &str| counts.split(", ").find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok());
+    named("Assertions: ")?;
+    let failed = named("Failures: ").unwrap_or(0).saturating_add(named("Errors: ").unwrap_or(0));
+    Some((counts.split(',').next()?.parse().ok()?, failed))
+}
+
+/// `1 doctest, 5 tests, 1 failure`
+fn exunit(line: &str) -> Option<(u64, u64)> {
+    let failed = sum(line, ',', &["failure", "failures"])?;
+    Some((sum(line, ',', &["doctest", "doctests", "test", "tests", "property", "properties"])?, failed))
+}
+
+/// `5 tests passed` and `2 tests failed`, of AVA
+fn ava(line: &str) -> Option<(u64, u64)> {
+    let (count, rest) = line.split_once(' ')?;
+    match rest {
+        "tests passed" | "test passed" => Some((count.parse().ok()?, 0)),
+        "tests failed" | "test failed" => Some((count.parse().ok()?, count.parse().ok()?)),
+        _ => None,
+    }
+}
+
+/// `Total: 5` and `Passed: 4`, each with more than one space between
+fn uvu(line: &str) -> Option<(u64, u64)> {
+    let (word, count) = line.split_once(":  ")?;
+    let count = count.trim().parse::<u64>().ok()?;
+    (word == "Passed").then_some((count, 0))
+}
+
+/// `ok | 5 passed | 1 failed (12ms)` of Deno; ` 5 pass` and ` 1 fail` of Bun
+fn deno(line: &str) -> Option<(u64, u64)> {
+    if let Some(counts) = line.strip_prefix("ok | ").or(line.strip_prefix("FAILED | ")) {
+        return with_failed(counts.split('(').next()?, '|', &["passed", "failed"]);
+    }
+    let (count, word) = line.split_once(' ')?;
+    let count = count.parse::<u64>().ok()?;
+    match word {
+        "pass" => Some((count, 0)),
+        "fail" => Some((count, count)),
+        _ => None,
+    }
+}
+
+/// The sum of the counts before these words, and of those that failed.
+fn with_failed(counts: &str, separator: char, words: &[&str]) -> Option<(u64, u64)> {
+    Some((sum(counts, separator, words)?, sum(counts, separator, FAILING).unwrap_or(0)))
+}
+
+/// The sum of the counts before these words; `None` where not one stands there.
+fn sum(counts: &str, separator: char, words: &[&str]) -> Option<u64> {
+    let count = |part: &str| {
+        let mut parts = part.split_whitespace();
+        let (count, word) = (parts.next()?.parse::<u64>().ok()?, parts.next()?);
+        words.contains(&word).then_some(count)
+    };
+    counts.split(separator).filter_map(count).reduce(u64::saturating_add)
+}
