@@ -20,7 +20,7 @@ use crate::verdict::Reason;
 use crate::workspace::jail::{Jail, JailError, Last};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use walkdir::WalkDir;
 
@@ -31,6 +31,26 @@ const CONTEXT_LIMIT: u64 = 64 * 1024;
 
 /// How the project's instructions begin, at the end of a system prompt.
 pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
+
+/// The project as a run finds it.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    /// The tree of the workspace.
+    pub tree: TreeId,
+    /// The paths of its files.
+    pub paths: Vec<String>,
+    /// The folder in the workspace from which git runs hooks, if there is one.
+    pub hooks: Option<String>,
+    /// The user's checkout, in which dependencies are installed.
+    pub origin: PathBuf,
+}
+
+impl Begun {
+    /// A project whose files nobody has looked for yet.
+    pub fn unseen(origin: &Path) -> Self {
+        Self { tree: TreeId::empty(), paths: Vec::new(), hooks: None, origin: origin.to_owned() }
+    }
+}
 
 /// A run that is ready to begin.
 #[derive(Debug, Clone)]
@@ -73,24 +93,22 @@ impl PlanFault {
     }
 }
 
-/// Plans a run: the gate, the tools, the system prompt, the first message. `base` is the tree of the workspace, with these paths;
-/// the lanes are read in `lanes_at` where that is another place.
+/// Plans a run: the gate, the tools, the system prompt, the first message. The lanes are read in `lanes_at` where that is another place than
+/// the workspace.
 ///
 /// # Errors
 /// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
 pub fn prepare(
     task: &Task,
     settings: &Settings,
-    base: &TreeId,
-    paths: &[String],
-    origin: &Path,
+    begun: &Begun,
     lanes_at: Option<&Path>,
 ) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     tool_names::must_fit(task, &settings.mcp)?;
-    let mut gate = frozen(task, settings, (base, paths, origin), lanes_at)?;
+    let mut gate = frozen(task, settings, begun, lanes_at)?;
     let project = project_dir(&settings.state_dir, settings.project());
-    let left_out = gate.installed.leave_out_made(origin, &project);
+    let left_out = gate.installed.leave_out_made(&begun.origin, &project);
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
@@ -147,12 +165,7 @@ fn cautions(settings: &Settings) -> Vec<String> {
     folders.chain(plain).collect()
 }
 
-fn frozen(
-    task: &Task,
-    settings: &Settings,
-    (base, paths, origin): (&TreeId, &[String], &Path),
-    lanes_at: Option<&Path>,
-) -> Result<Gate, PlanFault> {
+fn frozen(task: &Task, settings: &Settings, begun: &Begun, lanes_at: Option<&Path>) -> Result<Gate, PlanFault> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
@@ -161,7 +174,9 @@ fn frozen(
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
     let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());
-    let definition = Definition { root, origin, lanes, holdout, protect: &protect, allow_edit, path, base, paths };
+    let Begun { tree: base, paths, hooks, origin } = begun;
+    let (protect, hooks) = (protect.as_slice(), hooks.as_deref());
+    let definition = Definition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, hooks };
     let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
     frozen.map_err(|fault| {
         let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());

@@ -199,7 +199,7 @@ async fn patch(
     let mail = Mail {
         author: &author,
         date: &super::mail_date(),
-        subject: &subject_of(&result.summary, &result.title),
+        subject: &subject_of(&result.title),
         body: &body_of(&result.summary),
         trailers: &commit_trailers(result, tree),
     };
@@ -208,8 +208,7 @@ async fn patch(
 
 /// The message of a commit of verified work.
 pub fn commit_message(result: &TaskResult) -> String {
-    let body = body_of(&result.summary);
-    format!("{}\n\n{body}", subject_of(&result.summary, &result.title)).trim_end().to_owned()
+    format!("{}\n\n{}", subject_of(&result.title), body_of(&result.summary)).trim_end().to_owned()
 }
 
 /// What ties a commit to its run.

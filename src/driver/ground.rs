@@ -1,7 +1,7 @@
 //! What a run stands on: the wall around everything that it starts, and the trees of its workspace. Made in Planning, and again when a
 //! run is taken up.
 
-use super::briefing::PlanFault;
+use super::briefing::{Begun, PlanFault};
 use super::{Settings, enclosure, project_of};
 use crate::causes::chain;
 use crate::chat::ToolSpec;
@@ -198,13 +198,13 @@ impl Ground {
         settings: &Settings,
         run: &RunId,
         stop: &CancellationToken,
-    ) -> Result<(TreeId, Vec<String>), PlanFault> {
+    ) -> Result<Begun, PlanFault> {
         let take = async {
-            self.trees.freeze_ignores(&settings.env, stop).await?;
+            let hooks = self.trees.freeze_ignores(&settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
             let paths = self.trees.entries(&tree, stop).await?.into_iter().map(|entry| entry.path).collect();
-            Ok((tree, paths))
+            Ok(Begun { tree, paths, hooks, origin: self.origin.clone() })
         };
         take.await.map_err(no_trees)
     }

@@ -117,17 +117,17 @@ impl Planner {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
         let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
         ground.forget_gone(&self.settings, &self.stop).await;
-        let (base, paths) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let begun = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let (base, tree) = (begun.tree.clone(), begun.tree.clone());
         let head = self.head(&ground, &base).await?;
         self.note_standing(&ground).await;
-        let begun = base.clone();
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
         let (kind, origin) = (ground.wall.kind(), ground.origin.clone());
         let exported = run_dir.path().join("lanes-from");
         let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
         let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
         let work = move || -> Result<(Plan, Arc<Gate>), PlanFault> {
-            let Briefing { mut plan, gate } = prepare(&task, &settings, &base, &paths, &origin, lanes_at.as_deref())?;
+            let Briefing { mut plan, gate } = prepare(&task, &settings, &begun, lanes_at.as_deref())?;
             enclosure::note(&settings, kind, &mut plan);
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
             let kept = gate.keep(kind);
@@ -149,7 +149,7 @@ impl Planner {
                 HostError::HelperInside(_) => PlanFault::new(Reason::NoSandbox, chain(&error)),
                 error => failed(&error),
             })?;
-        (plan.base, plan.head) = (Some(begun), head);
+        (plan.base, plan.head) = (Some(tree), head);
         if let Some((workplace, notes)) = made {
             plan.worktree = Some(workplace);
             plan.notes.extend(notes);

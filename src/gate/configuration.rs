@@ -87,6 +87,7 @@ mod tests {
             path: "/bin",
             base: &base,
             paths: &[],
+            hooks: None,
         };
         let kept = freeze(from).unwrap().keep(WallKind::Off);
         let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
@@ -147,6 +148,7 @@ mod tests {
             path: "/bin",
             base: &base,
             paths: &[],
+            hooks: None,
         };
         let kept = freeze(from).unwrap().keep(WallKind::Off);
         std::os::unix::fs::symlink(&outside, root.join("fledge.yaml")).unwrap();

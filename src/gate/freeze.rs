@@ -128,6 +128,8 @@ pub struct Definition<'a> {
     pub base: &'a TreeId,
     /// The paths of its files.
     pub paths: &'a [String],
+    /// The folder in the workspace from which git runs hooks, if there is one.
+    pub hooks: Option<&'a str>,
 }
 
 /// Freezes a gate.
@@ -168,7 +170,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
     let is_folder = |path: &&String| from.origin.join(path).is_dir();
     let included = lanes.iter().chain(&held_out).flat_map(|lane| &lane.include_ignored).filter(is_folder);
     let installed = Installed::find(from.origin, from.paths, included);
-    let policy = policy(&lanes, root, from.protect, from.allow_edit, from.paths)?;
+    let policy = policy(&lanes, &from)?;
     let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
     let scope = is_clean.then(|| from.paths.iter().map(PathBuf::from).collect());
     let seal = Seal::take(root, policy.protection().clone(), scope).map_err(GateFault::Seal)?;

@@ -187,8 +187,18 @@ mod tests {
         let allow_edit = ["specs/free".to_owned()];
         let (base, path) = (TreeId::empty(), "/bin");
         let (lanes, protect, allow_edit) = (lanes.as_slice(), protect.as_slice(), allow_edit.as_slice());
-        let from =
-            Definition { root, origin: root, lanes, holdout: None, protect, allow_edit, path, base: &base, paths: &[] };
+        let from = Definition {
+            root,
+            origin: root,
+            lanes,
+            holdout: None,
+            protect,
+            allow_edit,
+            path,
+            base: &base,
+            paths: &[],
+            hooks: None,
+        };
         let gate = freeze(from).unwrap();
         let kept = gate.keep(WallKind::Off);
         fs::write(root.join("lanes/verify.yaml"), "steps: [{ run: 'true' }]").unwrap();

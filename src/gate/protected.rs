@@ -1,7 +1,8 @@
 //! The policy of a workspace as it lies on the disk: which files the base has, what is in the scripts that lanes name, and where
 //! links lead. What is protected is for [`Policy`] to say.
 
-use super::policy::{Policy, exactly, is_a_test};
+use super::freeze::Definition;
+use super::policy::{HOOKS, Policy, exactly, is_a_test};
 use super::seal::NOT_LOOKED_INTO;
 use crate::lane::Lane;
 use crate::workspace::ProtectedRule;
@@ -13,31 +14,25 @@ use std::path::Path;
 /// The largest file that is read for what it names, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The policy of the workspace at `root`, as it is now. `protect` adds globs, `allow_edit` opens paths again; `paths` are those of the
-/// base, which are looked for where there are none. Where a protected path is a link, what it leads to is protected as well.
+/// The policy of a workspace as it is now. Its files are looked for where the definition names none. Where a protected path is a link,
+/// its target is protected as well.
 ///
 /// # Errors
-/// The first pattern that is none.
-pub(super) fn policy(
-    lanes: &[Lane],
-    root: &Path,
-    protect: &[String],
-    allow_edit: &[String],
-    paths: &[String],
-) -> Result<Policy, PatternError> {
-    let paths = if paths.is_empty() { files(root) } else { paths.to_vec() };
+/// The first invalid pattern.
+pub(super) fn policy(lanes: &[Lane], from: &Definition<'_>) -> Result<Policy, PatternError> {
+    let Definition { root, protect, allow_edit, hooks, .. } = *from;
+    let paths = if from.paths.is_empty() { files(root) } else { from.paths.to_vec() };
     let policy = Policy::freeze(paths, lanes, protect, allow_edit, &mut |path| read(&root.join(path)))?;
     let Ok(real_root) = root.canonicalize() else { return Ok(policy) };
     let mut frozen = policy.frozen().clone();
+    let hooks = hooks.map(|hooks| ProtectedRule { pattern: exactly(hooks), why: HOOKS.into() });
+    frozen.rules.splice(0..0, hooks);
     let own = frozen.rules.iter().filter(|rule| !is_a_test(rule));
     let led = own.filter_map(|rule| {
         let path = led_to(&real_root, rule.pattern.strip_prefix('/')?)?;
         Some(ProtectedRule { pattern: exactly(&path), why: rule.why.clone() })
     });
     let led: Vec<ProtectedRule> = led.collect();
-    if led.is_empty() {
-        return Ok(policy);
-    }
     frozen.rules.extend(led);
     Policy::thaw(frozen)
 }
@@ -69,6 +64,7 @@ fn led_to(root: &Path, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::TreeId;
     use crate::lane::parse;
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -85,6 +81,32 @@ mod tests {
         (dir, vec![parse("verify", "verify.yaml", &format!("steps: [{{ {step} }}]")).unwrap()])
     }
 
+    fn frozen(lanes: &[Lane], root: &Path) -> Result<Policy, PatternError> {
+        let base = TreeId::empty();
+        let (names, globs) = (&[][..], &[][..]);
+        let from = Definition {
+            root,
+            origin: root,
+            lanes: names,
+            holdout: None,
+            protect: globs,
+            allow_edit: globs,
+            path: "",
+            base: &base,
+            paths: globs,
+            hooks: Some("ci/hooks"),
+        };
+        policy(lanes, &from)
+    }
+
+    #[test]
+    fn the_folder_of_git_hooks_is_protected_wherever_it_is() {
+        let (dir, lanes) = project("run: 'true'");
+        let policy = frozen(&lanes, dir.path()).unwrap();
+        assert_eq!(policy.rule("ci/hooks/pre-commit").map(|rule| rule.why.as_str()), Some(HOOKS));
+        assert!(policy.rule("ci/other").is_none());
+    }
+
     #[test]
     fn a_script_is_protected_however_the_command_names_it() {
         for (step, path) in [
@@ -96,7 +118,7 @@ mod tests {
             ("run: ./check.sh", "tools/check.sh"),
         ] {
             let (dir, lanes) = project(step);
-            let policy = policy(&lanes, dir.path(), &[], &[], &[]).unwrap();
+            let policy = frozen(&lanes, dir.path()).unwrap();
             assert_eq!(policy.rule(path).map(|rule| rule.why.as_str()), Some("a step of the gate names it"), "{step}");
         }
     }
@@ -113,7 +135,7 @@ mod tests {
             ("run: echo '> sum.txt'", true),
         ] {
             let lanes = vec![parse("verify", "verify.yaml", &format!("steps: [{{ {step} }}]")).unwrap()];
-            let policy = policy(&lanes, dir.path(), &[], &[], &[]).unwrap();
+            let policy = frozen(&lanes, dir.path()).unwrap();
             assert_eq!(policy.rule("sum.txt").is_some(), is_protected, "{step}");
         }
     }
@@ -123,7 +145,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ci")).unwrap();
         symlink("ci", dir.path().join("lanes")).unwrap();
-        let policy = policy(&[], dir.path(), &[], &[], &[]).unwrap();
+        let policy = frozen(&[], dir.path()).unwrap();
         assert!(policy.rule("ci/check.sh").is_some());
         assert!(policy.rule("src/lib.rs").is_none());
     }

@@ -44,6 +44,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
         path: PATH,
         base: &base,
         paths: &paths,
+        hooks: None,
     });
     Court { home, trees, gate }
 }

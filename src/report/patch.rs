@@ -1,15 +1,31 @@
-//! A commit message from what a model said, and a patch as the mail that `git am` takes. Pure.
+//! Commit messages of verified work, and patches as mails that `git am` takes. Pure.
+//!
+//! The subject is the title of the task. The summary is the model's own text, so the body quotes it: no line of it works as a trailer
+//! (`Signed-off-by:`), as a command for a CI service (`[skip ci]`) or for an issue tracker (`Closes #1`).
+
+use regex::Regex;
+use std::sync::LazyLock;
 
 /// Characters of a subject.
 const SUBJECT: usize = 72;
 /// Bytes of a body.
 const BODY: usize = 16 * 1024;
+/// Words by which CI services skip a commit: `[skip ci]`, `[ci-skip]`, `[no ci]`, `[skip netlify]`, `***NO_CI***`, `--skip-ci`.
+const SKIPS: &str = r"(?i)\[([^\[\]\n]*(?:skip|\bno[ _-]?(?:ci|build|deploy|test)|ci[ _-]?(?:no|off|only))[^\[\]\n]*)\]|\*{2,}(no_ci)\*{2,}|-*(skip-ci)\b";
+/// Words by which issue trackers close an issue: `Closes #1`, `fixed: owner/name#1`, `resolves https://…/issues/1`, `fixes ABC-1`.
+const CLOSES: &str = r"(?i)\b((?:clos|fix|resolv|implement|complet)(?:e|es|ed|s|ing)?)\b:?\s+((?:issues?\s+)?(?:[\w./-]*[#!]\d+|gh-\d+|https?://\S+/\d+|[a-z][a-z0-9]+-\d+))";
+/// Commands for issue trackers behind the number of an issue: `ABC-1 #done`.
+const COMMANDS: &str = r"(?i)#(close|done|resolve|time|comment|transition|start|assign)";
 
-/// The first line of a summary, bounded; where it says nothing, the title.
-pub fn subject_of(summary: &str, title: &str) -> String {
-    let first = plain(summary.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default());
-    let first = first.trim_start_matches(['#', ' ']).trim();
-    let whole = if first.is_empty() { format!("fledge: {}", plain(title).trim()) } else { first.to_owned() };
+/// The subject of a commit: the title of its task on one bounded line, after `fledge: ` where the title is a single word.
+pub fn subject_of(title: &str) -> String {
+    let title = plain(title).split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = title.trim_start_matches(['#', ' ']);
+    let whole = match title {
+        "" => "fledge: verified work".to_owned(),
+        word if !word.contains(' ') => format!("fledge: {word}"), // the name of a file, mostly
+        words => words.to_owned(),
+    };
     if whole.chars().count() <= SUBJECT {
         return whole;
     }
@@ -17,16 +33,26 @@ pub fn subject_of(summary: &str, title: &str) -> String {
     cut.trim_end().chars().chain(['…']).collect()
 }
 
-/// The rest of a summary, or all of it where its first line is too long for a subject; bounded.
+/// The body of a commit: the summary, bounded and quoted with `> `.
 pub fn body_of(summary: &str) -> String {
-    let text = plain(summary.trim());
-    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-    let is_whole = first.trim_start_matches(['#', ' ']).trim().chars().count() <= SUBJECT;
-    let body = if is_whole { rest.trim() } else { &text };
-    body[..body.floor_char_boundary(BODY)].trim_end().to_owned()
+    let text = harmless(&plain(summary.trim()));
+    let bounded = text[..text.floor_char_boundary(BODY)].trim_end();
+    let quoted = bounded.lines().map(|line| format!("> {line}").trim_end().to_owned());
+    quoted.collect::<Vec<_>>().join("\n")
 }
 
-/// Without what has no place in a commit message.
+/// The text without words that CI services and issue trackers act on.
+fn harmless(text: &str) -> String {
+    static PATTERNS: LazyLock<[Option<Regex>; 3]> =
+        LazyLock::new(|| [SKIPS, CLOSES, COMMANDS].map(|pattern| Regex::new(pattern).ok()));
+    let replacements = ["($1$2$3)", "$1 ($2)", "$1"];
+    let replaced = PATTERNS.iter().zip(replacements).fold(text.to_owned(), |text, (pattern, replacement)| {
+        pattern.as_ref().map_or(text.clone(), |pattern| pattern.replace_all(&text, replacement).into_owned())
+    });
+    replaced.replace(">8", "> 8").replace("8<", "8 <") // which `git am --scissors` cuts at
+}
+
+/// The text without control characters.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
@@ -40,7 +66,7 @@ pub struct Mail<'m> {
     pub date: &'m str,
     /// One line.
     pub subject: &'m str,
-    /// Any text.
+    /// As [`body_of`] gives it.
     pub body: &'m str,
     /// Names and values for the end of the message.
     pub trailers: &'m [(String, String)],
@@ -50,8 +76,7 @@ impl Mail<'_> {
     /// The whole mail around a difference.
     pub fn with(&self, diff: &[u8]) -> Vec<u8> {
         let Self { author, date, subject, body, trailers } = self;
-        let body: String = body.lines().map(|line| format!("{}\n", quoted(line))).collect();
-        let gap = if body.is_empty() { "" } else { "\n" };
+        let gap = if body.is_empty() { "" } else { "\n\n" };
         let trailers: String = trailers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         let head = format!(
             "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\nFrom: {author}\nDate: {date}\n\
@@ -62,45 +87,60 @@ impl Mail<'_> {
     }
 }
 
-/// A line of the message that cannot be taken for the start of the difference, of another mail or of a head.
-fn quoted(line: &str) -> String {
-    let is_head = |name: &str| line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-    let would_be_taken = ["---", "diff -", "Index: ", "From ", ">From "].iter().any(|start| line.starts_with(start))
-        || ["From:", "Date:", "Subject:", "Content-"].into_iter().any(is_head)
-        || line.contains(">8") && line.contains("--");
-    if would_be_taken { format!(" {line}") } else { line.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_one_bounded_line_and_the_body_is_the_rest() {
-        let long = "word ".repeat(40);
-        let cases = [
-            ("Mended it.\n\nAll of it.", "Mended it.", "All of it."),
-            ("## Done\nMore\u{1b}[2J", "Done", "More[2J"),
-            (" \n", "fledge: Mend it", ""),
-            ("Only this", "Only this", ""),
-        ];
-        for (summary, subject, body) in cases {
-            assert_eq!((subject_of(summary, "Mend it").as_str(), body_of(summary).as_str()), (subject, body));
+    fn a_subject_is_the_title_on_one_bounded_line() {
+        for (title, subject) in [
+            ("Mend it", "Mend it"),
+            ("# Mend\u{1b}[2J\n it ", "Mend[2J it"),
+            ("fix-all", "fledge: fix-all"),
+            (" \n", "fledge: verified work"),
+        ] {
+            assert_eq!(subject_of(title), subject);
         }
-        let subject = subject_of(&long, "t");
+        let subject = subject_of(&"word ".repeat(40));
         assert!(subject.chars().count() <= SUBJECT && subject.ends_with('…'), "{subject}");
-        assert_eq!(body_of(&long), long.trim());
+    }
+
+    #[test]
+    fn a_body_quotes_the_summary_and_nothing_in_it_works() {
+        for (summary, body) in [
+            ("Mended it.\n\nAll of it.", "> Mended it.\n>\n> All of it."),
+            (" \n", ""),
+            ("Signed-off-by: A <a@b>", "> Signed-off-by: A <a@b>"),
+            ("Fledge-Verified-Tree: 1234", "> Fledge-Verified-Tree: 1234"),
+            ("Done [skip ci] [CI-Skip] [no ci] [skip netlify]", "> Done (skip ci) (CI-Skip) (no ci) (skip netlify)"),
+            ("***NO_CI*** --skip-ci", "> (NO_CI) (skip-ci)"),
+            (
+                "Closes #12, fixed: a/b#3 and resolves https://e.x/a/issues/4",
+                "> Closes (#12), fixed (a/b#3) and resolves (https://e.x/a/issues/4)",
+            ),
+            ("Fixes GH-7; fixing issue #8; ABC-1 #done", "> Fixes (GH-7); fixing (issue #8); ABC-1 done"),
+            ("-- >8 --", "> -- > 8 --"),
+            ("I fixed 3 tests [see list], array[0] = 1", "> I fixed 3 tests [see list], array[0] = 1"),
+        ] {
+            assert_eq!(body_of(summary), body);
+        }
+        assert!(body_of(&"word ".repeat(8000)).len() < BODY + 10);
     }
 
     #[test]
     fn no_line_of_a_message_is_taken_for_a_patch() {
-        let body = "From: me\n---\ndiff --git a/x b/x\nfine";
-        let mail =
-            Mail { author: "A <a@b>", date: "Sun, 1 Jan 2001 00:00:00 +0000", subject: "s", body, trailers: &[] };
+        let body = body_of("From: me\n---\ndiff --git a/x b/x\nfine");
+        let mail = Mail {
+            author: "A <a@b>",
+            date: "Sun, 1 Jan 2001 00:00:00 +0000",
+            subject: "s",
+            body: &body,
+            trailers: &[],
+        };
         let text = String::from_utf8(mail.with(b"diff --git a/y b/y\n")).unwrap();
         let message = text.split_once("\n\n").unwrap().1;
         assert!(
-            message.starts_with(" From: me\n ---\n diff --git a/x b/x\nfine\n\n---\n\ndiff --git a/y b/y\n-- \n"),
+            message.starts_with("> From: me\n> ---\n> diff --git a/x b/x\n> fine\n\n---\n\ndiff --git a/y b/y\n-- \n"),
             "{text}"
         );
     }

@@ -59,7 +59,7 @@ fn a_branch_is_made_or_moved_and_the_files_stay() {
     assert_eq!(run.git(&["rev-parse", "fix", "fix^"]), format!("{}\n{head}", made["commit"].as_str().unwrap()));
     assert_eq!(run.git(&["rev-parse", "fix^{tree}"]), made["tree"]);
     let said = run.git(&["log", "-1", "--format=%s|%(trailers:key=Fledge-Run,valueonly)", "fix"]);
-    assert_eq!(said.trim(), format!("Made the file.|{}", made["run"].as_str().unwrap()));
+    assert_eq!(said.trim(), format!("fledge: task|{}", made["run"].as_str().unwrap()));
     assert_eq!((run.git(&["status", "--porcelain"]), run.file("done")), (String::new(), None));
     let (again, run) = data(run, &["apply", "last", "--branch=fix", "--json"]);
     assert_eq!(again["commit"], made["commit"]);
@@ -101,7 +101,7 @@ fn verified_work_that_could_not_be_committed_is_brought_onto_a_branch_from_where
     run.must_be(5, "not_delivered");
     let run = run.again(&["apply", "last", "--branch=work"]).run();
     run.must_exit(0);
-    assert_eq!(run.git(&["log", "--format=%s", "work"]), "Done.\nfirst");
+    assert_eq!(run.git(&["log", "--format=%s", "work"]), "fledge: task\nfirst");
 }
 
 #[test]

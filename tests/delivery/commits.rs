@@ -46,7 +46,10 @@ fn the_tree_that_passed_is_the_commit_and_nothing_of_the_user_s_git_has_a_say_in
     let unsigned = "the commit is not signed, although `commit.gpgsign` is on";
     assert!(report["warnings"][1].as_str().unwrap().starts_with(unsigned), "{report}");
     let told = run.git(&["log", "-1", "--format=%an <%ae>|%s|%b"]);
-    assert!(told.starts_with("fledge <fledge@localhost>|Made the file.|It is there.\n\nFledge-Run: "), "{told}");
+    assert!(
+        told.starts_with("fledge <fledge@localhost>|fledge: task|> Made the file.\n>\n> It is there.\n\nFledge-Run: "),
+        "{told}"
+    );
     assert_eq!((run.git(&["status", "--porcelain"]), run.file("done").as_deref()), (String::new(), Some("yes\n")));
     let short = &report["commit"].as_str().unwrap()[..12];
     assert!(run.stderr.contains(&format!("✓ committed {short} on main")), "{}", run.story());
@@ -216,6 +219,17 @@ fn a_commit_that_fails_once_it_was_begun_says_so() {
 }
 
 #[test]
+fn the_model_s_words_in_a_commit_message_work_for_no_tool() {
+    let words = "Done [skip ci].\n\nCloses #12\n\nSigned-off-by: A <a@b>\nFledge-Verified-Tree: 1234\n";
+    let model = Model::new([write("done", "yes\n"), say(words)]);
+    let run = committing(&model).committed().run();
+    must_be_committed(&run);
+    let body = run.git(&["log", "-1", "--format=%b"]);
+    let quoted = "> Done (skip ci).\n>\n> Closes (#12)\n>\n> Signed-off-by: A <a@b>\n> Fledge-Verified-Tree: 1234\n\n";
+    assert!(body.starts_with(quoted), "{body}");
+}
+
+#[test]
 fn a_patch_gives_the_verified_tree_wherever_the_base_is() {
     let work = "printf 'a\\000b' >blob; ln -s plain link; chmod +x plain; rm gone; touch done";
     let model = Model::new([shell(work), say("Mend: ünïcode\n\nFrom: somebody\n---\ndiff --git a/x b/x\n")]);
@@ -229,7 +243,9 @@ fn a_patch_gives_the_verified_tree_wherever_the_base_is() {
     assert_eq!(run.git(&["rev-parse", "HEAD^{tree}"]), report["tree"]);
     let told = run.git(&["log", "-1", "--format=%an|%s|%b"]);
     assert!(
-        told.starts_with("fledge|Mend: ünïcode| From: somebody\n ---\n diff --git a/x b/x\n\nFledge-Run: "),
+        told.starts_with(
+            "fledge|fledge: task|> Mend: ünïcode\n>\n> From: somebody\n> ---\n> diff --git a/x b/x\n\nFledge-Run: "
+        ),
         "{told}"
     );
 }

@@ -22,6 +22,31 @@ fn what_was_put_back_is_named_with_its_flag_also_where_the_run_is_verified() {
 }
 
 #[test]
+fn hooks_of_git_are_put_back_wherever_the_configuration_leads_to_them() {
+    let hook = "#!/bin/sh\ntrue\n";
+    let run = |included: bool| {
+        let model = Model::new([shell("touch done; echo evil >> tools/git/pre-commit"), say("Done."), say("Well.")]);
+        let fledge = Fledge::simple(&model).file("tools/git/pre-commit", hook).committed();
+        let fledge = match included {
+            true => fledge.file(".git/more", "[core]\n\thooksPath = ./tools/../tools/git\n").git(&[
+                "config",
+                "include.path",
+                "more",
+            ]),
+            false => fledge.git(&["config", "core.hooksPath", "tools/git"]),
+        };
+        fledge.run()
+    };
+    for included in [false, true] {
+        let ended = run(included);
+        let report = ended.must_be(0, "verified");
+        assert_eq!(report["protected"][0]["path"], "tools/git/pre-commit", "{}", ended.story());
+        assert_eq!(report["protected"][0]["rule"], "it defines what git runs at a commit");
+        assert_eq!(ended.file("tools/git/pre-commit").as_deref(), Some(hook));
+    }
+}
+
+#[test]
 fn a_refused_call_of_a_tool_is_named_where_the_gate_fails() {
     let model = Model::new([write("tests/new [a].sh", "x"), write("lanes/verify.yaml", "steps: []"), say("I cannot.")]);
     let ended = Fledge::simple(&model).arg("--max-retries=0").run();

@@ -52,12 +52,12 @@ impl Court {
         let wall = wall.map_err(|none| Failure::because(Reason::NoSandbox, anyhow!("{none}: {}", none.mend)))?;
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;
-            trees.freeze_ignores(&env, token).await?;
+            let hooks = trees.freeze_ignores(&env, token).await?;
             let Taken { tree, .. } = trees.take(token).await?;
             let paths = trees.entries(&tree, token).await?.into_iter().map(|entry| entry.path).collect::<Vec<_>>();
-            Ok::<_, TreesFault>((trees, tree, paths))
+            Ok::<_, TreesFault>((trees, tree, paths, hooks))
         };
-        let (trees, base, paths) = take.await.map_err(lost(stop))?;
+        let (trees, base, paths, hooks) = take.await.map_err(lost(stop))?;
         let (lanes, protect, allow_edit) = ([lane.to_owned()], set.protect.as_slice(), &[][..]);
         let definition = Definition {
             root,
@@ -69,6 +69,7 @@ impl Court {
             path,
             base: &base,
             paths: &paths,
+            hooks: hooks.as_deref(),
         };
         let mut gate = freeze(definition).map_err(failed)?;
         say(&gate.installed.leave_out_made(root, project));

@@ -2,6 +2,8 @@
 //! whole: manifests are judged by section (see [`super::manifest`]), tests by whether the base had them.
 
 use crate::workspace::ProtectedRule;
+use crate::workspace::pattern::Patterns;
+use std::sync::LazyLock;
 
 /// Paths that steer.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ const TOOLCHAIN: &str = "it chooses the toolchain";
 const BUILDS: &str = "it steers how everything is built";
 const CI: &str = "it defines the continuous integration";
 const GATE: &str = "it configures the gate";
+/// Why hooks of git are protected.
+pub(in crate::gate) const HOOKS: &str = "it defines what git runs at a commit";
 
 /// The table.
 #[rustfmt::skip]
@@ -38,9 +42,12 @@ pub(super) const STEERS: &[Steers] = &[
         "/.forgejo", "/.gitea", "/{.,}codecov.{yml,yaml}", "/.sourcehut", "/.build.yml", "/.tekton", "/.builds",
     ]),
     steers("git", "it steers what git reads and writes", &[".gitattributes", "/.gitmodules"]),
-    steers("git", "it defines what runs at a commit", &[
+    steers("git", HOOKS, &[
         "/.pre-commit-config.{yaml,yml}", "/.husky", "/{.,}lefthook{-local,}.{yml,yaml,toml,json}", "{.,}lintstagedrc{.*,}",
+        "{lint-staged,commitlint}.config.*", "{.,}commitlintrc{.*,}", "/.githooks", "/.git-hooks", "/.overcommit.yml", "/.huskyrc{.*,}",
+        "{.,}simple-git-hooks.{js,cjs,mjs,json}",
     ]),
+    steers("tasks", "it defines work that runs later", &["/tasks/*.md", "/tasks/**/*.md", "/batch.{yaml,yml,json}"]),
     steers("environment", "tools load their variables from it", &[".envrc", ".env", ".env.{test,local,ci}", ".env.test.*", ".flaskenv"]),
     steers("environment", TOOLCHAIN, &["{.,}mise{.*,}.toml", ".tool-versions", "/.sdkmanrc"]),
 
@@ -173,7 +180,25 @@ pub(super) const REPORTED: &[(&str, &str)] = &[
     ("Package.swift", "what it says of tests is not told apart"),
     ("mix.exs", "what it says of tests is not told apart"),
     ("*.{cs,fs,vb}proj", "what it says of tests is not told apart"),
+    ("{AGENTS,AGENT,CLAUDE,GEMINI,CONVENTIONS}{.local,}.md", STEERS_AGENTS),
+    (".{claude,cursor,codex,gemini,aider*,windsurf,clinerules,roo,continue,junie,kiro,amazonq}/**", STEERS_AGENTS),
+    (".{cursorrules,windsurfrules,clinerules,goosehints,mcp.json,aider.conf.yml}", STEERS_AGENTS),
+    (".{vscode,idea,fleet,zed}/**", STEERS_EDITORS),
+    ("*.code-workspace", STEERS_EDITORS),
+    (".{vimrc,exrc,nvim.lua,nvimrc,dir-locals.el,editorconfig,sublime-project}", STEERS_EDITORS),
+    (".devcontainer/**", STEERS_EDITORS),
+    (".devcontainer.json", STEERS_EDITORS),
+    (".gitpod.{yml,Dockerfile}", STEERS_EDITORS),
 ];
+const STEERS_AGENTS: &str = "coding agents follow it";
+const STEERS_EDITORS: &str = "editors read it, and some run what it says";
+
+/// Why a change of this path is noted, if it is.
+pub(super) fn reported(path: &str) -> Option<&'static str> {
+    static PATTERNS: LazyLock<Vec<(Patterns, &str)>> =
+        LazyLock::new(|| REPORTED.iter().filter_map(|(glob, why)| Some((Patterns::files(glob).ok()?, *why))).collect());
+    PATTERNS.iter().find(|(glob, _)| glob.fit(path)).map(|(_, why)| *why)
+}
 
 /// The rules of the table, in its order. Each alternative is one: plain names cost far less than globs.
 pub(super) fn rules() -> impl Iterator<Item = ProtectedRule> {

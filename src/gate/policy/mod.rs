@@ -5,6 +5,7 @@
 //! path: that they were changed is told, and whether they are still there is for the evidence of a run to say.
 
 mod checks;
+mod ci;
 mod ecosystems;
 mod loaded;
 mod manifest;
@@ -17,7 +18,8 @@ use crate::lane::Lane;
 use crate::verdict::Finding;
 use crate::workspace::pattern::{PatternError, Patterns};
 use crate::workspace::{ProtectedRule, Protection};
-use ecosystems::{REPORTED, SHADOWED, STANDS_IN, TEST, TEST_FILES};
+pub(super) use ecosystems::HOOKS;
+use ecosystems::{SHADOWED, STANDS_IN, TEST, TEST_FILES};
 use serde::{Deserialize, Serialize};
 use shadows::Shadows;
 use std::collections::BTreeSet;
@@ -263,10 +265,9 @@ impl Policy {
         let mut notes = Vec::new();
         for Change { path, kind } in changes {
             let is_protected = self.protection.closed_rule(path).is_some() || manifest::is_one(path);
-            let reported = || REPORTED.iter().find(|(glob, _)| Patterns::files(glob).is_ok_and(|glob| glob.fit(path)));
             if self.opened.fit(path) && is_protected {
                 notes.push(format!("allow_edit: {path} {}", kind.word()));
-            } else if let (None, Some((_, why))) = (self.rule(path), reported()) {
+            } else if let (None, Some(why)) = (self.rule(path), ecosystems::reported(path)) {
                 notes.push(format!("{path} {}: {why}", kind.word()));
             }
         }

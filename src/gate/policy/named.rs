@@ -2,6 +2,7 @@
 
 use super::Base;
 use super::checks::{is_asked_to_check, is_check};
+use super::ci;
 use super::name_of;
 use crate::lane::{Canary, Lane};
 use crate::workspace::pattern::Patterns;
@@ -126,6 +127,9 @@ pub(super) fn by_lanes(
             found.entry(path).or_insert(RUN);
         }
     }
+    for script in ci::scripts(base, read) {
+        found.entry(script).or_insert(ci::RUNS);
+    }
     found
 }
 
@@ -198,7 +202,7 @@ fn is_plain(word: &str) -> bool {
 
 /// The files of the base that a script, a Makefile or the like runs: what stands where a command does or after a program that runs
 /// files, and looks like a script. What it only looks at is not meant: that may be the product.
-fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
+pub(super) fn run_by(script: &str, text: &str, base: &Base) -> Vec<String> {
     let folder = script.rsplit_once('/').map_or("", |(folder, _)| folder);
     let folders = [String::new(), folder.to_owned()];
     let commands = text.split(['\n', ';', '|', '&', '(', ')', '{', '}', '"', '\'', '`']).map(words);

@@ -1,6 +1,7 @@
 //! What an agent may change and what it may not, as tables; and that honest work gives no finding.
 
 mod honest;
+mod later;
 mod stands_in;
 
 use super::*;

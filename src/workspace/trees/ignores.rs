@@ -7,7 +7,7 @@ use super::{Inner, Trees, TreesFault, ground};
 use crate::id::TreeId;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// What tools keep of what they have read or made, and believe without a look at its source: ignored like what the user ignores, unless
@@ -21,6 +21,8 @@ pub(super) struct Frozen {
     pub(super) lines: String,
     /// Files that the user's repository has although they are ignored.
     pub(super) tracked: Vec<String>,
+    /// The folder of `core.hooksPath`, from the root of the workspace, when that is inside.
+    pub(super) hooks: Option<String>,
 }
 
 /// Asks the user's git. A workspace that is in no repository has no more than its own `.gitignore` files, and the user's list.
@@ -37,6 +39,8 @@ pub(super) async fn frozen(
         Ok((answer.code == 0 && !text.is_empty()).then_some(text))
     };
     let own = told(&["config", "--type=path", "--get", "core.excludesFile"]).await?;
+    let hooks = told(&["config", "--type=path", "--get-all", "core.hooksPath"]).await?.unwrap_or_default();
+    let hooks = hooks.lines().rfind(|line| *line != "/dev/null"); // which `Git` adds itself
     let home = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
     let usual = || match (home("XDG_CONFIG_HOME"), home("HOME")) {
         (Some(folder), _) => Some(Path::new(folder).join("git/ignore")),
@@ -44,14 +48,14 @@ pub(super) async fn frozen(
         (None, None) => None,
     };
     let mut files: Vec<(PathBuf, String)> = Vec::new();
-    let top = told(&["rev-parse", "--show-toplevel"]).await?;
+    let top = told(&["rev-parse", "--show-toplevel"]).await?.map(PathBuf::from);
     let prefix = told(&["rev-parse", "--show-prefix"]).await?.unwrap_or_default();
     let prefix = prefix.trim_end_matches('/').to_owned();
     files.extend(own.map(|path| root.join(path)).or_else(usual).map(|path| (path, prefix.clone())));
-    if let Some(top) = top {
+    if let Some(top) = &top {
         let exclude = told(&["rev-parse", "--git-path", "info/exclude"]).await?;
         files.extend(exclude.map(|path| (root.join(path), prefix.clone())));
-        let mut above = PathBuf::from(top);
+        let mut above = top.clone();
         let mut rest = prefix.as_str();
         while !rest.is_empty() {
             files.push((above.join(".gitignore"), rest.to_owned()));
@@ -68,7 +72,22 @@ pub(super) async fn frozen(
     let ignored = ["ls-files", "-z", "-c", "-i", "--exclude-per-directory=.gitignore", &exclude];
     let tracked = git.run(&ignored, b"", usize::MAX, stop).await?;
     let tracked = if tracked.code == 0 { each(&tracked.output).map(spelled).collect() } else { Vec::new() };
-    Ok(Frozen { lines, tracked })
+    let hooks = hooks.and_then(|path| inside(root, &top.as_deref().unwrap_or(root).join(path)));
+    Ok(Frozen { lines, tracked, hooks })
+}
+
+/// A path from the root of the workspace. `None` for one outside, or for the root.
+fn inside(root: &Path, path: &Path) -> Option<String> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    let below = plain.strip_prefix(root).or(path.strip_prefix(root)).ok()?.to_str()?;
+    (!below.is_empty()).then(|| below.to_owned())
 }
 
 impl Trees {

@@ -152,18 +152,21 @@ impl Trees {
         Ok(self.0.git.version(stop).await?.text)
     }
 
-    /// Makes what is ignored outside of the workspace's `.gitignore` files what it is for the user now: the exclude file of their
-    /// repository, their own ignored list, and `.gitignore` files above the workspace. The only time that the user's repository is
-    /// asked, before the base is taken. `env` is the user's environment.
+    /// Reads what the user ignores now, outside of the workspace's `.gitignore` files: in the exclude file of the repository, their own ignored
+    /// list, and `.gitignore` files above. Asks the user's repository once, before the base is taken. Returns the folder of `core.hooksPath`.
     ///
     /// # Errors
     /// [`TreesFault`]; a workspace in no repository is none.
-    pub async fn freeze_ignores(&self, env: &[(String, String)], stop: &CancellationToken) -> Result<(), TreesFault> {
+    pub async fn freeze_ignores(
+        &self,
+        env: &[(String, String)],
+        stop: &CancellationToken,
+    ) -> Result<Option<String>, TreesFault> {
         self.0.look_first().await?;
         let frozen = ignores::frozen(&self.0.root, self.0.scratch.path(), env, stop).await?;
         ground::write(&self.0.git_dir.join("info/exclude"), frozen.lines.as_bytes())?;
         self.0.state.lock().await.tracked = frozen.tracked;
-        Ok(())
+        Ok(frozen.hooks)
     }
 
     /// Takes the workspace as it stands: the first one is the base, what is taken later is compared with it. What is in the base stays
