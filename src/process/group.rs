@@ -74,12 +74,12 @@ impl Group {
     pub(super) fn start(program: Program<'_>) -> io::Result<Self> {
         census::adopt_orphans();
         let number = mark::next();
-        let variable = format!("{}={number}", mark::VARIABLE);
+        let variable = mark::variable(number);
         // Held until the new tree stands in it: nobody may look around while there is a process that belongs to no tree.
         let mut forest = forest();
         forest.clear();
         forest.guard.post();
-        let start = || program.start(number, *HAS_TERMINAL);
+        let start = || program.start(&variable, *HAS_TERMINAL);
         let leader = mark::start(number, start, |started| started.as_ref().ok().copied())?;
         open_files::give_back(leader);
         forest.guard.add(leader);

@@ -23,4 +23,4 @@ sweep() {
     done
 }
 sweep limits "^Max file locks  *$1[0-9]\{6\} "
-sweep environ "FLEDGE_STEP=$1[0-9]\{6\}"
+sweep environ "[A-Z]_ID=$1[0-9]\{6\}"

@@ -10,9 +10,6 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
-/// The variable that bears the number.
-pub(super) const VARIABLE: &str = "FLEDGE_STEP";
-
 /// How many steps have a number of their own.
 const STEPS: u64 = 1_000_000;
 
@@ -29,6 +26,14 @@ pub(super) static FAMILY: LazyLock<u64> = LazyLock::new(|| {
 /// A word of letters and digits that nobody can know before.
 pub fn unforeseen() -> String {
     Uuid::now_v7().simple().to_string()
+}
+
+/// `NAME=number` for the environment of a step. The name is random, so that no program knows by it that it is judged.
+pub(super) fn variable(number: u64) -> String {
+    let (chance, letters) = (Uuid::now_v7().into_bytes(), b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    let name: String =
+        chance[8..15].iter().map(|byte| char::from(letters[usize::from(*byte) % letters.len()])).collect();
+    format!("{name}_ID={number}")
 }
 
 /// A number for another step.

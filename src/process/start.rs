@@ -2,7 +2,6 @@
 //! started where this process is, by what the system has for that; the way through [`std::process`] does more, and costs more for
 //! each variable than the start itself.
 
-use super::mark;
 use super::variables::Variables;
 use process_wrap::std::{CommandWrap, ProcessSession};
 use rustix::process::Pid;
@@ -28,14 +27,14 @@ pub(super) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Starts it with the number of its step in its environment. One that leads a session has no terminal.
-    pub(super) fn start(self, number: u64, in_session: bool) -> io::Result<Pid> {
+    /// Starts it with `mark`, the variable of its step, in its environment. A program that leads a session has no terminal.
+    pub(super) fn start(self, mark: &str, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
         if !in_session && self.input.is_none() && self.errors.is_none() && self.path.contains('/') && self.starts_here()
         {
-            return self.start_here(number);
+            return self.start_here(mark);
         }
-        self.start_anywhere(number, in_session)
+        self.start_anywhere(mark, in_session)
     }
 
     /// Whether its folder is the one that this process is in.
@@ -47,7 +46,7 @@ impl Program<'_> {
     }
 
     #[cfg(target_os = "linux")]
-    fn start_here(self, number: u64) -> io::Result<Pid> {
+    fn start_here(self, mark: &str) -> io::Result<Pid> {
         use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
         use nix::sys::signal::{SigSet, Signal};
         use std::ffi::CString;
@@ -56,8 +55,8 @@ impl Program<'_> {
         let path = CString::new(self.path)?;
         let args = self.args.iter().map(|arg| CString::new(arg.as_str()));
         let args = [Ok(path.clone())].into_iter().chain(args).collect::<Result<Vec<_>, _>>()?;
-        let mark = CString::new(format!("{}={number}", mark::VARIABLE))?;
-        let variables: Vec<_> = self.variables.entries(mark::VARIABLE)?.chain([mark.as_c_str()]).collect();
+        let mark = CString::new(mark)?;
+        let variables: Vec<_> = self.variables.entries()?.chain([mark.as_c_str()]).collect();
 
         let nothing = nothing()?;
         let mut files = PosixSpawnFileActions::init()?;
@@ -79,13 +78,13 @@ impl Program<'_> {
         Pid::from_raw(started.as_raw()).ok_or_else(numberless)
     }
 
-    fn start_anywhere(self, number: u64, in_session: bool) -> io::Result<Pid> {
-        let _all_can_be_given = self.variables.entries(mark::VARIABLE)?;
+    fn start_anywhere(self, mark: &str, in_session: bool) -> io::Result<Pid> {
+        let _all_can_be_given = self.variables.entries()?;
         let stderr = self.errors.map_or_else(|| self.output.try_clone(), Ok)?;
         let stdout = self.output;
         let mut command = CommandWrap::with_new(self.path, |command| {
             command.args(self.args).current_dir(self.dir).env_clear().envs(self.variables.pairs());
-            command.env(mark::VARIABLE, number.to_string());
+            command.envs(mark.split_once('='));
             command.stdin(self.input.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
         });
         if in_session {

@@ -60,7 +60,7 @@ async fn output_of_both_streams_comes_in_order_with_the_exit_code() {
 #[tokio::test]
 async fn a_program_has_no_input_no_terminal_and_only_the_environment_it_is_given() {
     let ended = finish(shell(
-        "cat; (: </dev/tty) 2>/dev/null || echo no terminal; env | grep -v -e ^FLEDGE_STEP= -e ^_= | sort",
+        "cat; (: </dev/tty) 2>/dev/null || echo no terminal; env | grep -v -E -e '^[A-Z]{7}_ID=[0-9]+$' -e ^_= | sort",
     ))
     .await;
     let home = format!("no terminal\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD={}\n", std::env::temp_dir().display());
@@ -240,7 +240,7 @@ async fn an_end_by_signal_is_told_by_its_number() {
 #[tokio::test]
 async fn a_program_has_the_same_around_it_however_it_is_started() {
     // Of the signals those up to 28: the C library has some others for itself.
-    let script = r#"env | grep -v -e ^FLEDGE_STEP= -e ^PWD= | sort; echo "${FLEDGE_STEP:+marked}"; pwd; ls /proc/self/fd
+    let script = r#"env | grep -v -E -e '^[A-Z]{7}_ID=[0-9]+$' -e ^PWD= | sort; env | grep -q -E '^[A-Z]{7}_ID=' && echo marked; pwd; ls /proc/self/fd
         grep ^Sig /proc/$$/status | grep -v ^SigQ | sed -E 's/^(Sig...).*(.{7})$/\1 \2/'
         [ "$(cut -d' ' -f 5 /proc/$$/stat)" = $$ ] && echo leads; readlink /proc/$$/fd/0; false | true; exit 3"#;
     let around = async |program: &str, dir: &Path| {

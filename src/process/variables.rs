@@ -41,13 +41,10 @@ impl Variables {
         entries.filter_map(|entry| entry.to_str().ok()?.split_once('='))
     }
 
-    /// All of them but for one name, as a program is given them.
-    pub(super) fn entries(&self, without: &str) -> io::Result<impl Iterator<Item = &CStr>> {
+    /// All variables, in the form that a program is given.
+    pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = &CStr>> {
         let entries = self.entries.as_ref().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
-        let is_other = move |entry: &&CStr| {
-            entry.to_bytes().strip_prefix(without.as_bytes()).is_none_or(|rest| !rest.starts_with(b"="))
-        };
-        Ok(entries.iter().map(CString::as_c_str).filter(is_other))
+        Ok(entries.iter().map(CString::as_c_str))
     }
 }
 
@@ -72,14 +69,14 @@ mod tests {
         assert_eq!(more, Variables::new([pair("A", "x=y"), pair("AB", ""), pair("B", "3")]));
         assert_eq!((base.get("B"), more.get("B"), more.get("C")), (Some("2"), Some("3"), None));
         assert_eq!(base.with([]), base);
-        let without: Vec<&CStr> = more.entries("A").unwrap().collect();
-        assert_eq!(without, [c"AB=", c"B=3"]);
+        let entries: Vec<&CStr> = more.entries().unwrap().collect();
+        assert_eq!(entries, [c"A=x=y", c"AB=", c"B=3"]);
     }
 
     #[test]
     fn what_no_program_can_be_given_is_refused() {
         let unsound = Variables::new([pair("A", "a\0b")]);
-        assert_eq!(unsound.entries("B").err().map(|error| error.kind()), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(unsound.entries().err().map(|error| error.kind()), Some(io::ErrorKind::InvalidInput));
         assert_eq!(unsound.with([(&"A".to_owned(), &"1".to_owned())]), unsound);
     }
 }
