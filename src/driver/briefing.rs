@@ -21,7 +21,6 @@ use crate::workspace::jail::{Jail, JailError, Last};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use walkdir::WalkDir;
 
 /// Bytes of project instructions that go into the system prompt.
@@ -53,12 +52,12 @@ impl Begun {
 }
 
 /// A run that is ready to begin.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Briefing {
     /// What the machine is told.
     pub plan: Plan,
     /// The frozen gate; without lanes when the task has none, for what is protected is so all the same.
-    pub gate: Arc<Gate>,
+    pub gate: Gate,
 }
 
 /// Why a run cannot be planned.
@@ -147,7 +146,7 @@ pub fn prepare(
         notes,
         ask_commands: Vec::new(),
     };
-    Ok(Briefing { plan, gate: Arc::new(gate) })
+    Ok(Briefing { plan, gate })
 }
 
 /// What a person should know who trusts the result.

@@ -12,6 +12,7 @@ use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
 use crate::verdict::Reason;
+use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::{Trees, TreesFault};
 use crate::workspace::worktree::Worktree;
 use crate::yaml::listed;
@@ -192,19 +193,21 @@ impl Ground {
         }
     }
 
-    /// Takes the base, before the agent: what is ignored is ignored by what the user says now.
+    /// Takes the base, before the agent: what is ignored is ignored by what the user says now. Gives its tree, the paths of its files, and what is known of
+    /// the user's repository.
     pub(super) async fn base(
         &self,
         settings: &Settings,
         run: &RunId,
         stop: &CancellationToken,
-    ) -> Result<Begun, PlanFault> {
+    ) -> Result<(Begun, Option<SourceRepository>), PlanFault> {
         let take = async {
             let hooks = self.trees.freeze_ignores(&settings.env, stop).await?;
+            let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
             let paths = self.trees.entries(&tree, stop).await?.into_iter().map(|entry| entry.path).collect();
-            Ok(Begun { tree, paths, hooks, origin: self.origin.clone() })
+            Ok((Begun { tree, paths, hooks, origin: self.origin.clone() }, repository))
         };
         take.await.map_err(no_trees)
     }

@@ -117,7 +117,7 @@ impl Planner {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
         let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
         ground.forget_gone(&self.settings, &self.stop).await;
-        let begun = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let (begun, repository) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
         let (base, tree) = (begun.tree.clone(), begun.tree.clone());
         let head = self.head(&ground, &base).await?;
         self.note_standing(&ground).await;
@@ -127,14 +127,15 @@ impl Planner {
         let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
         let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
         let work = move || -> Result<(Plan, Arc<Gate>), PlanFault> {
-            let Briefing { mut plan, gate } = prepare(&task, &settings, &begun, lanes_at.as_deref())?;
+            let Briefing { mut plan, mut gate } = prepare(&task, &settings, &begun, lanes_at.as_deref())?;
+            gate.repository = repository;
             enclosure::note(&settings, kind, &mut plan);
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
             let kept = gate.keep(kind);
             plan.gate_file = sha256(&kept);
             write_whole(&run_dir.gate(), &kept).map_err(|error| failed(&error))?;
             keep_ignored(&gate, &origin, &run_dir.path().join(IGNORED), &mut plan.notes);
-            Ok((plan, gate))
+            Ok((plan, Arc::new(gate)))
         };
         let panicked = |_| PlanFault::new(Reason::Internal, "planning panicked");
         let planned = tokio::task::spawn_blocking(work).await.map_err(panicked);

@@ -287,7 +287,7 @@ async fn judge_lane(
     let start = start.filter(|_| !lane.built.is_empty()).map(|start| Caches::place(&start.folder, lane));
     let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
-    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept, installed: &gate.installed };
+    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept, gate };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
         RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),

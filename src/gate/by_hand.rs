@@ -54,8 +54,7 @@ impl Gate {
         let caches = kept.or_else(|| Caches::are_wanted(&lane).then(|| Caches::to_fill(filled.0.clone())));
         let tree = self.base();
         let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomFault::from)?;
-        let wanted =
-            Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept, installed: &self.installed };
+        let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept, gate: self };
         let room = CleanRoom::make(site, wanted, stop).await?;
         if caches.as_ref().is_some_and(Caches::is_open) {
             let place = room.room(site, site.logs.join("setup"));

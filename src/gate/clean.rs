@@ -1,18 +1,20 @@
 //! The clean room: a tree in a fresh folder, with caches that fledge itself has filled on the base, and the wall around what runs there.
 //! What git ignores gets in only as it was before the agent, so nothing that an agent has left beside the tree counts.
 
-use super::Site;
 use super::base::Caches;
 use super::built;
+use super::history;
 use super::holdout;
-use super::installed::{Installed, reached};
+use super::installed::reached;
 use super::planted::word;
+use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
 use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, at_home_in};
 use crate::process::{self, End, Invocation, Variables};
 pub(super) use crate::store::clear;
+use crate::workspace::replica::{self, History, RoomRepository};
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,6 +37,9 @@ const BUILDS: &str = "CARGO_TARGET_DIR";
 const GO_CACHE: &str = ".cache/go-build";
 /// Where these are found behind the wall, below the home.
 const FETCHED_AT: &str = ".fledge-fetched";
+
+/// Where a room behind bubblewrap finds the history of its base.
+const HISTORY_AT: &str = "/tmp/.fledge-history";
 
 /// Why there is no room.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +78,7 @@ pub(super) struct Wanted<'a> {
     pub(super) caches: Option<&'a Caches>,
     /// Paths that stay as they are in the tree, folders or files.
     pub(super) kept: &'a [String],
-    pub(super) installed: &'a Installed,
+    pub(super) gate: &'a Gate,
 }
 
 /// A room. Its folder is gone when it is closed, or dropped.
@@ -106,13 +111,14 @@ impl CleanRoom {
         let mut room = Self { folder, behind, env: Variables::new(own), held_at: None };
         let nothing = TreeId::empty();
         let as_before = if wanted.caches.is_some_and(Caches::have_start) { &nothing } else { wanted.base };
-        site.trees.export(wanted.tree, as_before, &room.files(), stop).await?;
+        let index = room.folder.join("index");
+        site.trees.export_with_index(wanted.tree, as_before, &room.files(), &index, stop).await?;
         for (path, from) in room.cached(wanted) {
             if !(site.has_layers && wanted.caches.is_some_and(|caches| !caches.is_open())) {
                 room.copy(site, &from, &path, stop).await?;
             }
         }
-        for path in wanted.lane.include_ignored.iter().chain(&wanted.installed.files) {
+        for path in wanted.lane.include_ignored.iter().chain(&wanted.gate.installed.files) {
             let from = site.ignored.join(path);
             if let Some(to) = reached(&room.files(), path).filter(|to| from.is_file() && !to.exists()) {
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io(&to))?;
@@ -120,6 +126,7 @@ impl CleanRoom {
             }
         }
         room.open(site, wanted)?;
+        room.add_repository(site, wanted, &index, stop).await?;
         room.bring(site, wanted, stop).await?;
         if site.wall.kind() == WallKind::Off {
             room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
@@ -209,6 +216,33 @@ impl CleanRoom {
         Ok(())
     }
 
+    /// Gives the room a repository, where the user's workspace is in one, and shows the room the history of its base.
+    async fn add_repository(
+        &mut self,
+        site: &Site,
+        wanted: Wanted<'_>,
+        index: &Path,
+        stop: &CancellationToken,
+    ) -> Result<(), RoomFault> {
+        let Some(source) = &wanted.gate.repository else { return Ok(()) };
+        let history = history::kept_or_made(site, source, wanted.base, stop).await?;
+        let from = history.as_ref().map_or(Path::new(""), History::folder).to_owned();
+        let is_mounted = site.wall.kind() == WallKind::Bubblewrap;
+        let seen_at = if is_mounted { PathBuf::from(HISTORY_AT) } else { from.clone() };
+        let (base, tree) = (wanted.base, wanted.tree);
+        let repository = RoomRepository { source, history: history.as_ref(), seen_at: &seen_at, base, tree };
+        replica::write(&site.trees, repository, &self.files(), index, stop).await?;
+        let holes = &mut self.behind.holes;
+        match (history, is_mounted) {
+            (Some(_), true) => holes.mounts.push(Mount { from, at: seen_at, writable: false }),
+            (Some(_), false) => holes.read_only.push(from),
+            (None, _) => {}
+        }
+        // Where a room has the place of the user's checkout, its `.git` is not to be seen anyway.
+        holes.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
+        Ok(())
+    }
+
     /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is written stays, or else as copies.
     async fn bring(&mut self, site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<(), RoomFault> {
         let is_wanted = |path: &str| !wanted.lane.kept_folders().any(|cache| Path::new(path).starts_with(cache));
@@ -216,7 +250,7 @@ impl CleanRoom {
         if site.has_layers {
             let (files, over) = (self.files(), self.folder.join("layers"));
             let io = |source| RoomFault::Io { path: over.clone(), source };
-            mounts = wanted.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
+            mounts = wanted.gate.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
             for (path, lower) in
                 self.cached(wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()))
             {
@@ -236,14 +270,14 @@ impl CleanRoom {
             mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
             mounts.pins.dedup_by(|one, other| one.at == other.at);
         } else {
-            for path in wanted.installed.folders.iter().filter(|path| is_wanted(path)) {
+            for path in wanted.gate.installed.folders.iter().filter(|path| is_wanted(path)) {
                 let from = site.ignored.join(path);
                 if reached(&self.files(), path).is_some() && from.is_dir() {
                     self.copy(site, &from, path, stop).await?;
                 }
             }
         }
-        self.behind.holes.read_only.extend(wanted.installed.interpreters.iter().cloned());
+        self.behind.holes.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
         if let Some(helper) = site.wall.helper().filter(|_| !mounts.is_empty()) {
             let view = View::open(helper, &mounts).await.map_err(RoomFault::Layers)?;
             self.behind.holes.view = Some(view);

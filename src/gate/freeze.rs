@@ -186,6 +186,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         seal: Arc::new(seal),
         base: from.base.clone(),
         installed,
+        repository: None,
         wall: None,
         judged: OnceCell::new(),
         failed: Mutex::default(),

@@ -8,6 +8,7 @@ use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
 use crate::process::wall::WallKind;
 use crate::workspace::pattern::PatternError;
+use crate::workspace::replica::SourceRepository;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -56,6 +57,7 @@ struct Head {
     #[serde(default)]
     gits: Vec<OsString>,
     installed: Installed,
+    repository: Option<SourceRepository>,
 }
 
 /// A sealed path. Names need not be text.
@@ -106,6 +108,7 @@ impl Gate {
             wall: Some(wall),
             gits: self.seal.gits.iter().map(|place| place.clone().into_os_string()).collect(),
             installed: self.installed.clone(),
+            repository: self.repository.clone(),
         };
         let mut kept = serde_json::to_vec(&head).unwrap_or_default();
         kept.push(b'\n');
@@ -142,7 +145,9 @@ impl Gate {
         if !rest.is_empty() {
             return Err(ThawFault::Length);
         }
-        let Head { lanes, held_out, base, digest, notes, policy: mut frozen, gits, wall, installed, .. } = head;
+        let Head {
+            lanes, held_out, base, digest, notes, policy: mut frozen, gits, wall, installed, repository, ..
+        } = head;
         frozen.allow_edit = allow_edit.to_vec();
         let policy = Arc::new(Policy::thaw(frozen)?);
         let is_clean = lanes.iter().all(|lane| lane.room == RoomKind::Clean);
@@ -159,6 +164,7 @@ impl Gate {
             seal,
             base,
             installed,
+            repository,
             wall,
             judged: OnceCell::new(),
             failed: Mutex::default(),

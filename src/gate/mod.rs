@@ -15,6 +15,7 @@ mod feedback;
 mod forget;
 mod freeze;
 mod gits;
+mod history;
 mod holdout;
 mod inside;
 mod installed;
@@ -55,6 +56,7 @@ use crate::process::wall::{Holes, View, Wall, WallKind, WallLimits, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
+use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
 use judge::Sitting;
@@ -80,6 +82,8 @@ pub struct Gate {
     pub seal: Arc<Seal>,
     /// The dependencies that were installed in the workspace before the agent.
     pub installed: Installed,
+    /// The user's repository before the agent, of which rooms have a copy; `None` where the workspace is in none.
+    pub repository: Option<SourceRepository>,
     /// The wall that stood around the agent, of a gate that was kept.
     wall: Option<WallKind>,
     /// The tree that was there before the agent.

@@ -13,8 +13,6 @@ use crate::store;
 use crate::verdict::StepReport;
 use crate::workspace::trees::TreesFault;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -38,14 +36,9 @@ pub enum CanaryFault {
         /// Why.
         why: String,
     },
-    /// It cannot be written into its room.
-    #[error("cannot plant the canary `{}`", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// It cannot be put among the files of the tree.
+    #[error("cannot plant the canary")]
+    Unplanted(#[source] TreesFault),
     /// Lanes that run in the workspace itself have no room for it.
     #[error("lane `{0}` has a canary and runs in the workspace: a failure is only ever planted in a clean room")]
     InPlace(String),
@@ -84,13 +77,10 @@ pub(super) async fn seen(
     }
     // As in the room that it judged in, or what is judged could tell the two apart.
     let kept = gate.kept(site, lane, tree, stop).await?;
-    let wanted = Wanted { lane, tree, base: gate.base(), caches, kept: &kept, installed: &gate.installed };
+    let files = plants.iter().map(|plant| (plant.path.as_str(), plant.text.as_str()));
+    let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryFault::Unplanted)?;
+    let wanted = Wanted { lane, tree: planted, base: gate.base(), caches, kept: &kept, gate };
     let room = CleanRoom::make(site, wanted, stop).await?;
-    for plant in &plants {
-        let path = room.files().join(&plant.path);
-        let planted = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, &plant.text));
-        planted.map_err(|source| CanaryFault::Io { path, source })?;
-    }
     let all = Lane { fail_fast: false, ..room.lane(lane) };
     let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;
     room.close().await;

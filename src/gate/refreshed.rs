@@ -118,8 +118,7 @@ async fn fill(
     stop: &CancellationToken,
 ) -> Result<(), BaseFault> {
     let kept = gate.kept(site, lane, ground, stop).await.map_err(RoomFault::from)?;
-    let wanted =
-        Wanted { lane, tree: ground, base: gate.base(), caches: Some(caches), kept: &kept, installed: &gate.installed };
+    let wanted = Wanted { lane, tree: ground, base: gate.base(), caches: Some(caches), kept: &kept, gate };
     let room = CleanRoom::make(site, wanted, stop).await?;
     let mut place = room.room(site, site.logs.join("refreshed").join(&lane.name));
     let off = NO_SCRIPTS.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -9,6 +9,7 @@ use crate::lane::Lane;
 use crate::lane_runner::AfterStep;
 use crate::verdict::Finding;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +76,8 @@ impl Sentry {
         tokio::task::spawn_blocking(move || last.look("")).await.map_err(panicked)?;
         let mut seen = std::mem::take(&mut *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let kept: Vec<String> = lane.kept_folders().cloned().collect();
-        seen.retain(|path, _| !is_in(&kept, path));
+        // The room's repository goes with the room, and fledge never asks git in it.
+        seen.retain(|path, _| !is_in(&kept, path) && !Path::new(path).starts_with(".git"));
         let new: Vec<String> =
             seen.values().filter(|(finding, _)| finding.change == "added").map(|it| it.0.path.clone()).collect();
         let ignored: BTreeSet<String> =

@@ -6,6 +6,7 @@ pub mod jail;
 mod outlet;
 pub mod pattern;
 mod protection;
+pub mod replica;
 pub mod trees;
 pub mod worktree;
 

@@ -8,5 +8,6 @@ mod flags;
 mod git_inside;
 mod held_back;
 mod judging;
+mod room_git;
 mod rooms;
 mod unfetched;

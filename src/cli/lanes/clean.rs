@@ -17,6 +17,7 @@ use crate::store::LaneDir;
 use crate::task::OnTamper;
 use crate::tool::Late;
 use crate::verdict::Reason;
+use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::{Taken, Trees, TreesFault};
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -53,11 +54,12 @@ impl Court {
         let take = async {
             let trees = Trees::open(&project.join("trees.git"), root, path, token).await?;
             let hooks = trees.freeze_ignores(&env, token).await?;
+            let repository = SourceRepository::read(&trees, root, &env, token).await?;
             let Taken { tree, .. } = trees.take(token).await?;
             let paths = trees.entries(&tree, token).await?.into_iter().map(|entry| entry.path).collect::<Vec<_>>();
-            Ok::<_, TreesFault>((trees, tree, paths, hooks))
+            Ok::<_, TreesFault>((trees, tree, paths, hooks, repository))
         };
-        let (trees, base, paths, hooks) = take.await.map_err(lost(stop))?;
+        let (trees, base, paths, hooks, repository) = take.await.map_err(lost(stop))?;
         let (lanes, protect, allow_edit) = ([lane.to_owned()], set.protect.as_slice(), &[][..]);
         let definition = Definition {
             root,
@@ -72,6 +74,7 @@ impl Court {
             hooks: hooks.as_deref(),
         };
         let mut gate = freeze(definition).map_err(failed)?;
+        gate.repository = repository;
         say(&gate.installed.leave_out_made(root, project));
         let has_layers = wall.has_layers(logs.path()).await;
         let site = Site {

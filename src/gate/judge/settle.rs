@@ -134,14 +134,8 @@ impl Sitting<'_> {
         }
         let caches = self.caches(lane, tree).await?;
         let kept = self.gate.kept(self.site, lane, tree, self.stop).await?;
-        let wanted = Wanted {
-            lane,
-            tree,
-            base: self.gate.base(),
-            caches: caches.as_ref(),
-            kept: &kept,
-            installed: &self.gate.installed,
-        };
+        let wanted =
+            Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept, gate: self.gate };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
         if lane.held_out.is_some() {

@@ -2,7 +2,7 @@
 
 use super::names::with_folders;
 use super::take::native;
-use super::{ChangeKind, Inner, LINK, TreesFault};
+use super::{ChangeKind, Inner, LINK, Trees, TreesFault};
 use crate::id::TreeId;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::collections::BTreeSet;
@@ -14,19 +14,52 @@ use tokio_util::sync::CancellationToken;
 /// When everything was written that is as in the base: the second at which a thousand million of them had passed.
 const LONG_AGO: i64 = 1_000_000_000;
 
-impl Inner {
-    pub(super) async fn export(
+impl Trees {
+    /// Writes a tree into a folder that is empty or not there yet. A file, or a folder with its names, that is as in `base` gets the
+    /// time 2001-09-09T01:46:40Z, every other that of the export, so that what was built from the base is built anew where it must be.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn export(
         &self,
         tree: &TreeId,
         base: &TreeId,
         into: &Path,
         stop: &CancellationToken,
     ) -> Result<(), TreesFault> {
+        self.0.export(tree, base, into, None, stop).await
+    }
+
+    /// Writes a tree as [`Trees::export`] does, and an index of it to `index`, for a repository of that folder.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn export_with_index(
+        &self,
+        tree: &TreeId,
+        base: &TreeId,
+        into: &Path,
+        index: &Path,
+        stop: &CancellationToken,
+    ) -> Result<(), TreesFault> {
+        self.0.export(tree, base, into, Some(index), stop).await
+    }
+}
+
+impl Inner {
+    pub(super) async fn export(
+        &self,
+        tree: &TreeId,
+        base: &TreeId,
+        into: &Path,
+        index: Option<&Path>,
+        stop: &CancellationToken,
+    ) -> Result<(), TreesFault> {
         let into = fresh(into)?;
         let changes = self.changes(base, tree, stop).await?;
         let entries = self.entries(tree, false, stop).await?;
-        let index = self.scratch.path().join("exported");
-        let git = self.git.with("GIT_INDEX_FILE", &index).within(&into);
+        let exported = self.scratch.path().join("exported");
+        let git = self.git.with("GIT_INDEX_FILE", index.unwrap_or(&exported)).within(&into);
         {
             let _one_at_a_time = self.state.lock().await;
             git.ask(&["read-tree", tree.as_str()], stop).await?;

@@ -88,13 +88,13 @@ pub enum TreesFault {
 
 impl TreesFault {
     /// For `map_err`.
-    pub(super) fn io(verb: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(in crate::workspace) fn io(verb: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { verb, path, source }
     }
 
     /// Git was asked, and what came is not what it says it gives.
-    pub(super) fn odd_answer(verb: &str) -> Self {
+    pub(in crate::workspace) fn odd_answer(verb: &str) -> Self {
         Self::Git { verb: verb.to_owned(), said: "its answer cannot be read".to_owned() }
     }
 }

@@ -15,6 +15,30 @@ impl Trees {
     pub async fn paths(&self, tree: &TreeId, stop: &CancellationToken) -> Result<Vec<String>, TreesFault> {
         Ok(self.0.entries(tree, false, stop).await?.into_iter().map(|entry| entry.path).collect())
     }
+
+    /// A tree with these files beside its own, or in their place; each is a path and a text.
+    ///
+    /// # Errors
+    /// [`TreesFault`], also where a path has no place beside the files of the tree.
+    pub async fn with_files<'a>(
+        &self,
+        tree: &TreeId,
+        files: impl Iterator<Item = (&'a str, &'a str)>,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let inner = &self.0;
+        let git = inner.git.with("GIT_INDEX_FILE", &inner.scratch.path().join("composed"));
+        let mut lines = Vec::new();
+        for (path, text) in files {
+            let blob = git.tell(&["hash-object", "-w", "--stdin"], text.as_bytes(), stop).await?;
+            lines.extend_from_slice(format!("100644 {}\t", String::from_utf8_lossy(&blob).trim()).as_bytes());
+            lines.extend(listed([path]));
+        }
+        let _one_at_a_time = inner.state.lock().await;
+        git.ask(&["read-tree", tree.as_str()], stop).await?;
+        git.tell(&["update-index", "--add", "-z", "--index-info"], &lines, stop).await?;
+        take::tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")
+    }
 }
 
 impl Inner {

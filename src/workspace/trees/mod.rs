@@ -235,21 +235,6 @@ impl Trees {
         self.0.with_paths_of(tree, base, paths, stop).await
     }
 
-    /// Writes a tree into a folder that is empty or not there yet. A file, or a folder with its names, that is as in `base` gets the
-    /// time 2001-09-09T01:46:40Z, every other that of the export, so that what was built from the base is built anew where it must be.
-    ///
-    /// # Errors
-    /// [`TreesFault`].
-    pub async fn export(
-        &self,
-        tree: &TreeId,
-        base: &TreeId,
-        into: &Path,
-        stop: &CancellationToken,
-    ) -> Result<(), TreesFault> {
-        self.0.export(tree, base, into, stop).await
-    }
-
     /// Takes a tree that was exported into a folder as it stands there now: its own files, and with `new` also those that were not in it and
     /// are not ignored. What is in `except` is left out of it.
     ///
@@ -350,7 +335,7 @@ impl Trees {
     }
 }
 
-/// What the delivery of a tree needs.
+/// What the delivery of a tree and the repository of a room need.
 impl Trees {
     pub(in crate::workspace) fn root(&self) -> &Path {
         &self.0.root
@@ -362,6 +347,17 @@ impl Trees {
 
     pub(in crate::workspace) fn own_git(&self) -> &Git {
         &self.0.git
+    }
+
+    pub(in crate::workspace) fn git_dir(&self) -> &Path {
+        &self.0.git_dir
+    }
+
+    pub(in crate::workspace) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, TreesFault> + Send + 'static,
+    ) -> Result<T, TreesFault> {
+        self.0.aside(work).await
     }
 
     pub(in crate::workspace) async fn blobs<'a>(

@@ -1,0 +1,81 @@
+//! Histories of a project: for each base what its rooms have of the user's repository. They are kept beside the judged bases, and made once.
+
+use super::Site;
+use super::clean::clear;
+use super::forget::{MAKING, USED, forget_old};
+use crate::causes::chain;
+use crate::id::TreeId;
+use crate::store;
+use crate::workspace::replica::{History, SourceRepository};
+use crate::workspace::trees::TreesFault;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The folder of a project that has them.
+pub(super) const HISTORIES: &str = "histories";
+/// Earlier histories that may be a start for a new one.
+const EARLIER: usize = 8;
+
+/// The history of a base. `None` where it cannot be copied, because objects are missing or damaged: then rooms have the judged tree as their only commit.
+///
+/// # Errors
+/// [`TreesFault::Stopped`].
+pub(super) async fn kept_or_made(
+    site: &Site,
+    source: &SourceRepository,
+    base: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Option<History>, TreesFault> {
+    let all = site.project.join(HISTORIES);
+    let key = store::sha256(format!("{} {base}", source.key()).as_bytes());
+    let folder = all.join(key.get(..32).unwrap_or_default());
+    if let Some(history) = History::open(&folder) {
+        let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
+        return Ok(Some(history));
+    }
+    match make(site, source, base, (&all, &folder), stop).await {
+        Ok(history) => Ok(Some(history)),
+        Err(TreesFault::Stopped) => Err(TreesFault::Stopped),
+        Err(fault) => {
+            tracing::warn!(why = %chain(&fault), "rooms have no history: the repository cannot be copied");
+            Ok(None)
+        }
+    }
+}
+
+async fn make(
+    site: &Site,
+    source: &SourceRepository,
+    base: &TreeId,
+    (all, folder): (&Path, &Path),
+    stop: &CancellationToken,
+) -> Result<History, TreesFault> {
+    let of_run = store::sha256(site.rooms.as_os_str().as_encoded_bytes());
+    let making = all.join(format!("{MAKING}{}", of_run.get(..16).unwrap_or_default()));
+    let io = |source| TreesFault::Io { verb: "make", path: making.clone(), source };
+    clear(&making).map_err(io)?;
+    store::make_private(&making).map_err(|error| io(std::io::Error::other(error)))?;
+    let history = History::make(&site.trees, source, base, &making, &newest(all), stop).await?;
+    fs::write(making.join(USED), []).map_err(io)?;
+    if History::open(folder).is_none() {
+        clear(folder).map_err(io)?;
+    }
+    if let Err(source) = fs::rename(&making, folder) {
+        // Another run of the same base may have been faster.
+        let Some(history) = History::open(folder) else { return Err(io(source)) };
+        let _left = clear(&making);
+        return Ok(history);
+    }
+    forget_old(all);
+    Ok(history.moved(folder))
+}
+
+/// The folders of the histories that were used last.
+fn newest(all: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
+    let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified()).ok();
+    let mut dated: Vec<_> = entries.filter_map(|path| Some((used(&path)?, path))).collect();
+    dated.sort();
+    dated.into_iter().rev().take(EARLIER).map(|(_, path)| path).collect()
+}

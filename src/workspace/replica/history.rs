@@ -1,0 +1,286 @@
+//! The history that is reachable from a base: copied once per base, shared by all its rooms, and never written again.
+
+use super::source::SourceRepository;
+use crate::id::TreeId;
+use crate::workspace::trees::git::Git;
+use crate::workspace::trees::{Trees, TreesFault};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of packs up to which rooms have all files of the history; beyond, they have its commits and tags, and the files of the base.
+const WHOLE: u64 = 256 << 20;
+/// Histories in a row that are linked from an earlier one. The next is packed anew.
+const GENERATIONS: u32 = 16;
+/// The commits, tags and files of the history.
+const HISTORY: &str = "history";
+/// What the base has beside: files that are in no commit.
+const BASE: &str = "base";
+const ABOUT: &str = "history.json";
+
+/// A history that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    folder: PathBuf,
+    pub(super) about: About,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct About {
+    source: SourceRepository,
+    /// The tree of the base.
+    pub(super) base: TreeId,
+    /// The tree of the base's commit, in the format of the repository.
+    pub(super) tree: Option<String>,
+    /// The object that stands for the base's commit and has the tree of the base, where that is another than the commit's.
+    pub(super) replacement: Option<String>,
+    /// When the base was committed, as git writes it.
+    pub(super) date: Option<String>,
+    /// Whether all files of the history are there, and not only its commits.
+    is_whole: bool,
+    generation: u32,
+}
+
+impl History {
+    /// Opens one that is kept in `folder`; `None` where there is none.
+    pub fn open(folder: &Path) -> Option<Self> {
+        let about = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
+        Some(Self { folder: folder.to_owned(), about })
+    }
+
+    /// Copies the history of `source` into `folder`, which is made. Objects that one of the `earlier` histories has are linked from there, where its commit is
+    /// an ancestor.
+    ///
+    /// # Errors
+    /// [`TreesFault`] when objects are missing, or cannot be written.
+    pub async fn make(
+        trees: &Trees,
+        source: &SourceRepository,
+        base: &TreeId,
+        folder: &Path,
+        earlier: &[PathBuf],
+        stop: &CancellationToken,
+    ) -> Result<Self, TreesFault> {
+        for name in [HISTORY, BASE].map(|name| folder.join(name).join("pack")).iter().chain([&folder.join("refs")]) {
+            fs::create_dir_all(name).map_err(TreesFault::io("make", name))?;
+        }
+        put(&folder.join("HEAD"), b"ref: refs/heads/none\n")?;
+        put(&folder.join("config"), settings(&source.format).as_bytes())?;
+        if !source.shallow.is_empty() {
+            put(&folder.join("shallow"), source.shallow.as_bytes())?;
+        }
+        let is_whole = size(&source.common().join("objects/pack")) <= WHOLE;
+        let about = About {
+            source: source.clone(),
+            base: base.clone(),
+            tree: None,
+            replacement: None,
+            date: None,
+            is_whole,
+            generation: 0,
+        };
+        let mut history = Self { folder: folder.to_owned(), about };
+        let git = history.git(trees);
+        if let Some(commit) = &source.commit {
+            history.pack_commits(&git, commit, earlier, stop).await?;
+            let commit = git.ask(&["cat-file", "commit", commit], stop).await?;
+            let commit = String::from_utf8_lossy(&commit).into_owned();
+            history.about.tree = header(&commit, "tree ").map(str::to_owned);
+            history.about.date = header(&commit, "committer ").and_then(date).map(str::to_owned);
+            if source.is_sha1() && history.about.tree.as_deref() != Some(base.as_str()) {
+                history.about.replacement = Some(history.replace(&git, &commit, stop).await?);
+            }
+        }
+        if source.is_sha1() {
+            history.pack_base(&git, stop).await?;
+        }
+        let about = serde_json::to_vec(&history.about).unwrap_or_default();
+        put(&folder.join(ABOUT), &about)?;
+        Ok(history)
+    }
+
+    /// The history where it is after its folder was moved.
+    #[must_use]
+    pub fn moved(self, folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), ..self }
+    }
+
+    /// The folder that holds all of it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folders with objects of a history that is found at `at`.
+    pub(super) fn objects(at: &Path) -> [PathBuf; 2] {
+        [HISTORY, BASE].map(|name| at.join(name))
+    }
+
+    /// Git in the history, with the objects of the user's repository and of the trees. It reads no configuration but the history's.
+    fn git(&self, trees: &Trees) -> Git {
+        let own = self.about.source.is_sha1().then(|| trees.git_dir().join("objects"));
+        let others = [Some(self.about.source.common().join("objects")), own].into_iter().flatten();
+        let git = trees.own_git().with("GIT_DIR", &self.folder).within(&self.folder);
+        let git = git.with("GIT_OBJECT_DIRECTORY", &self.folder.join(BASE));
+        let all: Vec<PathBuf> = others.chain([self.folder.join(HISTORY)]).collect();
+        git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", Path::new(&listed(&all)))
+    }
+
+    /// Packs what is reachable from the base's commit and is not in an earlier history.
+    async fn pack_commits(
+        &mut self,
+        git: &Git,
+        commit: &str,
+        earlier: &[PathBuf],
+        stop: &CancellationToken,
+    ) -> Result<(), TreesFault> {
+        let source = self.about.source.clone();
+        let tags = source.references.iter().filter(|it| it.name.starts_with("refs/tags/")).map(|it| it.object.as_str());
+        let mut wanted: Vec<String> = [commit].into_iter().chain(tags).map(str::to_owned).collect();
+        let into = self.folder.join(HISTORY).join("pack");
+        if let Some(before) = self.ancestor(git, earlier, stop).await? {
+            link_all(&before.folder.join(HISTORY).join("pack"), &into).map_err(TreesFault::io("link in", &into))?;
+            let known = &before.about.source;
+            let had = known.references.iter().map(|it| it.object.as_str()).chain(known.commit.as_deref());
+            let had: Vec<String> = had.map(|object| format!("^{object}")).collect();
+            wanted.retain(|object| !had.contains(&format!("^{object}")));
+            wanted.extend(had);
+            self.about.generation = before.about.generation + 1;
+        }
+        let pack = into.join("pack").to_string_lossy().into_owned();
+        // What is missing in a partial clone stays missing. Deltas that are there are taken over, and no new ones are looked for.
+        let mut args = vec!["pack-objects", "-q", "--non-empty", "--delta-base-offset", "--window=0"];
+        let mut objects = lines(&wanted);
+        if self.about.is_whole {
+            args.extend(["--revs", "--missing=allow-any"]);
+        } else {
+            objects = git.tell(&["rev-list", "--stdin"], &objects, stop).await?;
+            objects.extend(lines(wanted.iter().filter(|object| !object.starts_with('^'))));
+        }
+        args.push(&pack);
+        git.tell(&args, &objects, stop).await.map(drop)
+    }
+
+    /// The first of the earlier histories whose commit is an ancestor of this one's.
+    async fn ancestor(
+        &self,
+        git: &Git,
+        earlier: &[PathBuf],
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, TreesFault> {
+        let source = &self.about.source;
+        for before in earlier.iter().filter_map(|folder| Self::open(folder)) {
+            let About { source: theirs, is_whole, generation, .. } = &before.about;
+            let is_alike = theirs.format == source.format
+                && theirs.shallow == source.shallow
+                && theirs.common() == source.common()
+                && *is_whole == self.about.is_whole;
+            let (Some(old), Some(new)) = (&theirs.commit, &source.commit) else { continue };
+            if is_alike && *generation < GENERATIONS {
+                let args = ["merge-base", "--is-ancestor", old, new];
+                if git.run(&args, b"", 0, stop).await?.code == 0 {
+                    return Ok(Some(before));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the base's commit with the tree of the base; gives the object.
+    async fn replace(&self, git: &Git, commit: &str, stop: &CancellationToken) -> Result<String, TreesFault> {
+        let text = with_tree(commit, self.about.base.as_str());
+        let id = git.tell(&["hash-object", "-w", "-t", "commit", "--stdin"], text.as_bytes(), stop).await?;
+        Ok(String::from_utf8_lossy(&id).trim().to_owned())
+    }
+
+    /// Packs the files of the base that the history does not have.
+    async fn pack_base(&self, git: &Git, stop: &CancellationToken) -> Result<(), TreesFault> {
+        let About { base, tree, is_whole, .. } = &self.about;
+        let is_there = *is_whole && tree.as_deref() == Some(base.as_str());
+        if is_there || *base == TreeId::empty() {
+            return Ok(());
+        }
+        let known = tree.as_ref().filter(|_| *is_whole).map(|tree| format!("^{tree}"));
+        let wanted: Vec<String> = [base.as_str().to_owned()].into_iter().chain(known).collect();
+        let pack = self.folder.join(BASE).join("pack/pack").to_string_lossy().into_owned();
+        let args = ["pack-objects", "-q", "--non-empty", "--delta-base-offset", "--window=0", "--revs", &pack];
+        git.tell(&args, &lines(&wanted), stop).await.map(drop)
+    }
+}
+
+/// What a repository of this format needs in its configuration.
+pub(super) fn settings(format: &str) -> String {
+    if format == "sha1" {
+        return "[core]\n\trepositoryformatversion = 0\n\tbare = false\n".to_owned();
+    }
+    format!("[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {format}\n")
+}
+
+/// Writes a file of a repository that nobody uses yet.
+pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
+    fs::write(path, bytes).map_err(TreesFault::io("write", path))
+}
+
+/// Folders as git reads them from a variable.
+pub(super) fn listed(folders: &[PathBuf]) -> String {
+    let quoted = |folder: &PathBuf| {
+        format!("\"{}\"", folder.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    };
+    folders.iter().map(quoted).collect::<Vec<_>>().join(":")
+}
+
+/// The value of a line in the head of a commit.
+fn header<'c>(commit: &'c str, name: &str) -> Option<&'c str> {
+    commit.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix(name))
+}
+
+/// Seconds and time zone at the end of `A U Thor <mail> 1700000000 +0100`.
+fn date(who: &str) -> Option<&str> {
+    who.rsplit_once("> ").map(|(_, date)| date)
+}
+
+/// A commit with another tree. A signature would not be right any more.
+fn with_tree(commit: &str, tree: &str) -> String {
+    let (head, message) = commit.split_once("\n\n").unwrap_or((commit, ""));
+    let mut is_signature = false;
+    let kept = head.lines().filter(|line| {
+        is_signature = line.starts_with("gpgsig") || (is_signature && line.starts_with(' '));
+        !is_signature && !line.starts_with("tree ")
+    });
+    let head: Vec<&str> = kept.collect();
+    format!("tree {tree}\n{}\n\n{message}", head.join("\n"))
+}
+
+fn lines<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> Vec<u8> {
+    lines.into_iter().flat_map(|line| format!("{}\n", line.as_ref()).into_bytes()).collect()
+}
+
+/// Bytes of the files in a folder.
+fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+}
+
+/// Links every file of a folder into another.
+fn link_all(from: &Path, into: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::hard_link(entry.path(), into.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_with_another_tree_keeps_all_but_its_signature() {
+        let commit = "tree 1\nparent 2\nauthor A <a@b> 5 +0100\ncommitter C <c@d> 1700000000 +0100\ngpgsig -----BEGIN\n abc\n \n -----END\nencoding x\n\nSay it\n\ntree 9\n";
+        let other = "tree 7\nparent 2\nauthor A <a@b> 5 +0100\ncommitter C <c@d> 1700000000 +0100\nencoding x\n\nSay it\n\ntree 9\n";
+        assert_eq!(with_tree(commit, "7"), other);
+        assert_eq!((header(commit, "tree "), header(commit, "none ")), (Some("1"), None));
+        assert_eq!(header(commit, "committer ").and_then(date), Some("1700000000 +0100"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The user's repository as it is before the agent: everything that a room's repository repeats of it.
+
+use crate::workspace::trees::git::Git;
+use crate::workspace::trees::{Trees, TreesFault};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The name that a repository without a usable URL has.
+const UNNAMED: &str = "project";
+
+/// A reference that is reachable from the base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reference {
+    pub(super) name: String,
+    pub(super) object: String,
+    /// The reference that a symbolic reference leads to.
+    pub(super) target: Option<String>,
+}
+
+/// The user's repository at the start of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceRepository {
+    /// The hash function of its objects: `sha1` or `sha256`.
+    pub(super) format: String,
+    /// The commit of the base; `None` where the branch has no commit yet.
+    pub(super) commit: Option<String>,
+    /// The full name of the branch; `None` where the head is detached.
+    pub(super) branch: Option<String>,
+    /// Tags and branches of `origin` that are reachable from the base, sorted by name.
+    pub(super) references: Vec<Reference>,
+    /// The path of the URL of `origin`, without the host: `owner/name.git`.
+    pub(super) remote: String,
+    /// The folder that all worktrees of the repository share.
+    common: PathBuf,
+    /// The boundary of a shallow clone, as git writes it.
+    pub(super) shallow: String,
+}
+
+impl SourceRepository {
+    /// Reads it for the workspace of `trees`. The branch is that of `origin`, the user's checkout. `env` is the user's environment. `None` where the
+    /// workspace is in no repository.
+    ///
+    /// # Errors
+    /// [`TreesFault`] when git cannot be run.
+    pub async fn read(
+        trees: &Trees,
+        origin: &Path,
+        env: &[(String, String)],
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, TreesFault> {
+        let git = Git::of_user(trees.root(), trees.scratch(), env);
+        let Some(place) = line(&git, &["rev-parse", "--git-common-dir", "--show-object-format"], stop).await? else {
+            return Ok(None);
+        };
+        let Some((common, format)) = place.rsplit_once('\n') else { return Ok(None) };
+        let Ok(common) = trees.root().join(common).canonicalize() else { return Ok(None) };
+        let at_origin = git.within(origin);
+        let (commit, branch, url) = futures_util::try_join!(
+            line(&git, &["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], stop),
+            line(&at_origin, &["symbolic-ref", "--quiet", "HEAD"], stop),
+            line(&git, &["config", "--get", "remote.origin.url"], stop),
+        )?;
+        let references = match &commit {
+            Some(commit) => references(&git, commit, stop).await?,
+            None => Vec::new(),
+        };
+        let shallow = fs::read_to_string(common.join("shallow")).unwrap_or_default();
+        let name = origin.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let remote = remote_path(url.as_deref().unwrap_or_default(), &name);
+        Ok(Some(Self { format: format.to_owned(), commit, branch, references, remote, common, shallow }))
+    }
+
+    /// The folder with the repository's objects and configuration, which no room sees.
+    pub fn common(&self) -> &Path {
+        &self.common
+    }
+
+    /// Everything that a history depends on, as text.
+    pub fn key(&self) -> String {
+        serde_json::to_string(&(&self.format, &self.commit, &self.references, &self.shallow)).unwrap_or_default()
+    }
+
+    pub(super) fn is_sha1(&self) -> bool {
+        self.format == "sha1"
+    }
+}
+
+/// Git's answer without the last line break; `None` where git says no, or nothing.
+async fn line(git: &Git, args: &[&str], stop: &CancellationToken) -> Result<Option<String>, TreesFault> {
+    let answer = git.run(args, b"", usize::MAX, stop).await?;
+    let text = String::from_utf8_lossy(&answer.output).trim_end_matches('\n').to_owned();
+    Ok((answer.code == 0 && !text.is_empty()).then_some(text))
+}
+
+/// Tags, annotated ones too, and branches of `origin`.
+async fn references(git: &Git, commit: &str, stop: &CancellationToken) -> Result<Vec<Reference>, TreesFault> {
+    let merged = format!("--merged={commit}");
+    let format = "--format=%(objectname) %(refname) %(symref)";
+    let args = ["for-each-ref", &merged, format, "refs/tags", "refs/remotes/origin"];
+    let answer = git.run(&args, b"", usize::MAX, stop).await?;
+    if answer.code != 0 {
+        return Ok(Vec::new()); // a reference is broken, so git by hand finds none either
+    }
+    let text = String::from_utf8_lossy(&answer.output).into_owned();
+    let references = text.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (object, name) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let target = words.next().filter(|target| !target.is_empty()).map(str::to_owned);
+        Some(Reference { name, object, target })
+    });
+    let mut references: Vec<Reference> = references.collect();
+    references.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(references)
+}
+
+/// The path of a URL without its host, so that tools find owner and name in it; `local/NAME.git` where the URL is a path, or there is none.
+fn remote_path(url: &str, folder: &str) -> String {
+    let after_host = |rest: &str| rest.split_once('/').map(|(_, path)| path.to_owned());
+    let path = match url.split_once("://") {
+        Some(("file", _)) => None,
+        Some((_, rest)) => after_host(rest),
+        None => url.split_once(':').filter(|(host, _)| !host.contains('/')).map(|(_, path)| path.to_owned()),
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let plain = |part: &str| part.chars().filter(|c| is_plain(*c)).collect::<String>();
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/').map(plain).filter(|part| part.chars().any(|c| c != '.')).collect()
+    };
+    let mut found = path.map(|path| parts(&path)).unwrap_or_default();
+    if found.is_empty() {
+        let last = parts(url).pop().or_else(|| parts(folder).pop()).unwrap_or_else(|| UNNAMED.to_owned());
+        found = vec!["local".to_owned(), last];
+    }
+    let path = found.join("/");
+    format!("{}.git", path.strip_suffix(".git").unwrap_or(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_url_stays_and_its_host_and_what_it_tells_of_the_user_go() {
+        for (url, path) in [
+            ("https://github.com/owner/name.git", "owner/name.git"),
+            ("https://user:secret@example.org:8443/group/sub/name", "group/sub/name.git"),
+            ("git@github.com:owner/name.git", "owner/name.git"),
+            ("ssh://git@host:22/owner/name/", "owner/name.git"),
+            ("/srv/git/name.git", "local/name.git"),
+            ("file:///srv/git/name.git", "local/name.git"),
+            ("../name", "local/name.git"),
+            ("", "local/folder.git"),
+            ("https://host/../a\"b\nc/x", "abc/x.git"),
+        ] {
+            assert_eq!(remote_path(url, "folder"), path, "{url}");
+        }
+    }
+}
