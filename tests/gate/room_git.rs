@@ -226,3 +226,85 @@ fn nothing_of_other_branches_is_in_a_room() {
     }
     must_pass(commit(scene.file("check.sh", script), "check"));
 }
+
+#[test]
+fn what_an_earlier_base_had_beside_its_commits_is_not_in_the_rooms_of_a_later_one() {
+    // The brackets keep the script itself from being found.
+    let finds = |text: &str| format!("git cat-file --batch-all-objects --batch | grep -aq '{text}'");
+    let scene = tagged(scene(&finds("s3cr[e]t in the tree"))).file("draft", "s3cret in the tree\n");
+    let first = scene.run();
+    first.must_exit(0);
+    fs::remove_file(first.path("draft")).unwrap();
+    let later = first.again(&["lanes", "run", "verify", "--clean"]);
+    let (history, draft) = (finds("first rel[e]ase"), finds("s3cr[e]t in the tree"));
+    let script = format!("{history}\nif {draft}; then exit 1; fi\ngit describe --tags\n");
+    commit(later.file("check.sh", script), "fourth").run().must_exit(0);
+}
+
+#[test]
+fn a_lane_that_writes_is_settled_whatever_it_did_to_the_repository_of_its_room() {
+    let poison = "git config core.fsmonitor 'touch PWNED; false'; git config core.worktree /; echo '* filter=evil' >.git/info/attributes; \
+        git config filter.evil.clean 'touch PWNED; cat'; mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch PWNED\\n' >.git/hooks/post-index-change; \
+        chmod +x .git/hooks/*; echo formatted >src/a";
+    for poison in [
+        poison,
+        "rm -rf .git; echo formatted >src/a",
+        "rm -rf .git; echo gitdir: /nowhere >.git; echo formatted >src/a",
+    ] {
+        let model = Model::new([shell("echo x >done"), say("Done."), say("Done.")]);
+        let lane = format!(
+            "writes: true\nsteps: [{{ name: format, run: \"{}\" }}]\n",
+            poison.replace('\\', "\\\\").replace('"', "\\\"")
+        );
+        let scene = tagged(Fledge::simple(&model).lane("verify", &lane).file("src/a", "1\n"));
+        let ended = scene.arg("--max-retries=0").run();
+        ended.must_be(0, "verified");
+        assert_eq!(ended.file("src/a").as_deref(), Some("formatted\n"), "{}", ended.story());
+        assert!(!ended.path("PWNED").exists() && ended.path(".git/HEAD").is_file());
+    }
+}
+
+#[test]
+fn what_a_step_writes_to_the_repository_of_its_room_is_nothing_protected() {
+    let script = "git config user.name x\nmkdir -p .git/lanes\ntouch .git/lanes/verify.yaml .git/conftest.py .git/new\ngit status\n";
+    must_pass(tagged(scene(script).file("fledge.yaml", "protect: ['**']\n")));
+}
+
+#[test]
+fn the_room_of_a_planted_failure_is_as_clean_as_any_other() {
+    let lane = "canary: { file: cases/planted, text: '{mark}', run: test }\nsteps:\n  - { name: clean, run: 'git status --porcelain >status; git diff --exit-code HEAD' }\n  \
+        - { name: test, run: 'test \"$(git status --porcelain)\" = \"?? status\" && ! cat cases/planted 2>&1 && test -f done' }\n";
+    let model = Model::new([shell("echo x >done"), say("Done."), say("Done.")]);
+    let scene = tagged(Fledge::simple(&model).lane("verify", lane).file("cases/one", "1\n"));
+    let report = scene.arg("--max-retries=0").run().must_be(0, "verified");
+    assert_eq!(report["attempts"][0]["verdict"]["proof"]["canaries"], 1, "{report}");
+}
+
+#[test]
+fn a_damaged_repository_gives_the_judged_tree_alone() {
+    let scene = tagged(scene(&expecting(&[
+        ("git rev-list --count HEAD", "1"),
+        ("git status --porcelain", ""),
+        ("git symbolic-ref HEAD", "refs/heads/main"),
+    ])));
+    let objects = git(&scene.workspace(), &["rev-parse", "HEAD~1", "HEAD~2"]);
+    for object in objects.lines() {
+        let (folder, name) = object.split_at(2);
+        fs::remove_file(scene.workspace().join(".git/objects").join(folder).join(name)).unwrap();
+    }
+    must_pass(scene);
+}
+
+#[test]
+fn hold_outs_are_not_among_the_objects_of_a_room() {
+    let finds = "git cat-file --batch-all-objects --batch | grep -aq s3cr[e]t-check";
+    let lane = format!("steps: [{{ name: test, run: 'if {finds}; then exit 1; fi; test -f done' }}]\n");
+    let model = Model::new([shell("echo x >done"), say("Done."), say("Done.")]);
+    let scene = tagged(Fledge::simple(&model).lane("verify", &lane));
+    let held = scene.workspace().with_file_name("held");
+    fs::create_dir(&held).unwrap();
+    let hidden = "steps: [{ name: hidden, run: 'git describe --tags && test -f done # s3cret-check' }]\n";
+    fs::write(held.join("hidden.yaml"), hidden).unwrap();
+    let scene = scene.arg("--max-retries=0").arg("--holdout").arg(held.to_str().unwrap());
+    scene.run().must_be(0, "verified");
+}

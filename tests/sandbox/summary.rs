@@ -105,3 +105,13 @@ fn a_room_behind_landlock_has_copies_of_what_is_installed() {
     let Some((folder, said)) = behind_landlock(files, lane) else { return };
     assert!(!folder.path().join("workspace/node_modules/b").exists(), "{said}");
 }
+
+#[test]
+fn git_works_in_a_room_behind_landlock_and_finds_nothing_of_other_branches() {
+    let make = "git init -q -b main; git config user.name a; git config user.email a@localhost; git add -A; git commit -qm one; git tag v1; \
+        git checkout -q -b other; echo s3cret >hidden; git add -A; git commit -qm two; git checkout -q main";
+    // The object is that of the file `hidden`.
+    let check = "test \"$(git describe --tags)\" = v1 && git diff --exit-code && test -z \"$(git status --porcelain)\" && \
+        git commit --allow-empty -qm x && ! git cat-file -e 7a55f9196cb7798b4974bd4f0a9d3f5c4329c734";
+    behind_landlock(make, &format!("steps: [{{ name: check, run: '{check}' }}]"));
+}
