@@ -1,6 +1,7 @@
 //! Judged bases of a project that are forgotten: they are as large as what is built of it.
 
 use super::clean::clear;
+use super::history::HISTORIES;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -56,15 +57,17 @@ pub(super) fn forget_output(bases: &Path, newest: &Path) {
     }
 }
 
-/// Removes judged bases of a project that nobody has used for so long, and for a day at least.
+/// Removes judged bases of a project, and histories of bases, that nobody has used for so long, and for a day at least.
 pub fn forget_bases(project: &Path, age: Duration) {
     let age = age.max(FRESH);
-    let entries = fs::read_dir(project.join("bases")).into_iter().flatten().flatten().map(|entry| entry.path());
     let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified());
-    for path in entries.filter(|path| used(path).is_ok_and(|used| used.elapsed().is_ok_and(|now| now > age))) {
-        let _left = clear(&path);
+    for all in ["bases", HISTORIES].map(|name| project.join(name)) {
+        let entries = fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in entries.filter(|path| used(path).is_ok_and(|used| used.elapsed().is_ok_and(|now| now > age))) {
+            let _left = clear(&path);
+        }
+        forget_old(&all);
     }
-    forget_old(&project.join("bases"));
 }
 
 #[cfg(test)]
@@ -74,15 +77,18 @@ mod tests {
     #[test]
     fn a_base_that_nobody_has_used_for_long_goes_and_one_of_today_stays_whatever_is_asked() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join("bases").join(name);
-        for name in ["old", "new"] {
+        let at = |name: &str| dir.path().join(name);
+        for name in ["bases/old", "bases/new", "histories/old", "histories/new"] {
             fs::create_dir_all(at(name)).unwrap();
             fs::write(at(name).join(USED), "").unwrap();
         }
         let long_ago = SystemTime::UNIX_EPOCH + FRESH;
-        fs::File::options().write(true).open(at("old").join(USED)).unwrap().set_modified(long_ago).unwrap();
+        for old in ["bases/old", "histories/old"] {
+            fs::File::options().write(true).open(at(old).join(USED)).unwrap().set_modified(long_ago).unwrap();
+        }
         forget_bases(dir.path(), Duration::ZERO);
-        assert!(!at("old").exists() && at("new").exists());
+        assert!(!at("bases/old").exists() && at("bases/new").exists());
+        assert!(!at("histories/old").exists() && at("histories/new").exists());
     }
 
     #[test]

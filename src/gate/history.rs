@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The folder of a project that has them.
 pub(super) const HISTORIES: &str = "histories";
+/// Bytes of packs up to which rooms have all files of the history; beyond, they have its commits and tags, and the files of the base.
+const WHOLE: u64 = 256 << 20;
 /// Earlier histories that may be a start for a new one.
 const EARLIER: usize = 8;
 
@@ -56,7 +58,7 @@ async fn make(
     let io = |source| TreesFault::Io { verb: "make", path: making.clone(), source };
     clear(&making).map_err(io)?;
     store::make_private(&making).map_err(|error| io(std::io::Error::other(error)))?;
-    let history = History::make(&site.trees, source, base, &making, &newest(all), stop).await?;
+    let history = History::make(&site.trees, source, base, &making, (&newest(all), WHOLE), stop).await?;
     fs::write(making.join(USED), []).map_err(io)?;
     if History::open(folder).is_none() {
         clear(folder).map_err(io)?;

@@ -10,8 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of packs up to which rooms have all files of the history; beyond, they have its commits and tags, and the files of the base.
-const WHOLE: u64 = 256 << 20;
 /// Histories in a row that are linked from an earlier one. The next is packed anew.
 const GENERATIONS: u32 = 16;
 /// The commits, tags and files of the history.
@@ -50,8 +48,8 @@ impl History {
         Some(Self { folder: folder.to_owned(), about })
     }
 
-    /// Copies the history of `source` into `folder`, which is made. Objects that one of the `earlier` histories has are linked from there, where its commit is
-    /// an ancestor.
+    /// Copies the history of `source` into `folder`, which is made. Objects that one of the `earlier` histories has are linked from there, where its
+    /// commit is an ancestor. Where the user's packs have more than `most` bytes, only commits, tags and the files of the base are copied.
     ///
     /// # Errors
     /// [`TreesFault`] when objects are missing, or cannot be written.
@@ -60,7 +58,7 @@ impl History {
         source: &SourceRepository,
         base: &TreeId,
         folder: &Path,
-        earlier: &[PathBuf],
+        (earlier, most): (&[PathBuf], u64),
         stop: &CancellationToken,
     ) -> Result<Self, TreesFault> {
         for name in [HISTORY, BASE].map(|name| folder.join(name).join("pack")).iter().chain([&folder.join("refs")]) {
@@ -71,7 +69,7 @@ impl History {
         if !source.shallow.is_empty() {
             put(&folder.join("shallow"), source.shallow.as_bytes())?;
         }
-        let is_whole = size(&source.common().join("objects/pack")) <= WHOLE;
+        let is_whole = size(&source.common().join("objects/pack")) <= most;
         let about = About {
             source: source.clone(),
             base: base.clone(),

@@ -2,6 +2,7 @@
 
 use super::tests::Project;
 use super::*;
+use crate::workspace::replica::{self, History, RoomRepository, SourceRepository};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
@@ -74,4 +75,56 @@ async fn what_is_ignored_is_not_removed_to_put_a_file_back() {
     let fault = trees.put_back(&base, None, &project.stop).await.unwrap_err();
     assert!(matches!(&fault, TreesFault::InTheWay { path, .. } if path == "f"), "{fault}");
     assert!(project.at("f/precious.log").exists());
+}
+
+/// A room of the base with a history that has at most so many bytes of files; gives its git.
+async fn room_with_history(project: &Project, most: u64) -> Git {
+    let (trees, base) = project.begin().await;
+    let stop = &project.stop;
+    let source = SourceRepository::read(&trees, &project.root(), &project.env(), stop).await.unwrap().unwrap();
+    let at = |name: &str| project.home.path().join(format!("{name}-{most}"));
+    let history = History::make(&trees, &source, &base, &at("history"), (&[], most), stop).await.unwrap();
+    let (room, index) = (at("room"), at("index"));
+    trees.export_with_index(&base, &base, &room, &index, stop).await.unwrap();
+    let (seen_at, tree) = (history.folder(), &base);
+    let repository = RoomRepository { source: &source, history: Some(&history), seen_at, base: &base, tree };
+    replica::write(&trees, repository, &room, &index, stop).await.unwrap();
+    Git::of_user(&room, project.home.path(), &project.env())
+}
+
+#[tokio::test]
+async fn of_a_large_history_a_room_has_the_commits_and_tags_and_the_files_of_the_base() {
+    let project = Project::new(&[("a", "1"), ("old", "gone since")]);
+    project.commit_all("").await;
+    project.git("", &["tag", "-a", "v1", "-m", "x"]).await;
+    fs::remove_file(project.at("old")).unwrap();
+    project.commit_all("").await;
+    project.git("", &["gc", "-q"]).await;
+    for (most, has_old) in [(u64::MAX, true), (0, false)] {
+        let git = room_with_history(&project, most).await;
+        let says = async |args: &[&str]| {
+            let answer = git.run(args, b"", usize::MAX, &project.stop).await.unwrap();
+            (answer.code == 0).then(|| String::from_utf8(answer.output).unwrap())
+        };
+        assert!(says(&["describe", "--long"]).await.is_some_and(|name| name.starts_with("v1-1-g")), "{most}");
+        assert_eq!(says(&["rev-list", "--count", "HEAD"]).await.as_deref(), Some("2\n"));
+        assert_eq!(says(&["cat-file", "blob", "HEAD:a"]).await.as_deref(), Some("1"));
+        assert_eq!(says(&["cat-file", "blob", "HEAD~1:old"]).await.is_some(), has_old, "{most}");
+        assert_eq!(says(&["status", "--porcelain"]).await.as_deref(), Some(""));
+    }
+}
+
+#[tokio::test]
+async fn the_index_of_a_room_has_the_times_of_its_files_so_that_git_reads_none() {
+    let project = Project::new(&[("a", "1"), ("run.sh", "#!/bin/sh\n"), ("src/a-name-of-another-length", "2")]);
+    fs::set_permissions(project.at("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("a", project.at("link")).unwrap();
+    project.commit_all("").await;
+    let git = room_with_history(&project, u64::MAX).await;
+    // `diff-files` compares what the index says with the system, and names each file that it would have to read.
+    let stale = git.run(&["diff-files", "--name-only"], b"", usize::MAX, &project.stop).await.unwrap();
+    assert_eq!((stale.code, String::from_utf8(stale.output).unwrap().as_str()), (0, ""));
+    // The checksum at the end is right: git looks at it when it is asked to.
+    let checked = git.run(&["fsck", "--no-dangling"], b"", usize::MAX, &project.stop).await.unwrap();
+    assert_eq!((checked.code, checked.said.as_str()), (0, ""));
 }

@@ -41,13 +41,13 @@ impl Project {
     }
 
     /// The user's git.
-    async fn git(&self, dir: &str, args: &[&str]) {
+    pub(super) async fn git(&self, dir: &str, args: &[&str]) {
         let git = Git::of_user(&self.at(dir), self.home.path(), &self.env());
         let me = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
         git.ask(&[me.as_slice(), args].concat(), &self.stop).await.unwrap();
     }
 
-    async fn commit_all(&self, dir: &str) {
+    pub(super) async fn commit_all(&self, dir: &str) {
         for args in [["init", "-q", "."].as_slice(), &["add", "-A"], &["commit", "-qm", "x"]] {
             self.git(dir, args).await;
         }
