@@ -1,6 +1,6 @@
 //! What programs behind the wall may use up: who goes beyond is ended, and the run goes on.
 
-use crate::support::{Fledge, Model, say, shell};
+use crate::support::{Fledge, Model, Need, say, shell, write};
 
 /// Starts ever more of itself, each for long: a thousand if nobody ends it.
 const BOMB: &str = "b() { if test $1 -gt 0; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 600; }; b 9";
@@ -30,6 +30,17 @@ fn a_call_that_starts_ever_more_or_holds_ever_more_fails_and_the_run_goes_on() {
             assert!(fill.contains(" 33554432 "), "{fill}");
         }
     }
+}
+
+#[test]
+fn files_in_memory_count_as_memory() {
+    if !Need::has_program("bwrap") {
+        return Need::Sandbox.lacks("only bubblewrap gives a program a `/dev/shm` of its own");
+    }
+    let fill = "for n in 1 2 3 4 5 6 7 8; do head -c 30M /dev/zero >/dev/shm/fill$n; done; sleep 600";
+    let model = Model::new([shell(fill), write("done", ""), say("Done.")]);
+    Fledge::simple(&model).file("fledge.yaml", LIMITS).run().must_be(0, "verified");
+    assert!(told(&model, 1).contains("it held more than 128 MiB of memory"), "{}", told(&model, 1));
 }
 
 #[test]
