@@ -1,92 +1,197 @@
 #!/usr/bin/env bash
-# Tries fledge on public projects that nobody here wrote, with nothing configured by hand: run.sh [NAME…]
+# Tries fledge on public projects, with nothing configured by hand: run.sh [NAME…]
 #
-# Each project is cloned, installed as its maintainers say, and checked by its own command. Then: `fledge init`, its lane by hand and in a
-# clean room, and three scripted agents: an empty line in the README, honest work with a test, and work that breaks a test. Wanted are
-# passed, passed, verified, verified, not verified. Needs a network, git and the project's own tools.
+# Each file in projects/ describes one project (projects/README.md). For each project, run.sh:
+#   1. clones the commit, installs as the maintainers say, and runs the project's own check;
+#   2. runs `fledge init`, then the lane by hand and in a clean room: both must pass;
+#   3. runs four scripted agents: an empty line in the README, honest work, work that breaks a test, and a new dependency. Wanted:
+#      verified, verified, not verified, verified;
+#   4. makes the same changes without fledge: the project's own check must agree, or the row is wrong.
 #
-# FLEDGE is the program; REAL_FROM is where repositories are cloned from; REAL_DIR is where they go.
+# Without names, run.sh tries each project that has no result in REAL_DIR yet, and writes specs/generated/real-projects.md. With names,
+# it tries these anew. It needs a network, git, python3 and the tools that the `needs` lines of the projects name.
+#
+# FLEDGE is the program; REAL_FROM is where repositories are cloned from; REAL_DIR keeps clones, logs and results.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-FLEDGE=${FLEDGE:-$here/../../target/release/fledge}
-from=${REAL_FROM:-https://github.com}
+FLEDGE=$(realpath "${FLEDGE:-$here/../../target/release/fledge}")
+github=https://github.com
+from=${REAL_FROM:-$github}
 work=${REAL_DIR:-$(mktemp -d)}
 page=$here/../../specs/generated/real-projects.md
 export FLEDGE_STATE_DIR=$work/state FLEDGE_NON_INTERACTIVE=1
+export COREPACK_ENABLE_DOWNLOAD_PROMPT=0 # of corepack, before it installs a package manager
 unset NO_COLOR CI
+if [ "$from" != $github ]; then # git dependencies come from there, too
+    export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.$from/.insteadOf" GIT_CONFIG_VALUE_0=$github/ CARGO_NET_GIT_FETCH_WITH_CLI=true
+fi
+mkdir -p "$work/results"
 
-seconds() { # Runs a command. $took is its time in tenths of a second.
+# Runs a command. $took is its time in tenths of a second, $said its output.
+seconds() {
     local begun status
+    said=$work/said
     begun=$(date +%s%N)
-    "$@" >>"$log" 2>&1 </dev/null
+    timeout 900 "$@" >"$said" 2>&1 </dev/null
     status=$?
     took=$((($(date +%s%N) - begun) / 100000000))
+    { echo "\$ $*" && cat "$said"; } >>"$log"
     return $status
 }
 
-time_of() { echo "$((took / 10)).$((took % 10)) s"; }
+in_seconds() { echo "$(($1 / 10)).$(($1 % 10)) s"; }
 
-agent() { # Runs an agent that runs a command. $1 is its name.
+# The script that runs a function of the project.
+script() { printf 'set -e\n%s\n%s\n' "$(declare -f "$1")" "$1"; }
+
+by_hand() { seconds bash -c "$(script "$1")"; }
+
+# What a change has changed.
+changed() { git status --porcelain --untracked-files=all | sort; }
+
+restore() { git checkout -q . && git clean -qfd; }
+
+# Adds to the reasons why the project does not hold. Without $2, that is the end of the last output.
+blame() {
+    local why=${2:-$(sed 's/\x1b\[[0-9;]*m//g' "$said" | grep -v '^\s*$' | tail -3 | tr '\n' ' ' | cut -c1-300)}
+    reasons+=("$1: $why")
+    holds=false
+}
+
+# Why a run ended, from its report: its message, the steps that failed, and the findings.
+why() {
+    python3 - "$1" <<'PY'
+import json, sys
+try:
+    report = json.load(open(sys.argv[1]))
+    attempts = report.get("attempts") or [{}]
+    verdict = attempts[-1].get("verdict") or {}
+    says = [report.get("message") or ""]
+    failed = [step for step in verdict.get("steps", []) if step["status"] not in ("passed", "skipped")]
+    says += [f"{step['lane']}/{step['step']} {step['status']}: {(step.get('excerpt') or '').strip()[-200:]} {step['note']}" for step in failed]
+    says += [f"{finding['path']} {finding.get('change', '')}: {finding.get('rule', '')}" for finding in verdict.get("findings", [])]
+    print("; ".join(text for text in says if text)[:400].replace("\n", " "))
+except OSError:
+    pass
+PY
+}
+
+# How long the gate judged the last attempt, in tenths of a second.
+gate_time() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["attempts"][-1]["verdict"]["duration_ms"] // 100)' "$1" 2>>"$log"
+}
+
+# Runs an agent that runs a function of the project, and adds a cell. $1 is the function, $2 the wanted exit code, the rest flags.
+agent() {
+    local name=$1 wanted=$2 status report=$work/$project.$1.json text
+    shift 2
+    text=$(script "$name" | python3 -c 'import json, sys; print(json.dumps(sys.stdin.read()))')
     printf 'name: real\nturns:\n  - text: "I change it."\n    tools:\n      - { name: shell-exec, input: { command: %s } }\n  - text: "Done."\n' \
-        "$(printf '%s' "$2" | python3 -c 'import json, sys; print(json.dumps(sys.stdin.read()))')" >"$work/$1.yaml"
-    printf -- '---\nmodel: cassette/%s\nmax_retries: 0\n---\n# %s\n\nChange the project.\n' "$work/$1.yaml" "$1" >"$work/$1.md"
-    seconds "$FLEDGE" run "$work/$1.md"
-    local status=$?
-    git checkout -q . && git clean -qfd
-    return $status
+        "$text" >"$work/$name.yaml"
+    printf -- '---\nmodel: cassette/%s\nmax_retries: 0\n---\n# %s\n\nChange the project.\n' "$work/$name.yaml" "$name" >"$work/$name.md"
+    rm -f "$report"
+    seconds "$FLEDGE" run "$work/$name.md" --report "$report" "$@"
+    status=$?
+    changed >"$work/$project.$name.changed"
+    restore
+    case $status in 0) cells+=("verified, $(in_seconds $took)") ;; 1) cells+=("not verified, $(in_seconds $took)") ;; *) cells+=("exit code $status") ;; esac
+    [ $status = "$wanted" ] || blame "$name" "$(why "$report")"
+    "$FLEDGE" runs export last | grep '"kind":"ToolFinished"' >"$said"
+    cat "$said" >>"$log"
+    [ -s "$work/$project.$name.changed" ] || blame "$name" "the agent could not change anything: $(grep -o '"content":"[^"]*' "$said" | tail -c 300)"
 }
 
+# Makes a change without fledge, and says whether the project's own check agrees. Its time is in $took.
+agrees() {
+    local status
+    restore
+    by_hand "$1" || { blame "row $1"; return; }
+    if [ "$1" != broken ] && ! diff <(changed) "$work/$project.$1.changed" >>"$log"; then
+        blame "$1" "the agent has not left the change that its script makes"
+    fi
+    if [ "$1" = dependency ]; then by_hand install || blame "row install of $1"; fi
+    by_hand check
+    status=$?
+    if [ "$1" = broken ]; then
+        [ $status != 0 ] || blame "row broken" "the project's own check passes"
+    else
+        [ $status = 0 ] || blame "row $1"
+    fi
+    restore
+}
+
+# Tries the project whose functions are here. Prints its row.
 row() {
-    local name=$1 stack=$2 repository=$3 commit=$4 install=$5 check=$6 honest=$7 broken=$8 cells=() right=true readme
-    log=$work/$name.log
+    local cells=() reasons=() holds=true readme gate=
+    log=$work/$project.log
     : >"$log"
-    rm -rf "${work:?}/$name"
-    git clone -q "$from/$repository" "$work/$name" 2>>"$log" && cd "$work/$name" && git checkout -q "$commit" 2>>"$log" ||
-        { echo "| $name | $stack | cannot be cloned | | | | | |"; return 1; }
+    rm -rf "${work:?}/$project"
+    finish() {
+        while [ ${#cells[@]} -lt 9 ]; do cells+=(""); done
+        printf '| %s | %s |' "$project" "$stack"
+        printf ' %s |' "${cells[@]}"
+        printf '%s; ' "${reasons[@]:-}" | sed 's/; $//; s/|/\\|/g; s/^/ /; s/$/ |\n/'
+        $holds
+    }
+    seconds git clone -q "$from/$repository" "$work/$project" && cd "$work/$project" && seconds git checkout -q "$commit" ||
+        { blame "cannot be cloned"; finish; return; }
     printf '.venv/\nnode_modules/\n' >>.git/info/exclude
     git config user.name real && git config user.email real@localhost
-    seconds sh -c "$install" || { echo "| $name | $stack | cannot be installed | | | | | |"; return 1; }
-    seconds sh -c "$check" || { echo "| $name | $stack | its own check fails | | | | | |"; return 1; }
-    cells+=("$(time_of)")
-    seconds "$FLEDGE" init --no-check
-    git add -A >>"$log" 2>&1 && git commit -qm lanes >>"$log" 2>&1
-    ok() { if seconds "$@"; then cells+=("passed, $(time_of)"); else cells+=("failed, $(time_of)"); right=false; fi; }
-    ok "$FLEDGE" lanes run verify
-    ok "$FLEDGE" lanes run verify --clean
     readme=$(ls | grep -i '^readme' | head -1)
-    verified() { # $1 is whether it should be.
-        local wanted=$1 status
-        shift
-        agent "$@"
-        status=$?
-        case $status in 0) cells+=("verified, $(time_of)") ;; 1) cells+=("not verified, $(time_of)") ;; *) cells+=("exit code $status") ;; esac
-        if [ $wanted = yes ]; then [ $status = 0 ]; else [ $status = 1 ]; fi || right=false
-    }
-    verified yes readme "echo >> $readme"
-    verified yes honest "$honest"
-    verified no broken "$broken"
-    printf '| %s | %s |' "$name" "$stack"
-    printf ' %s |' "${cells[@]}"
-    echo
-    $right
+    eval "readme() { echo >>'$readme'; }"
+    by_hand install || { blame "cannot be installed"; finish; return; }
+    by_hand check || { blame "its own check fails"; finish; return; }
+    [ -z "$(changed)" ] || blame "row" "install or check leaves $(changed | head -2 | tr '\n' ' ')"
+    seconds "$FLEDGE" init --no-check || blame init
+    git add -A >>"$log" 2>&1 && git commit -qm lanes >>"$log" 2>&1
+    by_hand check || blame "its own check, again"
+    cells+=("$(in_seconds $took)")
+    lane() { if seconds "$@"; then cells+=("passed, $(in_seconds $took)"); else cells+=("failed, $(in_seconds $took)"); blame "lanes ${*:3}"; fi; }
+    lane "$FLEDGE" lanes run verify
+    lane "$FLEDGE" lanes run verify --clean
+    agent readme 0
+    agent honest 0
+    gate=$(gate_time "$work/$project.honest.json")
+    agent broken 1
+    if declare -F dependency >>"$log"; then agent dependency 0 --network allow; else cells+=("–"); fi
+    agrees honest
+    cells+=("${gate:+$(in_seconds "$gate")}" "$(in_seconds $took)")
+    agrees broken
+    if declare -F dependency >>"$log"; then agrees dependency; fi
+    finish
 }
 
-all=0 held=0 rows=()
-while IFS= read -r line; do
-    case $line in '#'* | '') continue ;; esac
-    mapfile -t fields < <(printf '%s\n' "$line" | sed 's/ | /\n/g')
-    if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qxF "${fields[0]}"; then continue; fi
-    all=$((all + 1))
-    if told=$(row "${fields[@]}"); then held=$((held + 1)); fi
-    echo "$told"
-    rows+=("$told")
-done <"$here/projects"
-echo "$held of $all hold"
-if [ $# -eq 0 ]; then
-    {
-        printf '# fledge on real projects\n\nPrinted by `tests/real/run.sh`, which says what is done; nothing is configured by hand. %s of %s hold.\n\n' "$held" "$all"
-        printf '| project | stack | its own check | lane by hand | in a clean room | README | honest work | a broken test |\n|---|---|---|---|---|---|---|---|\n'
-        printf '%s\n' "${rows[@]}"
-    } >"$page"
-fi
-[ $held = $all ]
+main() {
+    local all=0 held=0 rows=() file told result
+    for file in "$here"/projects/*.sh; do
+        project=$(basename "$file" .sh)
+        if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qxF "$project"; then continue; fi
+        all=$((all + 1))
+        result=$work/results/$project
+        if [ $# -gt 0 ] || [ ! -e "$result" ]; then
+            (
+                source "$file"
+                if told=$(row); then echo holds; else echo "does not hold"; fi >"$result.new"
+                echo "$told" >>"$result.new"
+            )
+            mv "$result.new" "$result"
+        fi
+        told=$(tail -n +2 "$result")
+        if [ "$(head -1 "$result")" = holds ]; then held=$((held + 1)); fi
+        echo "$told"
+        rows+=("$told")
+    done
+    echo "$held of $all hold"
+    if [ $# -eq 0 ]; then
+        {
+            printf '# fledge on real projects\n\nPrinted by `tests/real/run.sh`, which says what it does; nothing is configured by hand. %s of %s hold.\n' "$held" "$all"
+            printf '"Gate" and "check" are the times of fledge'"'"'s gate and of the project'"'"'s own check on the same honest work.\n\n'
+            printf '| project | stack | its own check | lane by hand | in a clean room | README | honest work | a broken test | new dependency | gate | check | why not |\n'
+            printf '|---|---|---|---|---|---|---|---|---|---|---|---|\n'
+            printf '%s\n' "${rows[@]}"
+        } >"$page"
+    fi
+    [ $held = $all ]
+}
+
+main "$@"; exit # on one line: bash has read all of this file by then

@@ -1,0 +1,15 @@
+stack='Python, venv'
+repository=pallets/itsdangerous
+commit=672971d66a2ef9f85151e53283113f33d642dabd
+install() { python3 -m venv .venv && .venv/bin/pip -q install -e . pytest freezegun; }
+check() { .venv/bin/python -m pytest -q; }
+honest() {
+    echo '# more' >>src/itsdangerous/exc.py
+    printf 'def test_real():\n    import itsdangerous\n' >tests/test_real.py
+}
+broken() { sed -i 's/return want_bytes(string)/return b""/; s/base64.urlsafe_b64encode(string)/b"x"/' src/itsdangerous/encoding.py; }
+dependency() {
+    uv add -q --no-sync tabulate==0.9.0
+    printf 'from tabulate import tabulate\n\n\ndef table(rows: list[list[str]]) -> str:\n    return tabulate(rows)\n' >src/itsdangerous/table.py
+    printf 'from itsdangerous.table import table\n\n\ndef test_table():\n    assert "a" in table([["a"]])\n' >tests/test_table.py
+}
