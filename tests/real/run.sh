@@ -26,6 +26,8 @@ if [ "$from" != $github ]; then # git dependencies come from there, too
     export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.$from/.insteadOf" GIT_CONFIG_VALUE_0=$github/ CARGO_NET_GIT_FETCH_WITH_CLI=true
 fi
 mkdir -p "$work/results"
+exec 9>"$work/lock"
+flock -n 9 || { echo "error: another run.sh works in $work"; exit 2; }
 
 # Runs a command. $took is its time in tenths of a second, $said its output.
 seconds() {
@@ -142,7 +144,7 @@ row() {
     by_hand install || { blame "cannot be installed"; finish; return; }
     by_hand check || { blame "its own check fails"; finish; return; }
     [ -z "$(changed)" ] || blame "row" "install or check leaves $(changed | head -2 | tr '\n' ' ')"
-    seconds "$FLEDGE" init --no-check || blame init
+    seconds "$FLEDGE" init || blame init
     git add -A >>"$log" 2>&1 && git commit -qm lanes >>"$log" 2>&1
     by_hand check || blame "its own check, again"
     cells+=("$(in_seconds $took)")
