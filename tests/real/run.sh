@@ -34,7 +34,7 @@ seconds() {
     local begun status
     said=$work/said
     begun=$(date +%s%N)
-    timeout 900 "$@" >"$said" 2>&1 </dev/null
+    timeout 900 "$@" >"$said" 2>&1 </dev/null 9>&- # a daemon must not keep the lock
     status=$?
     took=$((($(date +%s%N) - begun) / 100000000))
     { echo "\$ $*" && cat "$said"; } >>"$log"
