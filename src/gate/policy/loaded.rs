@@ -53,10 +53,11 @@ pub(super) fn by_runners(
         let Some(bytes) = read(path).filter(|bytes| bytes.len() <= named::LONGEST) else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let (name, folder) = (super::name_of(path), path.rsplit_once('/').map_or("", |(folder, _)| folder));
+        let aliased: BTreeSet<&str> = aliases(&text).into_iter().flat_map(quoted).collect();
         let names: Vec<&str> = match () {
             () if path.ends_with(".py") => plugins(&text),
             () if OPTIONAL.contains(&name) => behind_options(&text, name != "package.json"),
-            () => quoted(&text).collect(),
+            () => quoted(&text).filter(|name| !aliased.contains(name)).collect(),
         };
         found.extend(names.into_iter().flat_map(|name| files(base, folder, name)));
     }
@@ -93,6 +94,24 @@ fn plugins(text: &str) -> Vec<&str> {
     let said = text.split(PLUGINS).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(['=', ':', '+']));
     let ends = |rest: &str| rest.find([']', ')']).or_else(|| rest.find('\n')).unwrap_or(rest.len());
     said.flat_map(|rest| quoted(&rest[..ends(rest)])).collect()
+}
+
+/// The tables behind `alias:` in a configuration: they lead to the product.
+fn aliases(text: &str) -> Vec<&str> {
+    let tables = text.match_indices("alias").filter_map(|(start, word)| {
+        let rest = text[start + word.len()..].trim_start().strip_prefix(':')?.trim_start();
+        let mut depth = 0_usize;
+        let end = rest.char_indices().find_map(|(at, c)| {
+            match c {
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            (depth == 0).then_some(at)
+        })?;
+        Some(&rest[..end])
+    });
+    tables.collect()
 }
 
 fn quoted(text: &str) -> impl Iterator<Item = &str> {

@@ -90,7 +90,7 @@ impl Bubblewrap {
         }
         let mut rules = holes.rules(&inner.env, helper);
         holes.home.iter().for_each(|home| seed(&mut rules, home));
-        rules.iter().for_each(|rule| arguments.place(rule, holes));
+        rules.iter().filter(|rule| !is_absent(rule, &rules)).for_each(|rule| arguments.place(rule, holes));
         let sockets = if how == Sockets::OneByOne { sockets(&rules) } else { None };
         for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
@@ -160,10 +160,23 @@ fn seed(rules: &mut Vec<Rule>, home: &Path) {
         }
         rules[own].sight = Sight::Empty;
         let is_new = |path: &PathBuf| !rules.iter().any(|rule| rule.at == *path);
-        let seeded: Vec<PathBuf> = entries.into_iter().filter(is_new).collect();
+        let seeded: Vec<PathBuf> = entries.into_iter().filter(|entry| is_new(entry) && !is_lock(entry)).collect();
         rules.extend(seeded.into_iter().map(|at| Rule { at, sight: Sight::ReadOnly, from: None }));
     }
     rules.sort_by_key(|rule| rule.at.components().count());
+}
+
+/// Whether an entry is a lock file, which tools open for writing. It is left out, so that they make a private one.
+fn is_lock(entry: &Path) -> bool {
+    let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    [".lock", ".lck"].iter().any(|ending| name.ends_with(ending)) && entry.is_file()
+}
+
+/// Whether a rule hides a file that is not there anyway, since the folder above is an empty one. A device in its place could not be read, and some tools
+/// end at that (yarn 1, with `~/.npmrc`).
+fn is_absent(rule: &Rule, rules: &[Rule]) -> bool {
+    let above = || rule.at.parent().and_then(|folder| over(rules, folder));
+    rule.sight == Sight::Masked && !rule.at.is_dir() && above().is_some_and(|above| above.sight == Sight::Empty)
 }
 
 /// The sockets of this machine that have a place in the file system, as far as they are in sight: no namespace keeps anybody from them. `None`
@@ -230,6 +243,22 @@ fn text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lock_files_of_toolchains_and_hidden_files_of_an_empty_home_are_not_placed() {
+        let home = tempfile::tempdir().unwrap();
+        for name in [".lock", "modules-2.lock", "x.zip.lck", "index", "lock"] {
+            std::fs::write(home.path().join(name), "").unwrap();
+        }
+        let locks = |name: &&str| is_lock(&home.path().join(name));
+        let found: Vec<&str> =
+            [".lock", "modules-2.lock", "x.zip.lck", "index", "lock", "none.lock"].into_iter().filter(locks).collect();
+        assert_eq!(found, [".lock", "modules-2.lock", "x.zip.lck"]);
+        let rule = |at: PathBuf, sight| Rule { at, sight, from: None };
+        let rules = [rule(home.path().into(), Sight::Empty), rule(home.path().join("index"), Sight::Masked)];
+        assert!(is_absent(&rules[1], &rules));
+        assert!(!is_absent(&rules[1], &rules[1..]));
+    }
 
     #[test]
     fn sockets_are_known_by_their_paths_and_those_without_one_are_looked_for() {

@@ -40,3 +40,20 @@ fn changes_of_files_that_steer_agents_and_editors_are_notes() {
     }
     assert_eq!(POLICY.notes(&[change("docs/AGENTS.txt", ChangeKind::Added)]), [""; 0]);
 }
+
+#[test]
+fn a_source_that_a_configuration_names_only_as_an_alias_is_the_work() {
+    let files = [
+        (
+            "vitest.config.mts",
+            "test: { alias: {\n 'thing': new URL('src/index.ts', import.meta.url).pathname,\n '@in': 'src/in.ts' },\n setupFiles: ['setup.ts'] }\n",
+        ),
+        ("src/index.ts", ""),
+        ("src/in.ts", ""),
+        ("setup.ts", ""),
+    ];
+    let mut read = |path: &str| files.iter().find(|(own, _)| *own == path).map(|(_, text)| text.as_bytes().to_vec());
+    let policy = Policy::freeze(files.map(|(path, _)| path.to_owned()), &[], &[], &[], &mut read).unwrap();
+    let free: Vec<&str> = files.map(|(path, _)| path).into_iter().filter(|path| policy.rule(path).is_none()).collect();
+    assert_eq!(free, ["src/index.ts", "src/in.ts"]);
+}
