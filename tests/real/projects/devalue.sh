@@ -2,7 +2,7 @@ stack='Node, pnpm, uvu'
 repository=Rich-Harris/devalue
 commit=f3fd2aa93d79f21746555671f955a897335edb1b
 needs=pnpm
-install() { pnpm install --silent; }
+install() { pnpm install --silent --frozen-lockfile; }
 check() { pnpm test; }
 honest() { echo '// more' >>src/parse.js; }
 broken() { sed -i 's/if (index === NAN) return NaN;/if (index === NAN) return 0;/' src/parse.js; }

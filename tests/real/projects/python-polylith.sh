@@ -6,7 +6,7 @@ install() { poetry install -q; }
 check() { poetry run pytest -q; }
 honest() {
     echo '# more' >>components/polylith/toml/__init__.py
-    printf 'def test_real():\n    import polylith.toml\n' >test/components/polylith/toml/test_real.py
+    printf 'def test_real():\n    assert True\n' >test/components/polylith/toml/test_real.py
 }
 broken() { sed -i 's/"from": path}/"from": ""}/; s/return data.get("tool", {})/return {}/' components/polylith/toml/core.py; }
 dependency() {
