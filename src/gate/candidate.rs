@@ -2,11 +2,12 @@
 
 use super::policy::{Change, ChangeKind, Policy, Side};
 use super::unfetched::Added;
-use super::{Gate, Site, inside};
+use super::{Gate, Site, inside, locks};
 use crate::id::TreeId;
 use crate::verdict::Finding;
 use crate::workspace::trees::{self, Oddity, Taken, TreeChange, TreesFault};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_util::sync::CancellationToken;
 
 /// The largest manifest that is compared by section, and the largest source that is looked into, in bytes.
@@ -49,6 +50,9 @@ pub(super) async fn look(
     let differ: Vec<Change> = changes.iter().map(changed).collect();
     let mut findings = gate.policy.findings(&differ, content);
     let mut notes = gate.policy.notes(&differ);
+    let (moved, changed_locks) = locked(gate, site, &differ, &taken.tree, stop).await?;
+    findings.extend(moved);
+    notes.extend(changed_locks);
     notes.extend(tests_inside(gate, site, &changes, &taken.tree, stop).await?);
     let added = |(manifest, name)| Added { name, manifest };
     let added = gate.policy.new_dependencies(&differ, content).into_iter().map(added).collect();
@@ -58,6 +62,48 @@ pub(super) async fn look(
     findings.sort();
     findings.dedup();
     Ok(Candidate { tree: taken.tree, findings, notes, added })
+}
+
+/// Compares the lock files, and the manifests that name places, with the base's.
+async fn locked(
+    gate: &Gate,
+    site: &Site,
+    changes: &[Change],
+    tree: &TreeId,
+    stop: &CancellationToken,
+) -> Result<(Vec<Finding>, Vec<String>), TreesFault> {
+    let paths: Vec<&str> =
+        changes.iter().map(|change| change.path.as_str()).filter(|path| locks::reads(path)).collect();
+    let mut contents: BTreeMap<String, [Option<Vec<u8>>; 2]> = BTreeMap::new();
+    for path in &paths {
+        let was = lock_text(site, gate.base(), path, stop).await?;
+        contents.insert((*path).to_owned(), [was, lock_text(site, tree, path, stop).await?]);
+    }
+    let folders = paths.iter().map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder));
+    for folder in folders.chain([""]).collect::<BTreeSet<_>>().into_iter().filter(|_| !paths.is_empty()) {
+        for name in locks::CONFIGURED {
+            let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            if let Entry::Vacant(free) = contents.entry(path) {
+                let was = lock_text(site, gate.base(), free.key(), stop).await?;
+                free.insert([was, None]);
+            }
+        }
+    }
+    let content = |path: &str, side: Side| contents.get(path)?[usize::from(side == Side::Candidate)].clone();
+    Ok(locks::findings_and_notes(changes, content, |path| gate.policy.is_opened(path)))
+}
+
+/// The content of a lock file. One that is too large has no content that can be parsed.
+async fn lock_text(
+    site: &Site,
+    tree: &TreeId,
+    path: &str,
+    stop: &CancellationToken,
+) -> Result<Option<Vec<u8>>, TreesFault> {
+    match site.trees.read(tree, path, locks::LARGEST, stop).await {
+        Err(TreesFault::TooLarge { .. }) => Ok(Some(b"\0 too large".to_vec())),
+        read => read,
+    }
 }
 
 /// Files of the product in which tests are other ones than in the base. None of that is against the rules, and none of it is silent.

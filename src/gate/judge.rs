@@ -5,17 +5,18 @@
 
 mod again;
 mod early;
+mod ready;
 mod settle;
 mod standing;
 
-use super::base::{self, Base, BaseFault, Caches};
+use super::base::{self, Base, BaseFault};
 use super::canary::Seen;
 use super::candidate::{self, Candidate};
 use super::evidence::{Evidence, NO_TESTS};
 use super::policy::Policy;
 use super::seal::Seal;
 use super::unfetched::{self, Added};
-use super::{Gate, Site, feedback, logs, planted, refreshed};
+use super::{Gate, Site, feedback, logs, planted};
 use crate::causes::chain;
 use crate::duration::milliseconds;
 use crate::id::TreeId;
@@ -102,6 +103,7 @@ impl Sitting<'_> {
     async fn sit(&self, candidate: Candidate, record: &mut Record) -> Result<Verdict, Early> {
         let Candidate { tree: candidate, notes, added, .. } = candidate;
         record.notes.extend(notes);
+        record.notes.extend(self.setup_notes());
         record.added = added;
         let tree = self.settled(&candidate, record).await?;
         let tests_before = self.evidence(&tree, record).await?;
@@ -135,27 +137,6 @@ impl Sitting<'_> {
 
     fn puts_back(&self) -> bool {
         self.site.on_tamper == OnTamper::Restore
-    }
-
-    /// What a lane finds ready for this tree.
-    async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
-        let is_known = || self.site.may_judge_base || base::kept(self.gate, self.site).is_some();
-        if !Caches::are_wanted(lane) || (!Caches::must_be(lane) && !is_known()) {
-            return Ok(None);
-        }
-        let Some(caches) = self.base().await?.caches(lane) else { return Ok(None) };
-        match refreshed::caches(self.gate, self.site, lane, tree, caches, self.stop).await {
-            Ok(caches) => Ok(Some(caches)),
-            Err(fault @ BaseFault::Setup { .. }) => Err(self.not_ready(&chain(&fault))),
-            Err(fault) => Err(fault.into()),
-        }
-    }
-
-    /// What makes rooms ready passed on the base, and does not with the lock files of the work.
-    fn not_ready(&self, why: &str) -> Early {
-        let feedback = format!("the lock files differ from those at the start, and with them {why}\n");
-        let signature = format!("setup: {why}");
-        Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, &Record::default()) }))
     }
 
     /// Takes down what a lane said; anything but a pass ends the gate run.

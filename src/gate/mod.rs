@@ -21,6 +21,7 @@ mod inside;
 mod installed;
 mod judge;
 mod kept;
+mod locks;
 mod logs;
 mod masked;
 mod pages;

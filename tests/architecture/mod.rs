@@ -25,7 +25,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 
 /// Modules and files that decide and never wait.
 const PURE: &str = "batch/course.rs batch/evaluation/ batch/forms.rs batch/outcome.rs batch/plan/ batch/purse.rs batch/record.rs batch/summary.rs causes.rs chat/ duration.rs id.rs lane/ limits.rs moment.rs monitor/ report/ run/ schedule/ spec/ task/ verdict/ yaml/ config/file.rs \
-    config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/woven.rs gate/feedback.rs gate/policy/ \
+    config/model.rs config/model_keys.rs config/prices.rs config/schema.rs config/servers.rs config/trust.rs config/url.rs config/woven.rs gate/feedback.rs gate/locks/ gate/policy/ \
     lane_runner/excerpt/ lane_runner/junit/ lane_runner/lines.rs lane_runner/report.rs \
     mcp/catalog.rs mcp/session/answer.rs process/text.rs provider/answer.rs provider/anthropic/ provider/codec.rs provider/complaint.rs provider/framing.rs provider/ollama/ \
     provider/openai_chat/ provider/openai_responses/ provider/text_tools/splitter.rs provider/text_tools/translation.rs queue/ store/queue/tables.rs store/words.rs \

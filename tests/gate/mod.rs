@@ -8,6 +8,7 @@ mod flags;
 mod git_inside;
 mod held_back;
 mod judging;
+mod locks;
 mod room_git;
 mod rooms;
 mod unfetched;

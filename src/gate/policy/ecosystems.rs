@@ -61,6 +61,8 @@ pub(super) const STEERS: &[Steers] = &[
     ]),
     steers("Python", TOOLCHAIN, &[".python-version{s,}", "runtime.txt"]),
 
+    steers("Python", "it says where packages come from", &["pip.{conf,ini}", "uv.toml", "poetry.toml"]),
+
     steers("Rust", BUILDS, &[".cargo/config", ".cargo/config.toml", "**/.cargo/config{.toml,}"]),
     steers("Rust", TOOLCHAIN, &["rust-toolchain{.toml,}"]),
     steers("Rust", TESTS, &["**/.config/nextest.toml", "**/.config/insta.{yaml,yml}", "**/{.,}insta.yaml", "{.,}tarpaulin.toml"]),
@@ -95,6 +97,7 @@ pub(super) const STEERS: &[Steers] = &[
 
     steers("Ruby", TESTS, &[".rspec{-local,}", ".simplecov"]),
     steers("Ruby", "it defines commands of the gate", &["Rakefile", "*.rake"]),
+    steers("Ruby", "it says where packages come from", &["**/.bundle/config"]),
     steers("Ruby", CHECKS, &[".rubocop{*,}.yml", ".standard.yml"]),
     steers("Ruby", TOOLCHAIN, &[".ruby-version"]),
     steers("PHP", TESTS, &["phpunit{.*,}.xml", "phpunit.xml.dist", "behat.yml{.dist,}", "codeception.yml", "infection.json{5,}"]),

@@ -201,6 +201,11 @@ impl Policy {
         new.filter(|(_, name)| !had.contains(name)).collect()
     }
 
+    /// Whether the task opens a path.
+    pub fn is_opened(&self, path: &str) -> bool {
+        self.opened.fit(path)
+    }
+
     /// Why a link may not be new at a path, if it may not.
     pub fn forbids_link(&self, path: &str) -> Option<&'static str> {
         (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)
@@ -264,7 +269,8 @@ impl Policy {
     pub fn notes(&self, changes: &[Change]) -> Vec<String> {
         let mut notes = Vec::new();
         for Change { path, kind } in changes {
-            let is_protected = self.protection.closed_rule(path).is_some() || manifest::is_one(path);
+            let is_judged = manifest::is_one(path) || super::locks::reads(path);
+            let is_protected = self.protection.closed_rule(path).is_some() || is_judged;
             if self.opened.fit(path) && is_protected {
                 notes.push(format!("allow_edit: {path} {}", kind.word()));
             } else if let (None, Some(why)) = (self.rule(path), ecosystems::reported(path)) {
@@ -291,7 +297,17 @@ impl Policy {
                 file.is_some_and(|file| self.protection.closed_rule(&file).is_some_and(|rule| rule.why == TEST))
             },
         };
-        manifest::findings(path, was.as_deref(), is.as_deref(), &place)
+        let mut told = manifest::findings(path, was.as_deref(), is.as_deref(), &place);
+        let leaves = |place: &str| named::inside(folder, place).is_none();
+        let foreign = manifest::new_sources(path, was.as_deref(), is.as_deref(), &leaves);
+        told.extend(
+            foreign
+                .into_iter()
+                .filter(|(start, _)| !told.iter().any(|told| told.starts_with(start)))
+                .map(|(start, rest)| start + &rest)
+                .collect::<Vec<_>>(),
+        );
+        told
     }
 }
 
@@ -320,6 +336,11 @@ pub(super) fn is_a_test(rule: &ProtectedRule) -> bool {
 /// The pattern that means one path alone.
 pub(super) fn exactly(path: &str) -> String {
     format!("/{}", globset::escape(path))
+}
+
+/// A file in TOML as a tree; `None` where it is none.
+pub(super) fn parse_toml(text: &str) -> Option<serde_json::Value> {
+    manifest::parse_toml(text)
 }
 
 fn name_of(path: &str) -> &str {

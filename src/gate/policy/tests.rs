@@ -3,6 +3,7 @@
 mod honest;
 mod later;
 mod stands_in;
+mod steered;
 
 use super::*;
 use crate::lane::parse;
@@ -209,107 +210,9 @@ fn what_would_stand_in_for_a_program_is_found_and_a_folder_of_its_name_is_not() 
     }
 }
 
-/// A manifest, what is replaced by what in it (nothing: it is added at the end), and what is said of that.
-const STEERED: &[(&str, &str, &str, &str)] = &[
-    (
-        "Cargo.toml",
-        "",
-        "[profile.test]\ndebug-assertions = false\n",
-        "[profile.test] added: it steers how the tests are built",
-    ),
-    (
-        "Cargo.toml",
-        "",
-        "[patch.crates-io]\nproptest = { path = 'p' }\n",
-        "[patch.crates-io] added: it puts other code in the place of dependencies",
-    ),
-    (
-        "Cargo.toml",
-        "name = 'api'",
-        "name = 'api'\nharness = false",
-        "[test.api] changed: it says which tests are found",
-    ),
-    (
-        "Cargo.toml",
-        "path = 'src/main.rs'",
-        "path = 'src/main.rs'\ntest = false",
-        "[bin.a.test] added: it says which tests are found",
-    ),
-    (
-        "Cargo.toml",
-        "edition = '2021'",
-        "edition = '2021'\nautotests = false",
-        "[package.autotests] added: it says which tests are found",
-    ),
-    ("Cargo.toml", "", "[lib]\ntest = false\n", "[lib.test] added: it says which tests are found"),
-    (
-        "Cargo.toml",
-        "members = ['crates/x']",
-        "members = []",
-        "[workspace.members] changed: it says which tests are found",
-    ),
-    ("Cargo.toml", "'deny'", "'allow'", "[lints.rust.unsafe_code] changed: it steers the checks"),
-    (
-        "Cargo.toml",
-        "proptest = '1'",
-        "proptest = { path = 'crates/new' }",
-        "[dev-dependencies] `proptest` comes from path crates/new now: it would stand in for what the tests use",
-    ),
-    (
-        "Cargo.toml",
-        "serde = '1'",
-        "serde = '1'\ninsta = { git = 'https://e.example/i' }",
-        "[dependencies] `insta` comes from git https://e.example/i now: it would stand in for what the tests use",
-    ),
-    ("Cargo.toml", "[package]", "[package", "it cannot be read, so it cannot be told what changed"),
-    ("package.json", "\"jest\",", "\"true\",", "[scripts.test] changed: it defines commands of the gate"),
-    (
-        "package.json",
-        "\"build\"",
-        "\"pretest\":\"true\",\"build\"",
-        "[scripts.pretest] added: it defines commands of the gate",
-    ),
-    ("package.json", "\"name\"", "\"jest\":{\"testMatch\":[]},\"name\"", "[jest] added: it steers the tests"),
-    (
-        "package.json",
-        "\"^29\"",
-        "\"file:./fake\"",
-        "[devDependencies] `jest` comes from file:./fake now: it would stand in for what the tests use",
-    ),
-    (
-        "package.json",
-        "\"name\"",
-        "\"overrides\":{\"jest\":\"file:x\"},\"name\"",
-        "[overrides] added: it puts other code in the place of dependencies",
-    ),
-    ("pyproject.toml", "'-q'", "'-q --ignore=tests'", "[tool.pytest] changed: it steers the tests"),
-    ("pyproject.toml", "", "[tool.coverage.run]\nomit = ['*']\n", "[tool.coverage] added: it steers the tests"),
-    ("pyproject.toml", "'hatchling'", "'evil'", "[build-system] changed: it steers how everything is built"),
-    (
-        "pyproject.toml",
-        "'pytest>=8'",
-        "'pytest @ file:///x'",
-        "[dependency-groups.dev] `pytest` comes from file:///x now: it would stand in for what the tests use",
-    ),
-    (
-        "pyproject.toml",
-        "",
-        "[tool.uv.sources]\npytest = { path = 'x' }\n",
-        "[tool.uv.sources] `pytest` comes from path x now: it would stand in for what the tests use",
-    ),
-    ("setup.cfg", "-q", "-q -k nothing", "[tool:pytest] changed: it steers the tests"),
-    (
-        "go.mod",
-        "",
-        "replace github.com/a/b => ./b\n",
-        "[replace] added: it puts other code in the place of dependencies",
-    ),
-    ("go.mod", "go 1.22", "go 1.22\n\ntoolchain go1.99", "[toolchain] added: it chooses the toolchain"),
-];
-
 #[test]
 fn sections_of_manifests_that_steer_may_not_change() {
-    for (path, from, to, told) in STEERED {
+    for (path, from, to, told) in steered::STEERED {
         assert_eq!(replaced(path, from, to), [*told], "{path}: {to}");
     }
     assert_eq!(

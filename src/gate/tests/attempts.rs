@@ -231,7 +231,7 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
         let verdict = court.judged(OnTamper::Restore).await;
         assert_eq!(verdict.ruling, Ruling::Passed, "{}", verdict.feedback);
     }
-    court.write("Cargo.lock", "broken\n");
+    court.write("Cargo.lock", "version = 4 # broken\n");
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     let said =

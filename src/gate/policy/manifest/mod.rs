@@ -39,6 +39,24 @@ pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
     read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
 }
 
+/// A file in TOML as a tree; `None` where it is none.
+pub(super) fn parse_toml(text: &str) -> Option<Value> {
+    forms::read(forms::Form::Python, text.as_bytes())
+}
+
+/// The dependencies whose source is a repository, an address or a folder outside of the workspace, and was not on the base. Returns the
+/// name with its table, and the rest of the finding.
+pub(super) fn new_sources(
+    path: &str,
+    was: Option<&[u8]>,
+    is: Option<&[u8]>,
+    leaves: &dyn Fn(&str) -> bool,
+) -> Vec<(String, String)> {
+    let Some(manifest) = of(path) else { return Vec::new() };
+    let read = |bytes: Option<&[u8]>| bytes.and_then(|bytes| forms::read(manifest.form, bytes)).unwrap_or_default();
+    sources::foreign(manifest.form, &read(was), &read(is), leaves)
+}
+
 /// What may not change, for people: manifest, section, reason.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     MANIFESTS.iter().flat_map(|manifest| {

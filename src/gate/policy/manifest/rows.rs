@@ -72,6 +72,7 @@ const CHECKS: &str = "it steers the checks";
 const BUILDS: &str = "it steers how everything is built";
 const COMMANDS: &str = "it defines commands of the gate";
 const REPLACES: &str = "it puts other code in the place of dependencies";
+const PLACES: &str = "it says where packages come from";
 const FINDS: &str = "it says which tests are found";
 const TOOLCHAIN: &str = "it chooses the toolchain";
 
@@ -173,6 +174,13 @@ const PYTHON: &[Row] = &[
     row("project/gui-scripts/*", Programs, SHADOWED),
     row("tool/poetry/scripts/*", Programs, SHADOWED),
     old("build-system", Same, BUILDS),
+    row("tool/uv/index", Same, PLACES),
+    row("tool/uv/index-url", Same, PLACES),
+    row("tool/uv/extra-index-url", Same, PLACES),
+    row("tool/uv/find-links", Same, PLACES),
+    row("tool/uv/override-dependencies", Same, REPLACES),
+    row("tool/poetry/source", Same, PLACES),
+    row("tool/pdm/source", Same, PLACES),
     old("tool/mypy", Same, CHECKS),
     old("tool/ruff", Same, CHECKS),
     old("tool/pylint", Same, CHECKS),

@@ -41,6 +41,31 @@ pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
     told.into_iter().collect()
 }
 
+/// Dependencies that come from a repository, an address or a folder outside of the workspace, and did not on the base.
+pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str) -> bool) -> Vec<(String, String)> {
+    let known: BTreeSet<(String, Option<String>)> =
+        sources(form, was).into_iter().map(|((_, name), place)| (name, place)).collect();
+    let is_new = |((_, name), place): &((String, String), Option<String>)| {
+        !known.contains(&(name.clone(), place.clone()))
+            && place.as_deref().is_some_and(|place| is_foreign(place, leaves))
+    };
+    let told = |((table, name), place): ((String, String), Option<String>)| {
+        let place = place.unwrap_or_default();
+        (format!("[{table}] `{name}` comes from {place}"), ", a source that the base does not use".to_owned())
+    };
+    sources(form, is).into_iter().filter(is_new).map(told).collect()
+}
+
+/// Whether a place is neither a registry that is configured nor a folder of the workspace.
+fn is_foreign(place: &str, leaves: &dyn Fn(&str) -> bool) -> bool {
+    let inner = ["path ", "file ", "file:", "link:", "portal:"].iter().find_map(|start| place.strip_prefix(start));
+    if let Some(path) = inner {
+        return leaves(path);
+    }
+    let by_name = ["npm:", "patch:", "index ", "source ", "registry ", "package "];
+    place != REGISTRY && !by_name.iter().any(|start| place.starts_with(start))
+}
+
 /// Whether tests and builds use a program or package of this name.
 pub(super) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
@@ -129,6 +154,12 @@ fn place(form: Form, value: &Value) -> Option<String> {
             }
             Form::Cargo | Form::Node | Form::Python | Form::Ini | Form::Go => Some(REGISTRY.into()),
         };
+    }
+    if let Some(items) = value.as_array() {
+        // One for each platform.
+        let places = || items.iter().filter_map(|item| place(form, item));
+        let is_apart = |place: &String| ["git ", "url ", "path ", "file "].iter().any(|start| place.starts_with(start));
+        return places().find(is_apart).or_else(|| places().next());
     }
     if value.get("workspace").and_then(Value::as_bool) == Some(true) {
         return None;

@@ -1,0 +1,245 @@
+//! The comparison of a lock file with that of the base.
+
+use super::registries::Known;
+use super::{Entry, Format, Lock, NAMED, Source};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The result of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Compared {
+    /// Changes that are against the rules.
+    pub(super) wrong: Vec<String>,
+    /// The change in one line.
+    pub(super) note: Option<String>,
+}
+
+/// Compares two versions of a lock file, either of which may be absent.
+pub(super) fn lock_files(format: Format, path: &str, was: Option<&[u8]>, is: Option<&[u8]>, known: &Known) -> Compared {
+    let parsed = |bytes: Option<&[u8]>| bytes.map_or_else(|| Ok(Lock::default()), |bytes| format.parse(bytes));
+    let before = parsed(was);
+    let after = match parsed(is) {
+        Ok(after) => after,
+        Err(why) => {
+            let note = format!("the lock file cannot be parsed ({why}), so every entry counts as changed");
+            return Compared { wrong: vec![note.clone()], note: Some(note) };
+        }
+    };
+    let unreadable =
+        before.as_ref().err().map(|_| "that of the base cannot be parsed, so every entry counts as added; ");
+    let before = before.unwrap_or_default();
+    let note = note(&before.entries, &after.entries).map(|note| format!("{}{note}", unreadable.unwrap_or_default()));
+    if is.is_none() {
+        let had = before.entries.iter().filter(|entry| !entry.checksums.is_empty()).count();
+        let wrong = format!("the lock file is removed, and {had} checksums with it");
+        return Compared { wrong: if had > 0 { vec![wrong] } else { Vec::new() }, note };
+    }
+    let comparison = Comparison::new(format, path, &before, known);
+    let mut wrong: BTreeSet<String> = after.entries.iter().filter_map(|entry| comparison.wrong(entry)).collect();
+    let options = after.options.difference(&before.options);
+    wrong.extend(options.map(|option| format!("`{option}` is new: it says where packages come from")));
+    let (count, mut wrong) = (wrong.len(), wrong.into_iter().take(NAMED).collect::<Vec<_>>());
+    if count > NAMED {
+        wrong.push(format!("and {} more entries", count - NAMED));
+    }
+    Compared { wrong, note }
+}
+
+struct Comparison<'c> {
+    format: Format,
+    path: &'c str,
+    by_name: BTreeMap<&'c str, Vec<&'c Entry>>,
+    allowed: BTreeSet<String>,
+}
+
+impl<'c> Comparison<'c> {
+    fn new(format: Format, path: &'c str, before: &'c Lock, known: &Known) -> Self {
+        let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        for entry in &before.entries {
+            by_name.entry(&entry.name).or_default().push(entry);
+        }
+        let registry = before.entries.iter().filter(|entry| entry.source == Source::Registry);
+        let mut allowed: BTreeSet<String> = registry.flat_map(|entry| &entry.places).cloned().collect();
+        let has_public = allowed.is_empty() || known.public.iter().any(|public| allowed.contains(*public));
+        allowed.extend(known.configured.iter().cloned());
+        if has_public && !known.has_default {
+            allowed.extend(known.public.iter().map(|public| (*public).to_owned()));
+        }
+        Self { format, path, by_name, allowed }
+    }
+
+    /// Why an entry may not be in the lock file, if so.
+    fn wrong(&self, entry: &Entry) -> Option<String> {
+        let named = self.by_name.get(entry.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let (name, version) = (&entry.name, &entry.version);
+        let own: Vec<&Entry> = named.iter().copied().filter(|known| known.version == *version).collect();
+        let told = |what: String| Some(format!("`{}`: {what}", format!("{name} {version}").trim()));
+        if entry.alias.is_some() && !named.is_empty() && !named.iter().any(|known| known.alias == entry.alias) {
+            let alias = entry.alias.as_deref().unwrap_or_default();
+            return told(format!("it is the package `{alias}` now, and was not at the base"));
+        }
+        if let Some(first) = own.first() {
+            if own.iter().any(|known| self.is_kept(known, entry)) {
+                return None;
+            }
+            return told(self.difference(first, entry));
+        }
+        let source_was = named.first().map(|known| &known.source);
+        match &entry.source {
+            source if named.iter().any(|known| known.source == *source) && *source != Source::Registry => None,
+            Source::Address(address) => told(format!("it comes from {address}, which the base does not use")),
+            Source::Path(path) if self.leaves(path) => told(format!("it comes from {path}, outside of the workspace")),
+            Source::Path(path) => match source_was {
+                None | Some(Source::Path(_)) => None,
+                Some(was) => told(format!("it came from {}, and comes from the folder `{path}` now", word(was))),
+            },
+            Source::Registry => {
+                if let Some(was @ Source::Address(_)) = source_was.filter(|_| !has_registry(named)) {
+                    return told(format!("it came from {}, and comes from a registry now", word(was)));
+                }
+                if let Some(place) = entry.places.iter().find(|place| !self.allowed.contains(*place)) {
+                    let known = joined(&self.allowed);
+                    return told(format!("it comes from {place}, which the base does not use (it uses {known})"));
+                }
+                self.misnamed(named, entry).and_then(told)
+            }
+        }
+    }
+
+    /// Whether an entry is that of the base, with nothing that matters changed.
+    fn is_kept(&self, was: &Entry, is: &Entry) -> bool {
+        let has_place = match (&was.source, &is.source) {
+            (Source::Path(_), Source::Path(path)) => was.source == is.source || !self.leaves(path),
+            (was, is) => was == is,
+        };
+        // A lock file may leave out the place where it is that of the configuration.
+        let is_from = is.places.is_subset(&was.places) || (was.places.is_empty() && is.places.is_subset(&self.allowed));
+        let has_urls = is.urls.is_subset(&was.urls);
+        let has_sums = was.checksums.is_empty()
+            || (!is.checksums.is_empty() && is.checksums.is_subset(&was.checksums) && (was.is_bare || !is.is_bare));
+        // Nothing but the address says what is fetched where there is no checksum, or where the manager may take the source instead.
+        let needs_urls = was.checksums.is_empty() || self.format == Format::Composer;
+        let is_same = has_sums && (!needs_urls || has_urls || (was.urls.is_empty() && is.checksums.is_empty()));
+        has_place && is_from && is_same
+    }
+
+    fn difference(&self, was: &Entry, is: &Entry) -> String {
+        if was.source != is.source {
+            return format!("it came from {}, and comes from {} now", word(&was.source), word(&is.source));
+        }
+        if !is.places.is_subset(&was.places) && !is.places.is_subset(&self.allowed) {
+            return format!("it came from {}, and comes from {} now", joined(&was.places), joined(&is.places));
+        }
+        if was.checksums.is_empty() || (self.format == Format::Composer && is.urls != was.urls) {
+            return format!("it was {}, and is {} now", joined(&was.urls), joined(&is.urls));
+        }
+        if is.checksums.is_empty() || (is.is_bare && !was.is_bare) {
+            return format!("its checksum was {}, and is dropped", joined(&was.checksums));
+        }
+        if is.checksums.is_subset(&was.checksums) {
+            return format!("it came from {}, and comes from {} now", joined(&was.places), joined(&is.places));
+        }
+        format!("its checksum was {}, and is {} now", joined(&was.checksums), joined(&is.checksums))
+    }
+
+    /// Whether the address of an update is that of another package.
+    fn misnamed(&self, named: &[&Entry], entry: &Entry) -> Option<String> {
+        if named.is_empty() || entry.alias.is_some() {
+            return None;
+        }
+        let normal = |text: &str| text.to_lowercase().replace("%2f", "/").replace(['_', '.'], "-");
+        let name = normal(&entry.name);
+        let is_own = |url: &&String| match self.format {
+            Format::Npm | Format::Pnpm | Format::Yarn => normal(url).contains(&format!("/{name}/")),
+            Format::Uv => normal(url).rsplit('/').next().is_some_and(|file| file.starts_with(&format!("{name}-"))),
+            Format::Composer => {
+                named.iter().any(|known| known.urls.iter().any(|known| repository(known) == repository(url)))
+            }
+            Format::Cargo | Format::Poetry | Format::Requirements | Format::GoSum | Format::Bundler => true,
+        };
+        let had_own = named.iter().any(|known| known.urls.iter().all(|url| is_own(&url)));
+        let other = entry.urls.iter().find(|url| !is_own(url)).filter(|_| had_own)?;
+        Some(format!("it comes from {other}, which is the address of another package"))
+    }
+
+    /// Whether a path of an entry leads out of the workspace.
+    fn leaves(&self, path: &str) -> bool {
+        let path = path.split(['#', '?']).next().unwrap_or(path);
+        leaves(self.path, path)
+    }
+}
+
+/// Whether a path, seen from the folder of a file, leads out of the workspace.
+pub(super) fn leaves(file: &str, path: &str) -> bool {
+    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut depth = folder.split('/').filter(|part| !part.is_empty()).count();
+    if path.starts_with(['/', '~']) || path.contains("://") || path.contains(['\\', '$', '%']) {
+        return true;
+    }
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
+fn has_registry(named: &[&Entry]) -> bool {
+    named.iter().any(|known| known.source == Source::Registry)
+}
+
+/// An address without its last part, which is a revision.
+fn repository(url: &str) -> &str {
+    url.rsplit_once(['#', '/']).map_or(url, |(repository, _)| repository)
+}
+
+fn word(source: &Source) -> String {
+    match source {
+        Source::Registry => "a registry".into(),
+        Source::Address(address) => address.clone(),
+        Source::Path(path) if path.is_empty() => "a folder".into(),
+        Source::Path(path) => format!("the folder `{path}`"),
+    }
+}
+
+fn joined(values: &BTreeSet<String>) -> String {
+    let shown: Vec<&str> = values.iter().map(String::as_str).take(3).collect();
+    let more = if values.len() > shown.len() { ", …" } else { "" };
+    if shown.is_empty() { "nothing".into() } else { format!("{}{more}", shown.join(", ")) }
+}
+
+/// The entries that were added, updated and removed, by count with the first names.
+fn note(before: &[Entry], after: &[Entry]) -> Option<String> {
+    let versions = |entries: &[Entry]| {
+        let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for entry in entries {
+            versions.entry(entry.name.clone()).or_default().insert(entry.version.clone());
+        }
+        versions
+    };
+    let (was, is) = (versions(before), versions(after));
+    let list = |versions: &BTreeSet<String>| versions.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let whole = |(name, versions): (&String, &BTreeSet<String>)| format!("{name} {}", list(versions)).trim().to_owned();
+    let added: Vec<String> = is.iter().filter(|(name, _)| !was.contains_key(*name)).map(whole).collect();
+    let removed: Vec<String> = was.iter().filter(|(name, _)| !is.contains_key(*name)).map(whole).collect();
+    let updated = is.iter().filter_map(|(name, versions)| {
+        let old = was.get(name).filter(|old| *old != versions)?;
+        Some(format!("{name} {} → {}", list(old), list(versions)))
+    });
+    let updated: Vec<String> = updated.collect();
+    let told =
+        [("added", added), ("updated", updated), ("removed", removed)].into_iter().filter(|(_, all)| !all.is_empty());
+    let told: Vec<String> = told
+        .map(|(what, all)| {
+            let more = if all.len() > NAMED { ", …" } else { "" };
+            let names = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("{} {what} ({names}{more})", all.len())
+        })
+        .collect();
+    if !told.is_empty() {
+        return Some(told.join(", "));
+    }
+    (before != after).then(|| "entries changed, and their versions did not".into())
+}

@@ -1,0 +1,82 @@
+//! Manifests that are not judged by section, and name places from which packages come.
+
+use super::json::{list, table};
+use super::{Ecosystem, compare, json};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Words of a `Gemfile` that say where gems come from.
+const GEMFILE: [&str; 12] = [
+    "source",
+    "git:",
+    "git =>",
+    "github",
+    "gist",
+    "bitbucket",
+    "gitlab",
+    "git_source",
+    "eval_gemfile",
+    "plugin",
+    "http:",
+    "https:",
+];
+
+/// Whether a path is that of a manifest which [`new_sources`] compares.
+pub(in crate::gate) fn is_manifest(path: &str) -> bool {
+    matches!(name_of(path), "Gemfile" | "composer.json" | "Pipfile" | "pnpm-workspace.yaml")
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a path is that of the manifest beside a lock file.
+pub(super) fn is_beside(ecosystem: Ecosystem, lock: &str, path: &str) -> bool {
+    let names: &[&str] = match ecosystem {
+        Ecosystem::Node => &["package.json"],
+        Ecosystem::Rust => &["Cargo.toml"],
+        Ecosystem::Python => &["pyproject.toml", "setup.py", "setup.cfg"],
+        Ecosystem::Go => &["go.mod", "go.work"],
+        Ecosystem::Ruby => &["Gemfile"],
+        Ecosystem::Php => &["composer.json"],
+    };
+    let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+    names.contains(&name_of(path)) && folder(path) == folder(lock)
+}
+
+/// The places that a manifest names and that of the base did not.
+pub(super) fn new_sources(path: &str, was: Option<&[u8]>, is: Option<&[u8]>) -> Vec<String> {
+    let (Some(is), true) = (is, is_manifest(path)) else { return Vec::new() };
+    let (was, is) = (places(path, was.unwrap_or_default()), places(path, is));
+    is.difference(&was).map(|place| format!("`{place}` is new: it says where packages come from")).collect()
+}
+
+fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
+    let content = String::from_utf8_lossy(bytes);
+    match name_of(path) {
+        "Gemfile" => {
+            let lines = content.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+            lines.filter(|line| names_place_of_gems(path, line)).map(ToOwned::to_owned).collect()
+        }
+        "composer.json" => {
+            let manifest: Value = serde_json::from_str(&content).unwrap_or_default();
+            let named = table(&manifest, "repositories").map(|(_, value)| value).chain(list(&manifest, "repositories"));
+            let is_inside = |value: &Value| {
+                json::text(value, "type") == Some("path")
+                    && json::text(value, "url").is_some_and(|url| !compare::leaves(path, url))
+            };
+            named.filter(|value| !is_inside(value)).map(Value::to_string).collect()
+        }
+        _ => {
+            let words = ["git", "http:", "https:", "url", "source", "registr", "index", "link:", "exec:"];
+            let lines = content.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+            lines.filter(|line| words.iter().any(|word| line.contains(word))).map(ToOwned::to_owned).collect()
+        }
+    }
+}
+
+fn names_place_of_gems(path: &str, line: &str) -> bool {
+    let outer = ["path:", ":path =>"].iter().find_map(|key| line.split_once(key));
+    let outer = outer.and_then(|(_, rest)| rest.trim().trim_start_matches(['"', '\'']).split(['"', '\'']).next());
+    GEMFILE.iter().any(|word| line.contains(word)) || outer.is_some_and(|outer| compare::leaves(path, outer))
+}

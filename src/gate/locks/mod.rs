@@ -1,0 +1,200 @@
+//! Lock files, compared entry by entry with the base's. A setup step has network and fetches what a lock file names, so an entry may
+//! not move to another host, lose its checksum, or come from a source that the base does not use. Pure.
+
+mod compare;
+mod composer;
+mod go;
+mod json;
+mod manifests;
+mod npm;
+mod pnpm;
+mod registries;
+mod requirements;
+mod rubygems;
+mod toml_locks;
+mod yarn;
+
+use super::policy::{Change, ChangeKind, Side};
+use crate::verdict::Finding;
+pub(super) use manifests::is_manifest;
+pub(super) use registries::CONFIGURED;
+use std::collections::BTreeSet;
+
+/// The largest lock file that is compared, in bytes.
+pub(super) const LARGEST: u64 = 32 * 1024 * 1024;
+/// Entries that a note names.
+const NAMED: usize = 5;
+
+/// The format of a lock file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Npm,
+    Pnpm,
+    Yarn,
+    Cargo,
+    Uv,
+    Poetry,
+    Requirements,
+    GoSum,
+    Bundler,
+    Composer,
+}
+
+/// A group of package managers that share registries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ecosystem {
+    Node,
+    Rust,
+    Python,
+    Go,
+    Ruby,
+    Php,
+}
+
+/// Where a package comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A registry.
+    #[default]
+    Registry,
+    /// A git repository with its revision, or the address of an archive.
+    Address(String),
+    /// A folder or file of this machine.
+    Path(String),
+}
+
+/// An entry of a lock file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) source: Source,
+    /// The hosts or indexes that serve the package.
+    pub(super) places: BTreeSet<String>,
+    /// The addresses of its files.
+    pub(super) urls: BTreeSet<String>,
+    pub(super) checksums: BTreeSet<String>,
+    /// A file of the package has no checksum although others do.
+    pub(super) is_bare: bool,
+    /// The package that is installed under this name.
+    pub(super) alias: Option<String>,
+}
+
+/// The content of a lock file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Lock {
+    pub(super) entries: Vec<Entry>,
+    /// Lines that say where packages come from.
+    pub(super) options: BTreeSet<String>,
+}
+
+impl Entry {
+    fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), version: version.into(), ..Self::default() }
+    }
+
+    /// Adds an address from which the package is fetched.
+    fn fetch_from(&mut self, url: &str) {
+        self.places.insert(registries::host(url));
+        self.urls.insert(url.to_owned());
+    }
+}
+
+impl Format {
+    /// The format of the lock file at a path.
+    pub(super) fn of_path(path: &str) -> Option<Self> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let in_requirements = folder.rsplit('/').next() == Some("requirements");
+        let has_ending = name.ends_with(".txt") || name.ends_with(".in");
+        let is_list = in_requirements || ["requirements", "constraints"].iter().any(|start| name.starts_with(start));
+        Some(match name {
+            "package-lock.json" | "npm-shrinkwrap.json" => Self::Npm,
+            "pnpm-lock.yaml" => Self::Pnpm,
+            "yarn.lock" => Self::Yarn,
+            "Cargo.lock" => Self::Cargo,
+            "uv.lock" => Self::Uv,
+            "poetry.lock" => Self::Poetry,
+            "go.sum" | "go.work.sum" => Self::GoSum,
+            "Gemfile.lock" => Self::Bundler,
+            "composer.lock" => Self::Composer,
+            _ if is_list && has_ending => Self::Requirements,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn ecosystem(self) -> Ecosystem {
+        match self {
+            Self::Npm | Self::Pnpm | Self::Yarn => Ecosystem::Node,
+            Self::Cargo => Ecosystem::Rust,
+            Self::Uv | Self::Poetry | Self::Requirements => Ecosystem::Python,
+            Self::GoSum => Ecosystem::Go,
+            Self::Bundler => Ecosystem::Ruby,
+            Self::Composer => Ecosystem::Php,
+        }
+    }
+
+    /// Parses a lock file.
+    ///
+    /// # Errors
+    /// The reason, where the text is not of this format.
+    pub(super) fn parse(self, bytes: &[u8]) -> Result<Lock, String> {
+        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let entries = match self {
+            Self::Npm => npm::entries(text)?,
+            Self::Pnpm => pnpm::entries(text)?,
+            Self::Yarn => yarn::entries(text)?,
+            Self::Cargo => toml_locks::cargo(text)?,
+            Self::Uv => toml_locks::uv(text)?,
+            Self::Poetry => toml_locks::poetry(text)?,
+            Self::Requirements => return requirements::lock(text),
+            Self::GoSum => go::entries(text)?,
+            Self::Bundler => rubygems::entries(text)?,
+            Self::Composer => composer::entries(text)?,
+        };
+        Ok(Lock { entries, options: BTreeSet::new() })
+    }
+}
+
+/// Whether [`findings_and_notes`] needs the content of this path.
+pub(super) fn reads(path: &str) -> bool {
+    Format::of_path(path).is_some() || is_manifest(path)
+}
+
+/// Compares the lock files among these changes with the base's. Returns findings, and a note for each lock file that changed. `contents`
+/// gives a file of one of the trees, also files that did not change; `is_opened` says which paths the task opens.
+pub(super) fn findings_and_notes(
+    changes: &[Change],
+    contents: impl Fn(&str, Side) -> Option<Vec<u8>>,
+    is_opened: impl Fn(&str) -> bool,
+) -> (Vec<Finding>, Vec<String>) {
+    let (mut findings, mut notes) = (Vec::new(), Vec::new());
+    for Change { path, kind } in changes.iter().filter(|change| change.kind != ChangeKind::ModeChanged) {
+        let (was, is) = (contents(path, Side::Base), contents(path, Side::Candidate));
+        let mut wrong = Vec::new();
+        if let Some(format) = Format::of_path(path) {
+            let manifest_is_gone = |other: &Change| {
+                other.kind == ChangeKind::Removed && manifests::is_beside(format.ecosystem(), path, &other.path)
+            };
+            let is_moved_away = is.is_none() && changes.iter().any(manifest_is_gone);
+            let known = registries::known(format, path, |path| contents(path, Side::Base));
+            let compared = compare::lock_files(format, path, was.as_deref(), is.as_deref(), &known);
+            notes.extend(compared.note.map(|note| format!("{path}: {note}")));
+            wrong.extend(compared.wrong.into_iter().filter(|_| !is_moved_away));
+        }
+        wrong.extend(manifests::new_sources(path, was.as_deref(), is.as_deref()));
+        if is_opened(path) {
+            continue;
+        }
+        let change = match kind {
+            ChangeKind::Added => "added",
+            ChangeKind::Removed => "removed",
+            ChangeKind::Modified | ChangeKind::ModeChanged => "changed",
+        };
+        findings.extend(wrong.into_iter().map(|rule| Finding { path: path.clone(), change: change.into(), rule }));
+    }
+    (findings, notes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! `package-lock.json` and `npm-shrinkwrap.json`, of all versions.
+
+use super::json::{table, text};
+use super::{Entry, Source};
+use serde_json::Value;
+
+/// The entries of the lock file. Newer npm reads `packages` and older npm `dependencies`, so both count.
+pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
+    let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
+    if !lock.is_object() {
+        return Err("the lock file is not a JSON object".into());
+    }
+    let packages = table(&lock, "packages").filter(|(path, _)| !path.is_empty());
+    let mut entries: Vec<Entry> = packages.map(|(path, value)| package(path, value)).collect();
+    add_dependencies(&lock, &mut entries, 0)?;
+    Ok(entries)
+}
+
+fn package(path: &str, value: &Value) -> Entry {
+    let Some((_, name)) = path.rsplit_once("node_modules/") else {
+        // A folder of the workspace.
+        let mut entry = Entry::new(text(value, "name").unwrap_or(path), text(value, "version").unwrap_or_default());
+        entry.source = Source::Path(path.to_owned());
+        return entry;
+    };
+    let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
+    entry.alias = text(value, "name").filter(|own| *own != name).map(ToOwned::to_owned);
+    if value.get("link").and_then(Value::as_bool) == Some(true) {
+        entry.source = Source::Path(text(value, "resolved").unwrap_or_default().to_owned());
+    } else {
+        describe(&mut entry, text(value, "resolved"), text(value, "integrity"));
+    }
+    entry
+}
+
+fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Result<(), String> {
+    if depth > 100 {
+        return Err("dependencies are nested too deeply".into());
+    }
+    for (name, value) in table(value, "dependencies").filter(|(_, value)| value.is_object()) {
+        let version = text(value, "version").unwrap_or_default();
+        let mut entry = Entry::new(name, version);
+        let resolved = text(value, "resolved");
+        if let Some(alias) = version.strip_prefix("npm:") {
+            let (target, version) = alias.rsplit_once('@').unwrap_or((alias, ""));
+            (entry.alias, entry.version) = (Some(target.to_owned()), version.to_owned());
+            describe(&mut entry, resolved, text(value, "integrity"));
+        } else {
+            // A version that names a place stands for `resolved`.
+            let place = version.contains([':', '/']).then_some(version);
+            describe(&mut entry, resolved.or(place), text(value, "integrity"));
+            if let Some(place) = place.filter(|place| !super::registries::is_web(place)) {
+                describe(&mut entry, Some(place), None);
+            }
+        }
+        entries.push(entry);
+        add_dependencies(value, entries, depth + 1)?;
+    }
+    Ok(())
+}
+
+/// Adds the place and the checksum of an entry.
+pub(super) fn describe(entry: &mut Entry, resolved: Option<&str>, integrity: Option<&str>) {
+    if let Some(place) = resolved {
+        if let Some(path) = place.strip_prefix("file:") {
+            entry.source = Source::Path(path.to_owned());
+        } else if super::registries::is_web(place) {
+            entry.fetch_from(place);
+        } else {
+            entry.source = Source::Address(place.to_owned());
+        }
+    }
+    entry.checksums.extend(integrity.into_iter().flat_map(str::split_whitespace).map(ToOwned::to_owned));
+}

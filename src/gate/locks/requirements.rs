@@ -1,0 +1,89 @@
+//! `requirements.txt` and its likes, with hashes or without.
+
+use super::{Entry, Format, Lock, Source};
+use std::collections::BTreeSet;
+
+/// Options that say where packages come from.
+const PLACES: [&str; 8] =
+    ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--no-index", "--pypi-url"];
+
+/// Reads the requirements, and the options that say where packages come from.
+pub(super) fn lock(content: &str) -> Result<Lock, String> {
+    if content.contains('\0') {
+        return Err("the list is not a text".into());
+    }
+    let mut lock = Lock::default();
+    // A line that ends with a backslash continues on the next one.
+    let joined = content.replace("\r\n", "\n").replace("\\\n", " ");
+    for line in joined.lines() {
+        let line = line.split(" #").next().unwrap_or(line).trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line.starts_with('-') && !is_editable(line) {
+            lock.options.extend(option(line));
+        } else {
+            lock.entries.push(requirement(line));
+        }
+    }
+    Ok(lock)
+}
+
+fn is_editable(line: &str) -> bool {
+    ["-e ", "-e=", "--editable ", "--editable="].iter().any(|start| line.starts_with(start))
+}
+
+/// An option that says where packages come from. Other lists count where they are not compared themselves.
+fn option(line: &str) -> Option<String> {
+    let (name, value) = line.split_once(['=', ' ']).unwrap_or((line, ""));
+    let value = value.trim();
+    if PLACES.contains(&name) || PLACES.iter().any(|place| place.len() == 2 && name.starts_with(place)) {
+        return Some(format!("{name} {value}").trim().to_owned());
+    }
+    let is_list = ["-r", "--requirement", "-c", "--constraint"].contains(&name);
+    (is_list && Format::of_path(value).is_none()).then(|| format!("{name} {value}"))
+}
+
+fn requirement(line: &str) -> Entry {
+    let mut words = line.split_whitespace().filter(|word| !word.starts_with("--hash"));
+    let hashes: BTreeSet<String> = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("--hash=").or_else(|| word.starts_with("sha").then_some(word)))
+        .filter(|hash| hash.contains(':'))
+        .map(ToOwned::to_owned)
+        .collect();
+    let place = if is_editable(line) {
+        Some(line.split_once([' ', '=']).map_or("", |(_, place)| place.trim()))
+    } else {
+        let first = words.next().unwrap_or_default();
+        let is_path = first.starts_with(['.', '/', '~']) || first.ends_with(".whl") || first.ends_with(".tar.gz");
+        (is_path || first.contains("://") || first.starts_with("git+")).then_some(first)
+    };
+    let mut entry = match place.or_else(|| line.split_once(" @ ").map(|(_, place)| place.trim())) {
+        Some(place) => {
+            let name = line.split_once(" @ ").map_or(place, |(name, _)| name.trim());
+            let mut entry = Entry::new(normal(name), "");
+            entry.source = if place.contains("://") || place.starts_with("git+") || place.starts_with("file:") {
+                Source::Address(place.split_whitespace().next().unwrap_or(place).to_owned())
+            } else {
+                Source::Path(place.to_owned())
+            };
+            entry
+        }
+        None => {
+            let wanted = line.split(" --").next().unwrap_or(line).split(';').next().unwrap_or(line).trim();
+            let end = wanted.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).unwrap_or(wanted.len());
+            let version = &wanted[end..];
+            let version =
+                version.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(version, |rest| rest.1);
+            Entry::new(normal(&wanted[..end]), version.trim().trim_start_matches("==").to_owned())
+        }
+    };
+    entry.checksums = hashes;
+    entry
+}
+
+/// A name of a Python package, in its one spelling.
+fn normal(name: &str) -> String {
+    name.to_lowercase().replace(['_', '.'], "-")
+}
