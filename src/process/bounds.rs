@@ -107,11 +107,19 @@ fn files_in_memory(pids: impl Iterator<Item = i32>) -> u64 {
             if OWN_DEVICES.contains(device) || !devices.insert(device.to_owned()) {
                 continue;
             }
-            let used = rustix::fs::statvfs(format!("/proc/{pid}/root{place}"));
-            bytes += used.map_or(0, |used| used.f_blocks.saturating_sub(used.f_bfree).saturating_mul(used.f_frsize));
+            bytes = bytes.saturating_add(held(&format!("/proc/{pid}/root{place}"), device).unwrap_or(0));
         }
     }
     bytes
+}
+
+/// The bytes that the file system with this device holds. `None` where another one is at this place: a sandbox that is being built, or a mount over it.
+fn held(place: &str, device: &str) -> Option<u64> {
+    use rustix::fs::{Mode, OFlags, fstat, fstatvfs, major, minor, open};
+    let folder = open(place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let found = fstat(&folder).ok()?.st_dev;
+    let used = fstatvfs(&folder).ok().filter(|_| device == format!("{}:{}", major(found), minor(found)))?;
+    Some(used.f_blocks.saturating_sub(used.f_bfree).saturating_mul(used.f_frsize))
 }
 
 /// The device and the place of a mount that is a file system in memory, by its line in `mountinfo` (proc_pid_mountinfo(5)).
@@ -145,6 +153,14 @@ mod tests {
         for other in ["1 2 254:0 / / rw - ext4 /dev/vda rw", "1 2 0:45 /below /x rw - tmpfs tmpfs rw", "x"] {
             assert_eq!(in_memory(other), None);
         }
+    }
+
+    #[test]
+    fn only_the_file_system_that_is_meant_is_counted() {
+        let root = rustix::fs::stat("/").unwrap().st_dev;
+        let device = format!("{}:{}", rustix::fs::major(root), rustix::fs::minor(root));
+        assert!(held("/", &device).is_some());
+        assert_eq!((held("/", "0:999999"), held("/nowhere/at/all", &device)), (None, None));
     }
 
     #[test]
