@@ -149,7 +149,7 @@ fn amend(detected: &mut Detected, by_hand: &[StepReport]) -> Vec<String> {
                 "`{name}` cannot run here: {}; install what it needs, such as the project's dependencies",
                 last_line(step)
             ));
-        } else if detected.only_reads(name) {
+        } else if detected.is_lint(name) {
             detected.let_fail(name, "it fails on the project as it is");
             remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
         } else {

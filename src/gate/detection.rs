@@ -1,7 +1,7 @@
 //! The facts that detection wants, gathered: names in a few folders, the texts of a few files, programs. Starts nothing. And
 //! the lane that came of it, written where the project's lanes are.
 
-use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, PROGRAMS, detect};
+use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, detect};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use std::collections::BTreeSet;
@@ -114,7 +114,7 @@ fn is_absent(path: &Path) -> Result<bool, StoreError> {
 fn facts(root: &Path, path: &str) -> Facts {
     let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
     let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
-    let programs: BTreeSet<String> = PROGRAMS.into_iter().filter(is_there).map(str::to_owned).collect();
+    let programs: BTreeSet<String> = detect::programs().into_iter().filter(is_there).map(str::to_owned).collect();
     let pytest_by = pytest_by(&folders, &programs);
     let mut facts = facts_of(root, &programs, &pytest_by);
     for folder in below(root) {

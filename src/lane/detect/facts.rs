@@ -21,9 +21,10 @@ pub struct Facts {
 
 /// Files by which a folder says of itself what it is.
 #[rustfmt::skip]
-pub const MARKERS: [&str; 17] = [
+pub const MARKERS: [&str; 19] = [
     "Cargo.toml", "package.json", "go.mod", "pyproject.toml", "setup.py", "requirements.txt", "Pipfile", "Gemfile", "Package.swift",
     "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "pom.xml", "Makefile", "justfile", "Justfile",
+    "CMakeLists.txt", "meson.build",
 ];
 
 /// Folders whose folders may say so too.
@@ -44,29 +45,38 @@ pub fn is_looked_into(name: &str) -> bool {
 
 /// The folders whose entries are facts; the first is the root itself.
 #[rustfmt::skip]
-pub const FOLDERS: [&str; 12] = [
-    "", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv/bin", "venv/bin",
+pub const FOLDERS: [&str; 13] = [
+    "", ".github/workflows", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv/bin", "venv/bin",
 ];
 
-/// The programs that are looked for in the search path.
+/// The programs that are looked for in the search path, beside those that a CI may run.
+pub fn programs() -> std::collections::BTreeSet<&'static str> {
+    PROGRAMS.into_iter().chain(super::ci::programs()).collect()
+}
+
 #[rustfmt::skip]
-pub const PROGRAMS: [&str; 31] = [
-    "bats", "black", "bun", "bundle", "cargo", "cargo-clippy", "cargo-fmt", "flake8", "go", "gofmt", "golangci-lint",
+pub(super) const PROGRAMS: [&str; 35] = [
+    "bats", "black", "bun", "bundle", "cargo", "cargo-clippy", "cargo-fmt", "cargo-nextest", "cc", "clang", "flake8", "gcc", "go", "gofmt", "golangci-lint",
     "gradle", "just", "make", "mvn", "mypy", "node", "npm", "pdm", "pipenv", "pnpm", "poetry", "pyright", "pytest",
     "python", "python3", "ruff", "swift", "swiftlint", "uv", "yarn",
 ];
 
 /// Files whose texts are facts, besides test files of Python and scripts.
 #[rustfmt::skip]
-const READ: [&str; 20] = [
-    ".justfile", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
+const READ: [&str; 31] = [
+    ".gitignore", ".gitlab-ci.yml", ".justfile", ".pre-commit-config.yaml", ".pre-commit-config.yml", "CMakeLists.txt", "Taskfile.yaml", "Taskfile.yml",
+    "meson.build", "noxfile.py", "taskfile.yaml", "taskfile.yml", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
     "justfile", "makefile", "mypy.ini", "package.json", "pyproject.toml", "requirements-dev.txt", "requirements.txt",
     "requirements_dev.txt", "setup.cfg", "setup.py", "tox.ini",
 ];
 
 /// Whether the text of this file is a fact.
 pub fn is_read(path: &str) -> bool {
-    READ.contains(&path) || is_python_test(path) || is_script(path)
+    READ.contains(&path) || is_workflow(path) || is_python_test(path) || is_script(path)
+}
+
+fn is_workflow(path: &str) -> bool {
+    path.starts_with(".github/workflows/") && [".yml", ".yaml"].iter().any(|end| path.ends_with(end))
 }
 
 /// Whether it is a fact that this file may be started, as the program `./path`.

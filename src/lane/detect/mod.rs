@@ -3,18 +3,22 @@
 //! Commands come from tables here and never from the project, which only decides which of them are used: its own package
 //! manager, the tools it has configured, the recipes it has. What is not installed is left out, and said.
 
+mod choose;
+mod ci;
 mod covers;
 mod facts;
+mod native;
 mod node;
 mod page;
 mod python;
 mod recipes;
 mod toolchains;
 
-pub use facts::{FOLDERS, Facts, GATHERING, MARKERS, PROGRAMS, is_looked_into, is_read, is_started};
+pub use facts::{FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs};
 
 use super::{Lane, LaneFault};
 use crate::yaml::listed;
+use std::collections::BTreeMap;
 
 /// The name of the lane that is detected: the default gate.
 pub const DETECTED_LANE: &str = "verify";
@@ -38,6 +42,9 @@ struct Check {
     effect: Effect,
     /// The reason why its failure is only reported.
     may_fail: Option<String>,
+    env: BTreeMap<String, String>,
+    /// The file of the project's own CI that it comes from.
+    from: Option<String>,
 }
 
 /// What a check does besides looking, which decides what it may run beside. In the order in which checks run.
@@ -100,7 +107,11 @@ pub fn detect(facts: &Facts) -> Detected {
 /// Looks into one folder. Recipes (just, make, scripts) are used only where no stack has tests: they mostly run the same ones. Where there is
 /// nothing of all that, tests of Python are told by their names.
 fn one_folder(facts: &Facts) -> Detected {
+    let own = ci::look(facts);
     let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
+    found.extend(native::look(facts, &own.native));
+    found.iter_mut().for_each(|findings| choose::yield_to(findings, &own, facts));
+    found.push(choose::findings(own));
     let mut has_tests = found.iter().any(Findings::has_tests);
     for mut recipes in recipes::look(facts) {
         if has_tests && !recipes.checks.is_empty() {
@@ -131,11 +142,19 @@ fn gather(found: Vec<Findings>) -> Detected {
     let is_mixed = found.iter().filter(|findings| !findings.checks.is_empty()).count() > 1;
     let mut detected = Detected::default();
     for findings in found {
-        if !findings.checks.is_empty() {
+        let is_own = findings.stack == choose::OWN;
+        if is_own {
+            let files: Vec<String> = findings.checks.iter().filter_map(|check| check.from.clone()).collect();
+            files.into_iter().for_each(|file| {
+                if !detected.markers.contains(&file) {
+                    detected.markers.push(file)
+                }
+            });
+        } else if !findings.checks.is_empty() {
             detected.markers.push(findings.marker);
         }
         for check in findings.checks {
-            let name = if is_mixed { format!("{}-{}", findings.stack, check.name) } else { check.name };
+            let name = if is_mixed && !is_own { format!("{}-{}", findings.stack, check.name) } else { check.name };
             detected.checks.push(Check { name, ..check });
         }
         detected.remarks.extend(findings.remarks);
@@ -163,9 +182,9 @@ impl Detected {
         }));
     }
 
-    /// Whether a check only reads the sources, as a lint does.
-    pub fn only_reads(&self, name: &str) -> bool {
-        self.checks.iter().any(|check| check.name == name && check.effect == Effect::Reads)
+    /// Whether a check looks at how the sources are written, as a lint does.
+    pub fn is_lint(&self, name: &str) -> bool {
+        self.checks.iter().any(|check| check.name == name && check.is_lint())
     }
 
     /// Has the failure of a check only reported, with the reason.
@@ -199,13 +218,29 @@ impl Detected {
     }
 }
 
+impl Check {
+    /// Whether it looks at how the sources are written, and not at what they do.
+    fn is_lint(&self) -> bool {
+        let is_lint = |part: &str| ["fmt", "format", "lint", "types", "vet"].contains(&part);
+        self.effect == Effect::Reads || (self.effect == Effect::Builds && self.name.split(['-', '/']).any(is_lint))
+    }
+}
+
 impl Findings {
     fn new(stack: &'static str, marker: impl Into<String>) -> Self {
         Self { stack, marker: marker.into(), checks: Vec::new(), remarks: Vec::new() }
     }
 
     fn check(&mut self, effect: Effect, name: &str, run: impl Into<String>) {
-        self.checks.push(Check { name: name.into(), run: run.into(), dir: None, effect, may_fail: None });
+        self.checks.push(Check {
+            name: name.into(),
+            run: run.into(),
+            dir: None,
+            effect,
+            may_fail: None,
+            env: BTreeMap::new(),
+            from: None,
+        });
     }
 
     /// A check that needs this program; without it the check is left out.

@@ -77,7 +77,12 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, is_there: bool
         match present.find(|(_, text)| obstacle(text).is_none()) {
             None => found.remark(format!("left out: script `{first}`, because {}", why.unwrap_or_default())),
             Some((_, text)) if name == "check" && text.contains("run ") => {} // it is made of those that stand here
-            Some((script, _)) if is_there => found.check(effect, name, format!("{manager} run {script}")),
+            Some((script, _)) if is_there => {
+                // What may write runs alone.
+                let is_safe = effect != Effect::Reads || super::ci::script_only_reads(manifest, script);
+                let effect = if is_safe { effect } else { Effect::Builds };
+                found.check(effect, name, format!("{manager} run {script}"));
+            }
             Some((script, _)) => lost.push(format!("`{script}`")),
         }
     }
@@ -87,7 +92,7 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, is_there: bool
 }
 
 /// Why a script is no check.
-fn obstacle(text: &str) -> Option<&'static str> {
+pub(super) fn obstacle(text: &str) -> Option<&'static str> {
     let has = |words: &[&str]| text.split_whitespace().any(|word| words.contains(&word));
     if text.trim().is_empty() || text.contains("no test specified") {
         Some("there is nothing in it yet")
@@ -117,6 +122,29 @@ fn tools(found: &mut Findings, manifest: &Value, facts: &Facts) {
             false => found.remark(format!("left out: `{tool}`, because it is configured but not installed")),
         }
     }
+}
+
+/// The manifest of a project, or nothing that holds anything.
+pub(super) fn manifest(facts: &Facts) -> Value {
+    serde_json::from_str(facts.text("package.json").trim_start_matches('\u{feff}')).unwrap_or_default()
+}
+
+/// A tool of Node with its arguments, as it is started in this project.
+///
+/// # Errors
+/// The reason why it cannot be started.
+pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
+    let tool = words.first().map(|word| word.rsplit('/').next().unwrap_or(word)).unwrap_or_default();
+    let program = format!("node_modules/.bin/{tool}");
+    let package = if tool == "tsc" { "typescript" } else { tool };
+    let manifest = manifest(facts);
+    if !facts.has_program("node") {
+        return Err("`node` is not installed".into());
+    }
+    if !facts.has(&program) && !is_package(&manifest, package) {
+        return Err(format!("`{tool}` is no package of the project"));
+    }
+    Ok(super::ci::quoted(&[vec![program], words[1..].to_vec()].concat()))
 }
 
 fn is_package(manifest: &Value, name: &str) -> bool {

@@ -20,7 +20,7 @@ pub(super) fn write(detected: &Detected) -> String {
     let _to_text = write!(
         page,
         "description: Checks detected from {markers}\ntimeout: 30m\n{}steps:\n",
-        if detected.markers.iter().any(|marker| marker.ends_with("package.json")) { CI } else { "" }
+        if is_node(detected) { CI } else { "" }
     );
     let (together, alone) = detected.checks.split_at(detected.checks.partition_point(|c| c.effect == Effect::Reads));
     let indent = if together.len() > 1 { "      " } else { "  " };
@@ -32,6 +32,14 @@ pub(super) fn write(detected: &Detected) -> String {
     page
 }
 
+/// Whether something runs by Node.
+fn is_node(detected: &Detected) -> bool {
+    let starts = |check: &Check| {
+        ["npm ", "pnpm ", "yarn ", "bun ", "node_modules/"].iter().any(|start| check.run.starts_with(start))
+    };
+    detected.markers.iter().any(|marker| marker.ends_with("package.json")) || detected.checks.iter().any(starts)
+}
+
 fn step(page: &mut String, check: &Check, indent: &str) {
     let timeout = match check.effect {
         Effect::Reads => "10m",
@@ -39,7 +47,14 @@ fn step(page: &mut String, check: &Check, indent: &str) {
     };
     let (name, run) = (scalar(&check.name), scalar(&check.run));
     let dir = check.dir.as_ref().map(|dir| format!("{indent}  dir: {}\n", scalar(dir))).unwrap_or_default();
-    let _to_text = writeln!(page, "{indent}- name: {name}\n{indent}  run: {run}\n{dir}{indent}  timeout: {timeout}");
+    let from = check.from.as_ref().map(|from| format!(" # from {from}")).unwrap_or_default();
+    let mut env = String::new();
+    for (place, (name, value)) in check.env.iter().enumerate() {
+        let head = if place == 0 { format!("{indent}  env:\n") } else { String::new() };
+        let _to_text = writeln!(env, "{head}{indent}    {}: {}", scalar(name), scalar(value));
+    }
+    let _to_text =
+        writeln!(page, "{indent}- name: {name}{from}\n{indent}  run: {run}\n{dir}{env}{indent}  timeout: {timeout}");
     if let Some(why) = &check.may_fail {
         let _to_text = writeln!(page, "{indent}  allow_failure: true # {why}");
     }

@@ -45,11 +45,10 @@ pub(super) fn of_tests(facts: &Facts) -> Option<Findings> {
 fn found(facts: &Facts, marker: &str) -> Findings {
     let mut found = Findings::new("python", marker);
     let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
-    let manager = locked.filter(|manager| facts.has_program(manager));
-    if let (Some(locked), None) = (locked, manager) {
+    let project = Project::open(facts);
+    if let (Some(locked), None) = (locked, project.manager) {
         found.remark(format!("without `{locked}`, because it is not installed: tools are those that are found"));
     }
-    let project = Project { facts, manager };
     for tool in &TOOLS {
         if !project.configures(tool) {
             continue;
@@ -61,6 +60,42 @@ fn found(facts: &Facts, marker: &str) -> Findings {
     }
     project.tests(&mut found);
     found
+}
+
+impl<'f> Project<'f> {
+    fn open(facts: &'f Facts) -> Self {
+        let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
+        Self { facts, manager: locked.filter(|manager| facts.has_program(manager)) }
+    }
+}
+
+/// The interpreter of this project.
+///
+/// # Errors
+/// The reason why there is none.
+pub(super) fn interpreter(facts: &Facts) -> Result<String, String> {
+    Project::open(facts).python().ok_or_else(|| "`python3` is not installed".to_owned())
+}
+
+/// A tool of Python with its arguments, as it is started in this project.
+///
+/// # Errors
+/// The reason why it cannot be started.
+pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
+    let project = Project::open(facts);
+    let python = interpreter(facts)?;
+    let (tool, arguments) = words.split_first().ok_or_else(String::new)?;
+    let with = |start: String| {
+        [vec![start], arguments.iter().map(|word| super::ci::quoted(std::slice::from_ref(word))).collect()]
+            .concat()
+            .join(" ")
+    };
+    let missing = || format!("`{tool}` is not installed");
+    match tool.as_str() {
+        "unittest" => Ok(with(format!("{python} -m unittest"))),
+        "pytest" | "py.test" => project.pytest(&python).map(with).ok_or_else(missing),
+        tool => project.program(tool).map(with).ok_or_else(missing),
+    }
 }
 
 struct Project<'f> {
@@ -83,16 +118,8 @@ impl Project<'_> {
         let in_venv = VENVS.iter().any(|venv| self.facts.has(&format!("{venv}pytest")));
         match (self.python(), wants_pytest || in_venv) {
             (None, _) => found.lacks("Python's tests", "python3"),
-            (Some(python), true) => match self.program("pytest") {
-                // This way it finds packages beside the tests, too.
-                Some(pytest) if self.is_of(&python, &pytest) => {
-                    found.check(Effect::Tests, "test", format!("{python} -m pytest"));
-                }
-                // Of another interpreter, which may not find them by itself: `python -m pytest` would be without pytest.
-                Some(pytest) => found.check(Effect::Tests, "test", format!("PYTHONPATH=. {pytest}")),
-                None if self.facts.pytest_by.contains(&python) => {
-                    found.check(Effect::Tests, "test", format!("{python} -m pytest"));
-                }
+            (Some(python), true) => match self.pytest(&python) {
+                Some(pytest) => found.check(Effect::Tests, "test", pytest),
                 None => found.lacks("its tests", "pytest"),
             },
             (Some(python), false) if !files.is_empty() => {
@@ -100,6 +127,16 @@ impl Project<'_> {
                 found.check(Effect::Tests, "test", format!("{python} -m unittest discover{place}"));
             }
             (Some(_), false) => {}
+        }
+    }
+
+    /// pytest as it finds the modules of the project: by the interpreter that has it, which finds packages beside the tests, too; else the
+    /// program, which may not find them by itself.
+    fn pytest(&self, python: &str) -> Option<String> {
+        match self.program("pytest") {
+            Some(pytest) if self.is_of(python, &pytest) => Some(format!("{python} -m pytest")),
+            Some(pytest) => Some(format!("PYTHONPATH=. {pytest}")),
+            None => self.facts.pytest_by.contains(python).then(|| format!("{python} -m pytest")),
         }
     }
 

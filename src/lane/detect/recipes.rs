@@ -24,16 +24,30 @@ pub(super) const SCRIPTS: [(&str, &[&str]); 3] = [
     ]),
 ];
 
+const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
+/// In the order of GNU make.
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+const TASKFILES: [&str; 4] = ["Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"];
+
 /// The names of recipes, each with those that it runs first.
 type Recipes<'t> = BTreeMap<&'t str, Vec<&'t str>>;
 
 /// What each kind of recipe gives; the first that gives anything is enough.
 pub(super) fn look(facts: &Facts) -> Vec<Findings> {
-    let just = facts.first(&["justfile", "Justfile", ".justfile"]);
-    let make = facts.first(&["GNUmakefile", "makefile", "Makefile"]); // the order of GNU make
-    let just = just.map(|file| of(facts, "just", file, &just_recipes(facts.text(file))));
-    let make = make.map(|file| of(facts, "make", file, &make_targets(facts.text(file))));
-    just.into_iter().chain(make).chain(scripts(facts)).collect()
+    let just = facts.first(&JUSTFILES).map(|file| of(facts, "just", file, &just_recipes(facts.text(file))));
+    let task = facts.first(&TASKFILES).map(|file| of(facts, "task", file, &task_names(facts.text(file))));
+    let make = facts.first(&MAKEFILES).map(|file| of(facts, "make", file, &make_targets(facts.text(file))));
+    just.into_iter().chain(task).chain(make).chain(scripts(facts)).collect()
+}
+
+/// The recipes of a program, where its file is there.
+pub(super) fn names<'f>(facts: &'f Facts, program: &str) -> Option<BTreeSet<&'f str>> {
+    let recipes = match program {
+        "make" => make_targets(facts.text(facts.first(&MAKEFILES)?)),
+        "just" => just_recipes(facts.text(facts.first(&JUSTFILES)?)),
+        _ => task_names(facts.text(facts.first(&TASKFILES)?)),
+    };
+    Some(recipes.into_keys().collect())
 }
 
 fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipes<'_>) -> Findings {
@@ -110,6 +124,16 @@ fn just_recipes(text: &str) -> Recipes<'_> {
         }
     }
     recipes
+}
+
+/// The tasks of a Taskfile: the keys one level below `tasks:`.
+fn task_names(text: &str) -> Recipes<'_> {
+    let lines = text.lines().skip_while(|line| line.trim_end() != "tasks:").skip(1);
+    let mut lines = lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')).peekable();
+    let indent = lines.peek().map_or(0, |line| line.len() - line.trim_start().len());
+    let below =
+        lines.take_while(|line| line.starts_with(' ')).filter(|line| line.len() - line.trim_start().len() == indent);
+    below.filter_map(|line| Some((line.trim().split_once(':')?.0, Vec::new()))).collect()
 }
 
 fn scripts(facts: &Facts) -> Option<Findings> {

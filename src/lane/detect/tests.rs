@@ -189,6 +189,65 @@ fn recipes_are_used_where_nothing_else_has_tests() {
     ]));
 }
 
+/// A workflow of one job with these lines under `steps`.
+fn workflow(steps: &str) -> String {
+    format!("on: [push]\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n{steps}")
+}
+
+#[test]
+fn the_checks_are_those_that_the_projects_own_ci_runs() {
+    let ci = ".github/workflows/ci.yml";
+    let cargo = workflow(
+        "      - run: rustup update\n      - run: cargo fmt --all -- --check\n      - run: cargo test --locked --no-default-features\n      \
+         - run: cargo build --locked\n      - run: cargo test --locked\n      - run: cargo publish\n",
+    );
+    let go = workflow("      - run: go test -race -coverprofile=c.out ./...\n");
+    let node = workflow(
+        "      - run: pnpm install\n      - run: pnpm lint\n      - run: pnpm vitest run --coverage\n      - run: pnpm run gone\n",
+    );
+    let package =
+        r#"{"scripts": {"lint": "eslint .", "build": "tsc", "test": "vitest"}, "devDependencies": {"vitest": "1"}}"#;
+    let python = workflow(
+        "      - run: pip install .\n      - run: python -m pytest -x tests/unit --cov=a --cov-report xml\n      - run: black .\n",
+    );
+    let strange = workflow(
+        "      - run: ./own-thing\n      - run: cargo test ${{ github.sha }}\n      - run: sudo make install\n",
+    );
+    let make = workflow("      - run: make lint test\n      - run: make deploy\n");
+    let python_files = [("setup.py", ""), ("pytest.ini", ""), (ci, python.as_str())];
+    insta::assert_snapshot!(table(&[
+        ("rust", &[("Cargo.toml", ""), (ci, &cargo)], RUST),
+        ("go", &[("go.mod", ""), (ci, &go)], "go gofmt cc"),
+        ("go without a C compiler", &[("go.mod", ""), (ci, &go)], "go"),
+        ("node", &[("package.json", package), ("pnpm-lock.yaml", ""), (ci, &node)], "pnpm node"),
+        ("python", &python_files, "python3 #!python3"),
+        ("nothing that can be used", &[("Cargo.toml", ""), (ci, &strange)], "cargo make"),
+        ("recipes", &[("Makefile", "lint:\n\tx\ntest:\n\ty\n"), ("go.mod", ""), (ci, &make)], "make go"),
+        ("no YAML", &[("Cargo.toml", ""), (ci, "a: [")], "cargo"),
+    ]));
+}
+
+#[test]
+fn c_is_built_and_tested_by_cmake_and_meson_with_the_options_of_the_ci() {
+    let ci = ".github/workflows/ci.yml";
+    let cmake = workflow(
+        "      - run: cmake -B out -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX=/usr -D WERROR=ON\n      - run: cmake --build out\n      - run: ctest\n        working-directory: out\n",
+    );
+    let meson = workflow(
+        "      - run: meson setup b -Dtests=true --buildtype=debug --prefix=/usr\n      - run: ninja -C b test\n",
+    );
+    let lists = "project(a)\nenable_testing()\n";
+    insta::assert_snapshot!(table(&[
+        ("cmake", &[("CMakeLists.txt", lists), (".gitignore", "/build/\n")], "cmake ctest"),
+        ("cmake with a folder of its own", &[("CMakeLists.txt", lists), ("build/x", "")], "cmake ctest"),
+        ("cmake without tests", &[("CMakeLists.txt", "project(a)")], "cmake ctest"),
+        ("cmake that is not there", &[("CMakeLists.txt", lists)], ""),
+        ("cmake with a CI", &[("CMakeLists.txt", lists), (".gitignore", "build\n"), (ci, &cmake)], "cmake ctest"),
+        ("meson", &[("meson.build", "project('a', 'c')"), (".gitignore", "build\n")], "meson"),
+        ("meson with a CI", &[("meson.build", "project('a', 'c')"), (".gitignore", "build\n"), (ci, &meson)], "meson"),
+    ]));
+}
+
 #[test]
 fn several_stacks_give_steps_each_and_their_names_say_whose() {
     let both = [("Cargo.toml", "[package]"), ("package.json", SCRIPTED), ("pnpm-lock.yaml", "")];
@@ -261,11 +320,11 @@ proptest! {
     #[test]
     fn every_lane_that_is_written_is_read_back(
         files in proptest::collection::btree_map(0usize..200, 0usize..TEXTS.len(), 0..12),
-        programs in proptest::collection::btree_set(0usize..PROGRAMS.len(), 0..PROGRAMS.len()),
+        programs in proptest::collection::btree_set(0usize..programs().len(), 0..programs().len()),
     ) {
-        let names = all_names();
+        let (names, all_programs) = (all_names(), super::programs().into_iter().collect::<Vec<_>>());
         let files: BTreeMap<&str, &str> = files.iter().map(|(name, text)| (names[name % names.len()], TEXTS[*text])).collect();
-        let programs: Vec<&str> = programs.iter().map(|number| PROGRAMS[*number]).collect();
+        let programs: Vec<&str> = programs.iter().map(|number| all_programs[*number]).collect();
         let own = project(&files.into_iter().collect::<Vec<_>>(), &programs.join(" "));
         let below = ["apps", "apps/web", "web"].map(|folder| (folder.to_owned(), own.clone()));
         for detected in [detect(&own), detect(&Facts { below: below.into(), ..Facts::default() })] {

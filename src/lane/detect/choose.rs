@@ -1,0 +1,68 @@
+//! Decides which of the checks that fit every project of a kind are kept beside those that the project's own CI runs. Pure.
+
+use super::ci::{self, Own};
+use super::facts::Facts;
+use super::{Check, Effect, Findings};
+
+/// The stack of the steps that come from the project's CI.
+pub(super) const OWN: &str = "own";
+
+/// Lints that no file of the project asks for.
+const UNASKED: [&str; 4] = ["cargo fmt", "cargo clippy", "gofmt", "go vet"];
+
+/// The reason for which a lint is only reported where the project has no CI that could be read.
+const NOT_ASKED: &str = "nothing in the project asks for it; remove this line to require it";
+
+/// Takes out of a stack's checks those that the project's CI replaces, and lints that it does not run.
+pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
+    let stack = findings.stack;
+    let (is_tested, is_known) = (own.tests(stack), own.knows(stack));
+    let is_built = own.has(stack, Effect::Builds);
+    let mut unused = Vec::new();
+    findings.checks.retain_mut(|check| {
+        let is_lint = check.is_lint();
+        let tool = tool_of(check, facts);
+        if own.runs(check) {
+            return false;
+        }
+        match check.effect {
+            Effect::Tests => !is_tested,
+            Effect::Builds if !is_lint => !(is_tested || is_built),
+            _ if own.tools.contains(&tool) => !own.has_tool(&tool),
+            _ if is_known => {
+                unused.push(format!("`{}`", check.run));
+                false
+            }
+            _ => {
+                if UNASKED.contains(&tool.as_str()) {
+                    check.may_fail = Some(NOT_ASKED.into());
+                }
+                true
+            }
+        }
+    });
+    if !unused.is_empty() {
+        findings.remark(format!("left out: {}, because the project's own CI does not run it", unused.join(", ")));
+    }
+}
+
+/// The tool that a check uses: that of its script, where it is one.
+fn tool_of(check: &Check, facts: &Facts) -> String {
+    if check.run.contains("gofmt") {
+        return "gofmt".into();
+    }
+    let words: Vec<String> = check.run.split_whitespace().map(str::to_owned).collect();
+    match words.iter().position(|word| word == "run") {
+        Some(run) if facts.has("package.json") && run == 1 => format!("script {}", words[run + 1..].join(" ")),
+        Some(run) => ci::tool(&words[run + 1..]),
+        None => ci::tool(words.strip_prefix(&["PYTHONPATH=.".to_owned()]).unwrap_or(&words)),
+    }
+}
+
+/// The steps of the project's CI as findings like those of a stack.
+pub(super) fn findings(own: Own) -> Findings {
+    let mut findings = Findings::new(OWN, "");
+    findings.remarks = own.remarks;
+    findings.checks = own.checks.into_iter().map(|own| own.check).collect();
+    findings
+}

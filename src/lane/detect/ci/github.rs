@@ -1,0 +1,268 @@
+//! Reads the commands of a GitHub workflow. Pure: the text of one file in, offers out.
+
+use super::command;
+use super::expression::{Names, SECRET, UNKNOWN, fill, holds};
+use super::{Offer, Refusal, get, list, text_of};
+use crate::yaml::{Node, Value, parse};
+use std::collections::BTreeMap;
+
+/// Actions that are checks, with the command that each stands for.
+const ACTIONS: [(&str, &str); 7] = [
+    ("golangci/golangci-lint-action", "golangci-lint run"),
+    ("pre-commit/action", "pre-commit run --all-files"),
+    ("psf/black", "black --check ."),
+    ("astral-sh/ruff-action", "ruff check ."),
+    ("chartboost/ruff-action", "ruff check ."),
+    ("dominikh/staticcheck-action", "staticcheck ./..."),
+    ("cargo-bins/cargo-deny-action", "cargo deny check"),
+];
+
+/// The offers of a workflow, or why it cannot be read.
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
+    let root = parse(text, 1).map_err(|problem| problem.to_string())?;
+    if !runs_on_changes(&root) {
+        return Ok(Vec::new());
+    }
+    let env = variables(&root, &Names::new());
+    // What the workflow itself reads steers the workflow, and not its tools.
+    let is_read = |name: &str| {
+        [format!("${name}"), format!("{{{name}"), format!("env.{name}")].iter().any(|form| text.contains(form))
+    };
+    let default_dir = get(&root, "defaults").and_then(|d| get(d, "run")).and_then(|run| get(run, "working-directory"));
+    let Some(Value::Map(jobs)) = get(&root, "jobs").map(|jobs| &jobs.value) else { return Ok(Vec::new()) };
+    let mut offers = Vec::new();
+    for (_, job) in jobs {
+        let mut reader = Job {
+            is_read: &is_read,
+            file,
+            env: env.clone(),
+            dir: default_dir.map_or("", |dir| text_of(dir)),
+            why: None,
+            names: Names::new(),
+        };
+        reader.read(job, &mut offers);
+    }
+    Ok(offers)
+}
+
+/// Whether a workflow runs when the code changes, and not only by the clock, by hand, or for a release.
+fn runs_on_changes(root: &Node) -> bool {
+    let is_change = |name: &str| ["push", "pull_request", "merge_group", "workflow_call"].contains(&name);
+    match get(root, "on").map(|on| &on.value) {
+        Some(Value::Text(event)) => is_change(event),
+        Some(Value::List(events)) => events.iter().filter_map(Node::as_text).any(is_change),
+        Some(Value::Map(events)) => events.iter().any(|(event, what)| {
+            let only_tags = get(what, "tags").is_some() && get(what, "branches").is_none();
+            is_change(&event.text) && !only_tags
+        }),
+        _ => false,
+    }
+}
+
+/// The variables under `env`; those without a known value hold [`UNKNOWN`] or [`SECRET`].
+fn variables(node: &Node, names: &Names) -> BTreeMap<String, String> {
+    let Some(Value::Map(entries)) = get(node, "env").map(|env| &env.value) else { return BTreeMap::new() };
+    entries.iter().filter_map(|(name, value)| Some((name.text.clone(), fill(&scalar(value)?, names)))).collect()
+}
+
+/// A scalar as text.
+fn scalar(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Null => Some(String::new()),
+        _ => None,
+    }
+}
+
+struct Job<'f> {
+    is_read: &'f dyn Fn(&str) -> bool,
+    file: &'f str,
+    env: BTreeMap<String, String>,
+    dir: &'f str,
+    /// Why none of its commands can be used.
+    why: Option<&'static str>,
+    names: Names,
+}
+
+impl Job<'_> {
+    fn read(&mut self, job: &Node, offers: &mut Vec<Offer>) {
+        let runs_on = get(job, "runs-on").map_or_else(Vec::new, |node| match &node.value {
+            Value::List(items) => items.iter().filter_map(scalar).collect(),
+            _ => scalar(node).into_iter().collect(),
+        });
+        let matrix = get(job, "strategy").and_then(|strategy| get(strategy, "matrix"));
+        self.names = choose(matrix.map(combinations).unwrap_or_default(), &runs_on);
+        self.names.insert("runner.os".into(), "Linux".into());
+        self.names.insert("github.event_name".into(), "push".into());
+        self.names.insert("github.workspace".into(), ".".into());
+        self.names.extend(self.env.iter().map(|(name, value)| (format!("env.{name}"), value.clone())));
+        let env = variables(job, &self.names);
+        self.names.extend(env.iter().map(|(name, value)| (format!("env.{name}"), value.clone())));
+        self.env.extend(env);
+        let is_foreign = runs_on.iter().any(|on| is_foreign(&fill(on, &self.names)));
+        let condition = get(job, "if").and_then(scalar);
+        self.why = match condition {
+            _ if is_foreign => Some("it runs on another operating system"),
+            _ if get(job, "services").is_some() => Some("its job needs services"),
+            Some(condition) => self.obstacle(&condition),
+            None => None,
+        };
+        let dir = get(job, "defaults").and_then(|d| get(d, "run")).and_then(|run| get(run, "working-directory"));
+        let dir = dir.map_or(self.dir, |dir| text_of(dir)).to_owned();
+        let may_fail = get(job, "continue-on-error").and_then(scalar).is_some_and(|text| text == "true");
+        for step in get(job, "steps").map(list).unwrap_or_default() {
+            self.step(step, &dir, may_fail, offers);
+        }
+    }
+
+    /// Why a condition keeps a command out.
+    fn obstacle(&self, condition: &str) -> Option<&'static str> {
+        if condition.contains("secrets.") {
+            Some("it needs secrets")
+        } else if condition.contains("refs/tags") || condition.contains("'release'") {
+            Some("it runs only for releases")
+        } else {
+            (holds(condition, &self.names) == Some(false)).then_some("its condition does not hold here")
+        }
+    }
+
+    fn step(&self, step: &Node, dir: &str, may_fail: bool, offers: &mut Vec<Offer>) {
+        let why = self.why.or_else(|| self.obstacle(&get(step, "if").and_then(scalar)?));
+        let may_fail = may_fail || get(step, "continue-on-error").and_then(scalar).is_some_and(|text| text == "true");
+        let own = variables(step, &self.names);
+        let mut names = self.names.clone();
+        names.extend(own.iter().map(|(name, value)| (format!("env.{name}"), value.clone())));
+        let with = |key: &str| get(step, "with").and_then(|with| get(with, key)).and_then(scalar).unwrap_or_default();
+        let (script, line) = match (get(step, "run"), get(step, "uses")) {
+            (Some(run), _) => (text_of(run).to_owned(), run.place.line),
+            (None, Some(uses)) => {
+                let action = text_of(uses).split('@').next().unwrap_or_default();
+                let known = ACTIONS.iter().find(|(name, _)| *name == action).map(|(_, run)| *run);
+                let Some(run) = known else { return };
+                (format!("{run} {}", with("args")), uses.place.line)
+            }
+            (None, None) => return,
+        };
+        let dir = get(step, "working-directory").map_or(dir, |dir| text_of(dir));
+        let dir = fill(dir, &names);
+        let shell = get(step, "shell").and_then(scalar).unwrap_or_default();
+        let all: BTreeMap<String, String> = self.env.iter().chain(&own).map(|(n, v)| (n.clone(), v.clone())).collect();
+        let known =
+            all.iter().filter(|(_, value)| !value.contains("${?")).map(|(n, v)| (n.clone(), v.clone())).collect();
+        let why = why.or_else(|| match shell.as_str() {
+            "" | "bash" | "sh" => None,
+            shell if shell.starts_with("bash ") => None,
+            _ => Some("it is not written for sh or bash"),
+        });
+        for (number, read) in command::read(&fill(&script, &names), &known) {
+            let (file, line) = (self.file.to_owned(), line + number);
+            let refuse =
+                |text: String, why: &str| Err(Refusal { file: self.file.to_owned(), line, text, why: why.to_owned() });
+            offers.push(match read {
+                Err((text, why_not)) => refuse(text, why.unwrap_or(why_not)),
+                Ok(command) => {
+                    let text = command::quoted(&command.words);
+                    let place = command::join(&dir, &command.dir).and_then(|dir| command::join("", &dir));
+                    match (why, place) {
+                        (Some(why), _) => refuse(text, why),
+                        (None, _) if own.values().any(|value| value.contains(SECRET)) => {
+                            refuse(text, "it needs secrets")
+                        }
+                        (None, None) => refuse(text, "it runs in a folder outside of the project"),
+                        (None, Some(_)) if dir.contains("${?") => refuse(text, "its folder is not known"),
+                        (None, Some(dir)) => {
+                            let outer = self.env.iter().filter(|(name, _)| !(self.is_read)(name));
+                            let mut vars: BTreeMap<_, _> = outer.chain(&own).map(pair).collect();
+                            vars.extend(command.vars);
+                            vars.retain(|_, value| !value.contains(UNKNOWN) && !value.contains(SECRET));
+                            Ok(super::Candidate {
+                                file,
+                                line,
+                                words: command.words,
+                                vars,
+                                dir,
+                                may_fail: may_fail || command.may_fail,
+                            })
+                        }
+                    }
+                }
+            });
+        }
+    }
+}
+
+fn is_foreign(system: &str) -> bool {
+    let system = system.to_ascii_lowercase();
+    ["windows", "macos", "mac-", "freebsd"].iter().any(|name| system.contains(name))
+}
+
+/// The combinations of a matrix, as GitHub makes them.
+fn combinations(matrix: &Node) -> Vec<Names> {
+    let Value::Map(entries) = &matrix.value else { return Vec::new() };
+    let mut all = vec![Names::new()];
+    for (key, values) in entries.iter().filter(|(key, _)| !["include", "exclude"].contains(&key.text.as_str())) {
+        let values: Vec<Names> =
+            list(values).iter().map(|value| named(&format!("matrix.{}", key.text), value)).collect();
+        if values.is_empty() || all.len() * values.len() > 500 {
+            continue;
+        }
+        all = all
+            .iter()
+            .flat_map(|one| values.iter().map(move |value| one.iter().chain(value).map(pair).collect()))
+            .collect();
+    }
+    let keyed = |node: &Node| named("matrix", node);
+    for excluded in get(matrix, "exclude").map(list).unwrap_or_default() {
+        let excluded = keyed(excluded);
+        all.retain(|one| !excluded.iter().all(|(name, value)| one.get(name) == Some(value)));
+    }
+    let has_lists = all.iter().any(|one| !one.is_empty());
+    if !has_lists {
+        all.clear();
+    }
+    for included in get(matrix, "include").map(list).unwrap_or_default() {
+        let included = keyed(included);
+        let fits = |one: &Names| included.iter().all(|(name, value)| one.get(name).is_none_or(|own| own == value));
+        let mut is_used = false;
+        for one in all.iter_mut().filter(|one| has_lists && fits(one)) {
+            one.extend(included.clone());
+            is_used = true;
+        }
+        if !is_used {
+            all.push(included);
+        }
+    }
+    all
+}
+
+fn pair((name, value): (&String, &String)) -> (String, String) {
+    (name.clone(), value.clone())
+}
+
+/// The names of the scalars in a value: `matrix.job.target`.
+fn named(prefix: &str, node: &Node) -> Names {
+    match &node.value {
+        Value::Map(entries) => {
+            entries.iter().flat_map(|(key, value)| named(&format!("{prefix}.{}", key.text), value)).collect()
+        }
+        _ => scalar(node).map(|text| (prefix.to_owned(), text)).into_iter().collect(),
+    }
+}
+
+/// The combination that is most like this machine: on Linux, and with a stable toolchain where one is named.
+fn choose(all: Vec<Names>, runs_on: &[String]) -> Names {
+    let rank = |one: &Names| {
+        let has = |word: &str| one.values().any(|value| value.split(['-', ' ']).any(|part| part == word));
+        let is_foreign = runs_on.iter().any(|on| is_foreign(&fill(on, one)));
+        let is_odd = ["nightly", "beta", "pypy", "experimental", "dev"].iter().any(|word| has(word));
+        (is_foreign, !has("stable"), is_odd)
+    };
+    all.into_iter().min_by_key(rank).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "github_tests.rs"]
+mod tests;

@@ -1,0 +1,274 @@
+//! The checks that a project's own CI runs: readers for each kind of file, a table of tools, and the decision what becomes a step. Pure.
+
+mod command;
+mod expression;
+mod github;
+mod resolve;
+mod script;
+mod tools;
+
+use super::facts::Facts;
+use super::{Check, Effect};
+use crate::yaml::{Node, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use tools::Kind;
+
+pub(super) use command::quoted;
+pub(super) use script::only_reads as script_only_reads;
+pub(super) use tools::{programs, tool};
+
+/// A command of the project's CI, before it is known whether it can be a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Candidate {
+    file: String,
+    line: usize,
+    words: Vec<String>,
+    vars: BTreeMap<String, String>,
+    dir: String,
+    may_fail: bool,
+}
+
+/// A line of the project's CI that cannot be a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    file: String,
+    line: usize,
+    text: String,
+    why: String,
+}
+
+type Offer = Result<Candidate, Refusal>;
+
+/// The checks that a project's CI runs.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    pub(super) checks: Vec<OwnCheck>,
+    pub(super) remarks: Vec<String>,
+    /// The linters that it runs, in whatever form.
+    pub(super) tools: BTreeSet<String>,
+    /// How it configures CMake and Meson, and where that is from.
+    pub(super) native: BTreeMap<&'static str, (Vec<String>, String)>,
+}
+
+/// A step that comes from the project's CI.
+#[derive(Debug)]
+pub(super) struct OwnCheck {
+    pub(super) stack: &'static str,
+    pub(super) check: Check,
+    words: Vec<String>,
+}
+
+/// The most steps that are taken from a project's CI.
+const MOST: usize = 16;
+/// Variables that change how tools print or where they keep things, or that belong to the machine.
+#[rustfmt::skip]
+const NOISE: [&str; 30] = [
+    "CARGO_", "RUST_BACKTRACE", "RUSTFLAGS", "RUSTDOCFLAGS", "RUSTUP_", "MIRI", "FORCE_COLOR", "CLICOLOR", "NO_COLOR", "CI", "GITHUB_", "PATH", "LD_", "DYLD_", "HOME",
+    "BASH_ENV", "ENV", "GIT_", "PIP_", "UV_", "NPM_", "npm_", "PYTHONUNBUFFERED", "TERM", "COVERAGE", "CODECOV", "SCCACHE", "CCACHE", "TURBO_", "GOPROXY",
+];
+
+impl Own {
+    /// Whether the CI has a test of this stack, or one that is for the whole project.
+    pub(super) fn tests(&self, stack: &str) -> bool {
+        self.has(stack, Effect::Tests) || ["make", "other"].iter().any(|all| self.has(all, Effect::Tests))
+    }
+
+    pub(super) fn has(&self, stack: &str, effect: Effect) -> bool {
+        self.checks.iter().any(|own| own.stack == stack && own.check.effect == effect && own.check.dir.is_none())
+    }
+
+    /// Whether a step of it does what this check does.
+    pub(super) fn runs(&self, check: &Check) -> bool {
+        let without = |run: &str| run.replace(" run ", " ");
+        self.checks.iter().any(|own| own.check.dir == check.dir && without(&own.check.run) == without(&check.run))
+    }
+
+    /// Whether a step of it uses this tool.
+    pub(super) fn has_tool(&self, tool: &str) -> bool {
+        self.checks.iter().any(|own| own.check.dir.is_none() && tools::tool(&own.words) == tool)
+    }
+
+    /// Whether the CI says anything about this stack.
+    pub(super) fn knows(&self, stack: &str) -> bool {
+        self.tests(stack) || self.checks.iter().any(|own| own.stack == stack && own.check.dir.is_none())
+    }
+}
+
+/// Reads all that says what the project's CI runs.
+pub(super) fn look(facts: &Facts) -> Own {
+    let mut own = Own::default();
+    let mut left_out = LeftOut::default();
+    let workflows = facts.texts.iter().filter(|(path, _)| path.starts_with(".github/workflows/"));
+    for (file, text) in workflows {
+        match github::read(file, text) {
+            Ok(offers) => offers.into_iter().for_each(|offer| own.take(offer, facts, &mut left_out)),
+            Err(why) => own.remarks.push(format!("left out: {file}, because it cannot be read: {why}")),
+        }
+    }
+    own.drop_implied();
+    own.remarks.extend(left_out.remarks());
+    own
+}
+
+impl Own {
+    fn take(&mut self, offer: Offer, facts: &Facts, left_out: &mut LeftOut) {
+        match offer {
+            Err(refusal) => {
+                let parts = refusal.text.split(['|', '(', ';', '&']);
+                let words = |part: &str| part.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+                self.tools.extend(parts.map(|part| tools::tool(&words(part))));
+                let is_check = refusal.text.split(|c: char| " \t()`;&|".contains(c)).any(is_known_program);
+                left_out.add(&refusal.why, &refusal.text, (&refusal.file, refusal.line), is_check);
+            }
+            Ok(candidate) => {
+                let place = (candidate.file.as_str(), candidate.line);
+                match resolve::resolve(&candidate, facts, self) {
+                    Ok(resolved) => resolved.into_iter().for_each(|step| self.add(step, &candidate, left_out)),
+                    Err(why) => {
+                        let is_check =
+                            candidate.words.first().is_some_and(|word| is_known_program(word)) || !why.is_empty();
+                        left_out.add(&why, &command::quoted(&candidate.words), place, is_check && !why.is_empty());
+                    }
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, step: resolve::Resolved, candidate: &Candidate, left_out: &mut LeftOut) {
+        let resolve::Resolved { stack, kind, run, words, name, effect } = step;
+        self.tools.insert(tools::tool(&words));
+        let dir = Some(candidate.dir.clone()).filter(|dir| !dir.is_empty());
+        if self.checks.iter().any(|other| other.check.run == run && other.check.dir == dir) {
+            return;
+        }
+        let place = (candidate.file.as_str(), candidate.line);
+        if self.checks.len() == MOST {
+            return left_out.add(&format!("the CI has more than {MOST} checks"), &run, place, true);
+        }
+        let is_noise =
+            |name: &str| NOISE.iter().any(|start| name == *start || (start.len() > 2 && name.starts_with(start)));
+        let is_plain = |text: &str| text.chars().all(|c| !c.is_control()) && text.len() < 200;
+        let vars = candidate
+            .vars
+            .iter()
+            .filter(|(name, value)| !is_noise(name) && is_plain(value) && !name.contains("TOKEN") && !value.is_empty());
+        let env: BTreeMap<String, String> = vars.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let name = self.unique(name.unwrap_or_else(|| step_name(kind, &words)), &words, dir.as_deref());
+        let may_fail = candidate.may_fail.then(|| "the project's own CI lets it fail".to_owned());
+        let check = Check { name, run, dir, effect, may_fail, env, from: Some(candidate.file.clone()) };
+        self.checks.push(OwnCheck { stack, check, words });
+    }
+
+    /// A name that no other step has: with the first word that makes this one differ from the one before, else with a number.
+    fn unique(&self, name: String, words: &[String], dir: Option<&str>) -> String {
+        let name = dir.map_or_else(|| name.clone(), |dir| format!("{dir}/{name}"));
+        let is_free = |name: &str| !self.checks.iter().any(|own| own.check.name == name);
+        if is_free(&name) {
+            return name;
+        }
+        let others: BTreeSet<&String> =
+            self.checks.iter().filter(|own| own.check.name == name).flat_map(|own| &own.words).collect();
+        let slug = |word: &String| {
+            let parts = word.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+            parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+        };
+        let mut different = words
+            .iter()
+            .filter(|word| !others.contains(word))
+            .map(slug)
+            .filter(|slug| !slug.is_empty() && slug.len() < 30);
+        let by_word = different.next().map(|slug| format!("{name}-{slug}")).filter(|name| is_free(name));
+        by_word.unwrap_or_else(|| {
+            (2..).map(|number| format!("{name}-{number}")).find(|name| is_free(name)).unwrap_or(name)
+        })
+    }
+
+    /// Drops builds that a test with the same words does as well.
+    fn drop_implied(&mut self) {
+        let rest = |words: &[String]| {
+            words.iter().skip(2).filter(|word| *word != "--verbose" && *word != "-v").cloned().collect::<Vec<_>>()
+        };
+        let tests: Vec<(Option<String>, Vec<String>)> = self
+            .checks
+            .iter()
+            .filter(|own| own.stack == "rust" && own.check.effect == Effect::Tests)
+            .map(|own| (own.check.dir.clone(), rest(&own.words)))
+            .collect();
+        self.checks.retain(|own| {
+            let is_build = ["cargo build", "cargo check"].contains(&tools::tool(&own.words).as_str());
+            !(is_build && tests.contains(&(own.check.dir.clone(), rest(&own.words))))
+        });
+    }
+}
+
+fn is_known_program(word: &str) -> bool {
+    !word.is_empty()
+        && tools::find(&[word.to_owned(), "test".to_owned()])
+            .is_some_and(|row| !matches!(row.kind, Kind::Helper | Kind::No(_)))
+}
+
+/// The name of a step by what its program does.
+fn step_name(kind: Kind, words: &[String]) -> String {
+    let tool = tools::tool(words);
+    let name = match (kind, tool.as_str()) {
+        (Kind::Test, _) => "test",
+        (
+            Kind::Lint,
+            "cargo fmt" | "rustfmt" | "black" | "prettier" | "ruff format" | "isort" | "shfmt" | "oxfmt"
+            | "biome format",
+        ) => "fmt",
+        (Kind::Lint, "mypy" | "pyright" | "basedpyright" | "tsc" | "vue-tsc" | "svelte-check" | "ty") => "types",
+        (Kind::Lint, "go vet") => "vet",
+        (Kind::Lint, _) => "lint",
+        (_, "cargo doc" | "cargo rustdoc") => "doc",
+        _ => "build",
+    };
+    name.into()
+}
+
+/// What is left out, by reason.
+#[derive(Default)]
+struct LeftOut(Vec<(String, Vec<(String, String)>)>);
+
+impl LeftOut {
+    /// Adds a command; one that is no check counts only where its reason is worth a line.
+    fn add(&mut self, why: &str, text: &str, (file, line): (&str, usize), is_check: bool) {
+        if !is_check || why.is_empty() {
+            return;
+        }
+        let text = text.replace("${?secret}", "…").replace("${?}", "…");
+        let short: String = text.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let short = if short.len() < text.len() { format!("{short}…") } else { short };
+        let place = format!("{file}:{line}");
+        match self.0.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, commands)) if commands.iter().any(|(other, _)| *other == short) => {}
+            Some((_, commands)) => commands.push((short, place)),
+            None => self.0.push((why.to_owned(), vec![(short, place)])),
+        }
+    }
+
+    /// A line for each reason, with its first commands.
+    fn remarks(self) -> Vec<String> {
+        let line = |(why, commands): (String, Vec<(String, String)>)| {
+            let first: Vec<String> =
+                commands.iter().take(3).map(|(text, place)| format!("`{text}` ({place})")).collect();
+            let more = if commands.len() > 3 { format!(" and {} more", commands.len() - 3) } else { String::new() };
+            format!("left out: {}{more}, because {why}", first.join(", "))
+        };
+        self.0.into_iter().map(line).collect()
+    }
+}
+
+/// The value of a key of a map.
+fn get<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    let Value::Map(entries) = &node.value else { return None };
+    entries.iter().find(|(name, _)| name.text == key).map(|(_, value)| value)
+}
+
+fn list(node: &Node) -> &[Node] {
+    if let Value::List(items) = &node.value { items } else { &[] }
+}
+
+fn text_of(node: &Node) -> &str {
+    node.as_text().unwrap_or_default()
+}

@@ -1,0 +1,364 @@
+//! Decides whether a command of the CI can be a step here, and how it is started here. Pure.
+
+use super::super::facts::Facts;
+use super::super::{Effect, node, python, recipes};
+use super::tools::{self, Kind};
+use super::{Candidate, Own, command, script};
+
+/// A command of the CI as a step.
+pub(super) struct Resolved {
+    pub(super) stack: &'static str,
+    pub(super) kind: Kind,
+    pub(super) run: String,
+    pub(super) words: Vec<String>,
+    /// A name for the step that is better than that of its kind.
+    pub(super) name: Option<String>,
+    pub(super) effect: Effect,
+}
+
+/// The steps that a command is, or why it is none. An empty reason needs no line.
+pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
+    let facts = match candidate.dir.as_str() {
+        "" => root,
+        // CMake and Meson are run in the folder that they build in.
+        dir if is_native(&candidate.words) && !root.below.contains_key(dir) => root,
+        dir => root.below.get(dir).ok_or_else(|| format!("its folder `{dir}` is none that fledge looks into"))?,
+    };
+    let mut words = candidate.words.clone();
+    loop {
+        let before = words.len();
+        words = without_starter(&words)?;
+        if words.len() == before {
+            break;
+        }
+    }
+    let program = words.first().map(|word| tools::name(word).to_owned()).unwrap_or_default();
+    if words.len() == 2 && ["--version", "-V", "-v", "version", "-version"].contains(&words[1].as_str()) {
+        return Err(String::new());
+    }
+    match program.as_str() {
+        "" => Err(String::new()),
+        "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" | "pnpx" => of_node(&words, facts),
+        "make" | "just" | "task" => of_recipes(&program, &words, facts),
+        "cmake" | "ctest" | "meson" | "ninja" => native(&program, &words, candidate, own),
+        "python" => of_python_script(&words, facts),
+        _ => of_table(&words, facts).map(|step| vec![step]),
+    }
+}
+
+fn is_native(words: &[String]) -> bool {
+    words.first().is_some_and(|word| ["cmake", "ctest", "meson", "ninja"].contains(&tools::name(word)))
+}
+
+/// Flags of `uv run` and the like that have a value.
+const VALUED: [&str; 12] = [
+    "--group",
+    "--extra",
+    "--with",
+    "--python",
+    "-p",
+    "--package",
+    "--project",
+    "--only-group",
+    "--no-group",
+    "--with-editable",
+    "--env-file",
+    "-e",
+];
+
+/// The command without one program that only starts it.
+fn without_starter(words: &[String]) -> Result<Vec<String>, String> {
+    let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
+    let skip_flags = |words: &[String]| {
+        let mut at = 0;
+        while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+            at += if VALUED.contains(&word.as_str()) { 2 } else { 1 };
+        }
+        words.get(at..).unwrap_or_default().to_vec()
+    };
+    let is_python = |name: &str| name == "py" || name.starts_with("python");
+    Ok(match (tools::name(first), rest.first().map(String::as_str)) {
+        ("uv" | "poetry" | "pdm" | "pipenv" | "rye" | "hatch", Some(_)) if rest.iter().any(|word| word == "run") => {
+            let run = rest.iter().position(|word| word == "run").unwrap_or_default();
+            let inner = skip_flags(&rest[run + 1..]);
+            if tools::name(first) == "hatch" && inner.first().is_some_and(|word| word.contains(':')) {
+                return Err("fledge does not read the scripts of hatch".into());
+            }
+            inner
+        }
+        ("uvx", _) => skip_flags(rest),
+        (python, Some("-m")) if is_python(python) => rest[1..].to_vec(),
+        (python, Some(flag)) if is_python(python) && flag.starts_with("-W") | flag.starts_with("-X") => {
+            [vec![first.clone()], rest[1..].to_vec()].concat()
+        }
+        (python, _) if is_python(python) && python != "python" => [vec!["python".to_owned()], rest.to_vec()].concat(),
+        ("coverage", Some("run")) => {
+            let inner = skip_flags(&rest[1..]);
+            if rest.iter().any(|word| word == "-m") { inner } else { [vec!["python".to_owned()], inner].concat() }
+        }
+        ("c8" | "nyc" | "time" | "command" | "exec" | "xvfb-run" | "cross-env", _) => skip_flags(rest),
+        ("bundle", Some("exec")) => rest[1..].to_vec(),
+        ("npm" | "pnpm" | "yarn", Some("exec" | "dlx")) => {
+            let inner = rest[1..].iter().filter(|word| *word != "--").cloned().collect::<Vec<_>>();
+            [vec!["npx".to_owned()], inner].concat()
+        }
+        _ => words.to_vec(),
+    })
+}
+
+fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, String> {
+    let Some(row) = tools::find(words) else {
+        return Err("fledge knows no check by that program".into());
+    };
+    match row.kind {
+        Kind::Helper => return Err(String::new()),
+        Kind::No(why) => return Err(why.into()),
+        _ if tools::writes(words) => return Err("it changes files".into()),
+        _ => {}
+    }
+    let mut words: Vec<String> = words.to_vec();
+    strip(&mut words, facts)?;
+    let is_build = row.program == "tsc" && !script::is_without_output(&words);
+    let kind = match row.kind {
+        Kind::Lint if is_build => Kind::Build,
+        Kind::Recipe => recipe_kind(&words)?,
+        kind => kind,
+    };
+    let run = match row.stack {
+        "python" => python::started(facts, &words)?,
+        "node" if row.program != "node" => node::started(facts, &words)?,
+        "ruby" if facts.has_program("bundle") => format!("bundle exec {}", command::quoted(&words)),
+        "ruby" => return Err("`bundle` is not installed".into()),
+        _ => {
+            let program = needed(&words);
+            if !facts.has_program(&program) {
+                return Err(format!("`{program}` is not installed"));
+            }
+            command::quoted(&words)
+        }
+    };
+    Ok(Resolved { stack: row.stack, kind, run, words, name: None, effect: effect(kind) })
+}
+
+fn effect(kind: Kind) -> Effect {
+    match kind {
+        Kind::Test => Effect::Tests,
+        Kind::Lint => Effect::Reads,
+        _ => Effect::Builds,
+    }
+}
+
+/// What Gradle, Maven and Rake are asked to do.
+fn recipe_kind(words: &[String]) -> Result<Kind, String> {
+    let goals: Vec<&String> = words[1..].iter().filter(|word| !word.starts_with('-')).collect();
+    let installs = ["install", "deploy", "publish", "release"];
+    if goals.iter().any(|goal| installs.contains(&goal.rsplit(':').next().unwrap_or(goal))) {
+        return Err("it installs or publishes".into());
+    }
+    let kinds: Vec<Kind> = goals.iter().map(|goal| tools::by_name(goal)).collect();
+    let has = |kind: Kind| kinds.contains(&kind);
+    Ok(if has(Kind::Test) || goals.is_empty() { Kind::Test } else { Kind::Build })
+}
+
+/// The program that must be there: the subcommand of cargo where that is a program of its own.
+fn needed(words: &[String]) -> String {
+    match tools::tool(words).strip_prefix("cargo ") {
+        Some(sub @ ("fmt" | "clippy" | "nextest")) => format!("cargo-{sub}"),
+        _ => match words[0].starts_with("./") {
+            true => words[0].clone(),
+            false => tools::name(&words[0]).to_owned(),
+        },
+    }
+}
+
+/// Takes out what measures coverage, picks a toolchain, or needs a compiler that is not there.
+fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String> {
+    let program = words[0].clone();
+    let mut is_value = false;
+    let has_compiler = ["cc", "gcc", "clang"].iter().any(|compiler| facts.has_program(compiler));
+    words.retain(|word| {
+        if std::mem::take(&mut is_value) {
+            return false;
+        }
+        is_value = matches!(
+            word.as_str(),
+            "--cov-report"
+                | "--cov-config"
+                | "-coverprofile"
+                | "-covermode"
+                | "-coverpkg"
+                | "--junitxml"
+                | "--junit-xml"
+        );
+        let is_coverage = ["--cov", "--coverage", "-cover", "--junitxml=", "--junit-xml="]
+            .iter()
+            .any(|start| word.starts_with(start));
+        let is_race = program == "go" && word == "-race" && !has_compiler;
+        !(is_value || is_coverage || is_race || word.contains("{posargs") || word == "--no-cov" || word == "+stable")
+    });
+    if program == "cargo" && words.iter().any(|word| word.starts_with('+')) {
+        return Err("it needs another toolchain".into());
+    }
+    if program == "cargo" && words.iter().any(|word| word == "-Z" || word.starts_with("-Z")) {
+        return Err("it needs another toolchain".into());
+    }
+    if words.iter().any(|word| word == "--target" || word.starts_with("--target=")) && program == "cargo" {
+        return Err("it builds for another platform".into());
+    }
+    Ok(())
+}
+
+/// `python X`, where X is known.
+fn of_python_script(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
+    let [_, file, goal, ..] = words else { return Err("fledge knows no check by that program".into()) };
+    if file != "manage.py" || goal != "test" {
+        return Err("fledge knows no check by that program".into());
+    }
+    let run = format!("{} {}", python::interpreter(facts)?, command::quoted(&words[1..]));
+    Ok(vec![Resolved {
+        stack: "python",
+        kind: Kind::Test,
+        run,
+        words: words.to_vec(),
+        name: None,
+        effect: Effect::Tests,
+    }])
+}
+
+fn of_node(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
+    let manager = tools::name(&words[0]).to_owned();
+    if let Some(rest) = ["npx", "bunx", "pnpx"].contains(&manager.as_str()).then(|| script::unwrapped(words)) {
+        return of_table(rest, facts).map(|step| vec![step]);
+    }
+    let manifest = node::manifest(facts);
+    let has_script = |name: &str| manifest["scripts"][name].is_string();
+    let Some(name) = script::called(words) else {
+        return match words.get(1..) {
+            Some([flag, ..]) if flag == "test" && manager == "bun" => {
+                started(&manager, words, facts, Kind::Test, None, Effect::Tests)
+            }
+            _ => Err("it installs".into()),
+        };
+    };
+    let installs = [
+        "install", "i", "ci", "add", "publish", "pack", "dedupe", "audit", "config", "set", "version", "link",
+        "create", "global", "cache",
+    ];
+    if has_script(name) {
+        if ["install", "publish", "prepare", "prepublishOnly"].contains(&name) {
+            return Err("it installs or publishes".into());
+        }
+        let work = script::work(&manifest, name)?;
+        let effect = match work.kind {
+            Kind::Test => Effect::Tests,
+            Kind::Lint if script::only_reads(&manifest, name) => Effect::Reads,
+            _ => Effect::Builds,
+        };
+        let slug: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let words: Vec<String> = words.iter().filter(|word| !word.starts_with("--coverage")).cloned().collect();
+        return started(&manager, &words, facts, work.kind, Some(slug), effect);
+    }
+    if installs.contains(&name) {
+        return Err("it installs".into());
+    }
+    let is_asked = words.get(1).is_some_and(|word| word.starts_with("run"));
+    if is_asked || ["npm", "bun"].contains(&manager.as_str()) {
+        return Err(format!("package.json has no script `{name}`"));
+    }
+    // `pnpm vitest` and `yarn vitest` start a tool.
+    let inner: Vec<String> = words[1..].iter().skip_while(|word| word.starts_with('-')).cloned().collect();
+    let mut step = of_table(&inner, facts)?;
+    if facts.has_program(&manager) {
+        step.run = command::quoted(&[vec![manager], step.words.clone()].concat());
+    }
+    Ok(vec![step])
+}
+
+fn started(
+    manager: &str,
+    words: &[String],
+    facts: &Facts,
+    kind: Kind,
+    name: Option<String>,
+    effect: Effect,
+) -> Result<Vec<Resolved>, String> {
+    if !facts.has_program(manager) {
+        return Err(format!("`{manager}` is not installed"));
+    }
+    Ok(vec![Resolved { stack: "node", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
+}
+
+/// `make a b`: its targets must be there, and be known as checks by their names.
+fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
+    let is_goal = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    let mut goals: Vec<&String> = Vec::new();
+    let mut rest = words[1..].iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "-C" | "-f" | "--directory" | "--file" | "--justfile" => {
+                return Err("it names another folder or file".into());
+            }
+            "-j" => drop(rest.clone().next().filter(|word| word.parse::<u16>().is_ok()).and_then(|_| rest.next())),
+            _ if is_goal(&word) => goals.push(word),
+            _ => {}
+        }
+    }
+    let names =
+        recipes::names(facts, program).ok_or_else(|| format!("there is no file of {program} that can be read"))?;
+    if let Some(missing) = goals.iter().find(|goal| !names.contains(goal.as_str())) {
+        return Err(format!("there is no recipe `{missing}`"));
+    }
+    let mut kind = Kind::Build;
+    for goal in &goals {
+        match tools::by_name(goal) {
+            Kind::No(why) => return Err(why.into()),
+            Kind::Test => kind = Kind::Test,
+            Kind::Lint if kind == Kind::Build && goals.len() == 1 => kind = Kind::Lint,
+            _ => {}
+        }
+    }
+    if !facts.has_program(program) {
+        return Err(format!("`{program}` is not installed"));
+    }
+    let name = goals.last().map(|goal| goal.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect());
+    // A recipe may do more than its name says, so it has no company.
+    let effect = if kind == Kind::Test { Effect::Tests } else { Effect::Builds };
+    Ok(vec![Resolved { stack: "make", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
+}
+
+/// Keeps the options with which the CI configures a build; the commands themselves are always the same.
+fn native(program: &str, words: &[String], candidate: &Candidate, own: &mut Own) -> Result<Vec<Resolved>, String> {
+    let stack = if program == "meson" || program == "ninja" { "meson" } else { "cmake" };
+    let is_configuring = match program {
+        "cmake" => !words.iter().any(|word| ["--build", "--install", "-E", "-P"].contains(&word.as_str())),
+        "meson" => {
+            words.get(1).is_none_or(|word| !["test", "compile", "install", "dist", "init"].contains(&word.as_str()))
+        }
+        _ => false,
+    };
+    if !is_configuring {
+        own.native.entry(stack).or_insert_with(|| (Vec::new(), candidate.file.clone()));
+        return Err(String::new());
+    }
+    let foreign =
+        ["INSTALL_PREFIX", "TOOLCHAIN", "_COMPILER", "MAKE_PROGRAM", "OSX", "prefix=", "LAUNCHER", "SYSTEM_NAME"];
+    let mut options = Vec::new();
+    let mut rest = words[1..].iter().peekable();
+    while let Some(word) = rest.next() {
+        let option = match word.as_str() {
+            "-D" => rest.next().map(|value| format!("-D{value}")),
+            word if word.starts_with("-D") || (stack == "meson" && word.starts_with("--buildtype")) => {
+                Some(word.to_owned())
+            }
+            _ => None,
+        };
+        options.extend(
+            option.filter(|option| !foreign.iter().any(|part| option.contains(part)) && !option.contains(['/', '$'])),
+        );
+    }
+    let known = own.native.entry(stack).or_insert_with(|| (Vec::new(), candidate.file.clone()));
+    if known.0.is_empty() {
+        *known = (options, candidate.file.clone());
+    }
+    Err(String::new())
+}

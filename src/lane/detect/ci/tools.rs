@@ -1,0 +1,264 @@
+//! The table of programs that are known, with what each does. A command of a project's CI becomes a step only by a row of it.
+
+/// A kind of work that a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Build,
+    Test,
+    /// It reads the sources and changes nothing, as linters and type checkers do.
+    Lint,
+    /// A build that is another program's word for tests or lints: its recipe's name decides.
+    Recipe,
+    /// It prepares a place that runs the checks, with nothing to say about the project.
+    Helper,
+    /// No check, for this reason.
+    No(&'static str),
+}
+
+use Kind::{Build, Helper, Lint, No, Recipe, Test};
+
+const INSTALLS: Kind = No("it installs");
+const PUBLISHES: Kind = No("it publishes");
+const COVERAGE: Kind = No("it measures coverage");
+const CHANGES: Kind = No("it changes files");
+const NETWORK: Kind = No("it needs the network");
+const MACHINE: Kind = No("it changes the machine");
+
+/// A program with its first word, what it does, and whose it is. A word of `""` fits all; the first row that fits counts.
+pub(super) struct Row {
+    pub(super) program: &'static str,
+    word: &'static str,
+    pub(super) kind: Kind,
+    pub(super) stack: &'static str,
+}
+
+const fn row(program: &'static str, word: &'static str, kind: Kind, stack: &'static str) -> Row {
+    Row { program, word, kind, stack }
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    row("cargo", "test", Test, "rust"), row("cargo", "t", Test, "rust"), row("cargo", "nextest", Test, "rust"),
+    row("cargo", "build", Build, "rust"), row("cargo", "b", Build, "rust"), row("cargo", "check", Build, "rust"), row("cargo", "c", Build, "rust"),
+    row("cargo", "doc", Build, "rust"), row("cargo", "rustdoc", Build, "rust"),
+    row("cargo", "clippy", Lint, "rust"), row("cargo", "fmt", Lint, "rust"), row("rustfmt", "", Lint, "rust"),
+    row("cargo", "metadata", Helper, "rust"), row("rustc", "", Helper, "rust"), row("go", "version", Helper, "go"), row("go", "env", Helper, "go"),
+    row("cargo", "install", INSTALLS, "rust"), row("cargo", "binstall", INSTALLS, "rust"), row("cargo", "fetch", INSTALLS, "rust"), row("cargo", "update", INSTALLS, "rust"),
+    row("cargo", "generate-lockfile", INSTALLS, "rust"), row("rustup", "", INSTALLS, "rust"),
+    row("cargo", "publish", PUBLISHES, "rust"), row("cargo", "package", PUBLISHES, "rust"),
+    row("cargo", "llvm-cov", COVERAGE, "rust"), row("cargo", "tarpaulin", COVERAGE, "rust"),
+    row("cargo", "deny", NETWORK, "rust"), row("cargo", "audit", NETWORK, "rust"), row("cargo", "outdated", NETWORK, "rust"),
+    row("cargo", "semver-checks", NETWORK, "rust"), row("cargo", "fix", CHANGES, "rust"),
+    row("cargo", "miri", No("it needs another toolchain"), "rust"), row("cargo", "fuzz", No("it needs another toolchain"), "rust"),
+    row("cross", "", No("it builds for another platform"), "rust"),
+    row("go", "test", Test, "go"), row("gotestsum", "", Test, "go"), row("go", "build", Build, "go"), row("go", "vet", Lint, "go"),
+    row("golangci-lint", "run", Lint, "go"), row("staticcheck", "", Lint, "go"), row("golint", "", Lint, "go"), row("revive", "", Lint, "go"),
+    row("go", "get", INSTALLS, "go"), row("go", "install", INSTALLS, "go"), row("go", "mod", INSTALLS, "go"),
+    row("go", "fmt", CHANGES, "go"), row("go", "generate", CHANGES, "go"), row("gofmt", "", No("it never fails"), "go"), row("govulncheck", "", NETWORK, "go"),
+    row("pytest", "", Test, "python"), row("py.test", "", Test, "python"), row("unittest", "", Test, "python"),
+    row("ruff", "", Lint, "python"), row("black", "", Lint, "python"), row("isort", "", Lint, "python"), row("flake8", "", Lint, "python"),
+    row("pylint", "", Lint, "python"), row("mypy", "", Lint, "python"), row("pyright", "", Lint, "python"), row("basedpyright", "", Lint, "python"),
+    row("ty", "check", Lint, "python"), row("pydocstyle", "", Lint, "python"), row("pycodestyle", "", Lint, "python"), row("bandit", "", Lint, "python"),
+    row("codespell", "", Lint, "python"), row("pyflakes", "", Lint, "python"), row("check-manifest", "", Lint, "python"),
+    row("pip", "", INSTALLS, "python"), row("pip3", "", INSTALLS, "python"), row("pipx", "", INSTALLS, "python"), row("uv", "", INSTALLS, "python"), row("poetry", "", INSTALLS, "python"),
+    row("pdm", "", INSTALLS, "python"), row("pipenv", "", INSTALLS, "python"), row("hatch", "", INSTALLS, "python"), row("conda", "", INSTALLS, "python"),
+    row("build", "", PUBLISHES, "python"), row("twine", "", PUBLISHES, "python"), row("coverage", "", COVERAGE, "python"), row("coveralls", "", COVERAGE, "python"),
+    row("codecov", "", COVERAGE, "python"), row("pyupgrade", "", CHANGES, "python"),
+    row("vitest", "", Test, "node"), row("jest", "", Test, "node"), row("mocha", "", Test, "node"), row("ava", "", Test, "node"), row("tap", "", Test, "node"),
+    row("uvu", "", Test, "node"), row("node", "--test", Test, "node"), row("tape", "", Test, "node"), row("tsd", "", Test, "node"),
+    row("eslint", "", Lint, "node"), row("prettier", "", Lint, "node"), row("biome", "", Lint, "node"), row("xo", "", Lint, "node"), row("standard", "", Lint, "node"),
+    row("stylelint", "", Lint, "node"), row("oxlint", "", Lint, "node"), row("oxfmt", "", Lint, "node"), row("dprint", "check", Lint, "node"), row("svelte-check", "", Lint, "node"),
+    row("vue-tsc", "", Lint, "node"), row("tsc", "", Lint, "node"), row("publint", "", Lint, "node"), row("knip", "", Lint, "node"), row("ts-standard", "", Lint, "node"),
+    row("rollup", "", Build, "node"), row("vite", "build", Build, "node"), row("tsup", "", Build, "node"), row("tsdown", "", Build, "node"), row("unbuild", "", Build, "node"),
+    row("webpack", "", Build, "node"), row("next", "build", Build, "node"), row("esbuild", "", Build, "node"), row("bunchee", "", Build, "node"), row("obuild", "", Build, "node"),
+    row("npm", "", INSTALLS, "node"), row("pnpm", "", INSTALLS, "node"), row("yarn", "", INSTALLS, "node"), row("bun", "", INSTALLS, "node"), row("corepack", "", INSTALLS, "node"),
+    row("playwright", "", No("it drives a browser"), "node"), row("cypress", "", No("it drives a browser"), "node"), row("karma", "", No("it drives a browser"), "node"),
+    row("semantic-release", "", PUBLISHES, "node"), row("changeset", "", PUBLISHES, "node"), row("c8", "", COVERAGE, "node"), row("nyc", "", COVERAGE, "node"),
+    row("cmake", "", Build, "cmake"), row("ctest", "", Test, "cmake"), row("meson", "test", Test, "meson"), row("meson", "", Build, "meson"), row("ninja", "test", Test, "meson"),
+    row("make", "", Recipe, "make"), row("just", "", Recipe, "make"), row("task", "", Recipe, "make"),
+    row("rspec", "", Test, "ruby"), row("rake", "", Recipe, "ruby"), row("rubocop", "", Lint, "ruby"), row("standardrb", "", Lint, "ruby"),
+    row("bundle", "", INSTALLS, "ruby"), row("gem", "", INSTALLS, "ruby"),
+    row("mvn", "deploy", PUBLISHES, "maven"), row("mvn", "", Recipe, "maven"), row("mvnw", "", Recipe, "maven"),
+    row("gradle", "", Recipe, "gradle"), row("gradlew", "", Recipe, "gradle"),
+    row("swift", "test", Test, "swift"), row("swift", "build", Build, "swift"), row("swiftlint", "", Lint, "swift"),
+    row("shellcheck", "", Lint, "other"), row("shfmt", "", Lint, "other"), row("bats", "", Test, "other"), row("yamllint", "", Lint, "other"), row("typos", "", Lint, "other"),
+    row("actionlint", "", Lint, "other"), row("hadolint", "", Lint, "other"), row("markdownlint", "", Lint, "other"),
+    row("sudo", "", MACHINE, "other"), row("apt-get", "", MACHINE, "other"), row("apt", "", MACHINE, "other"), row("brew", "", MACHINE, "other"), row("apk", "", MACHINE, "other"),
+    row("dnf", "", MACHINE, "other"), row("choco", "", MACHINE, "other"), row("pacman", "", MACHINE, "other"), row("yum", "", MACHINE, "other"),
+    row("docker", "", No("it needs services"), "other"), row("docker-compose", "", No("it needs services"), "other"),
+    row("curl", "", NETWORK, "other"), row("wget", "", NETWORK, "other"), row("gh", "", NETWORK, "other"),
+    row("echo", "", Helper, "other"), row("printf", "", Helper, "other"), row("mkdir", "", Helper, "other"), row("ls", "", Helper, "other"), row("cat", "", Helper, "other"),
+    row("git", "", Helper, "other"), row("cp", "", Helper, "other"), row("mv", "", Helper, "other"), row("rm", "", Helper, "other"), row("true", "", Helper, "other"),
+    row("chmod", "", Helper, "other"), row("which", "", Helper, "other"), row("exit", "", Helper, "other"), row("test", "", Helper, "other"), row("source", "", Helper, "other"),
+    row(".", "", Helper, "other"), row("sleep", "", Helper, "other"), row("touch", "", Helper, "other"), row("pwd", "", Helper, "other"), row("date", "", Helper, "other"),
+];
+
+/// The row of a command.
+pub(super) fn find(words: &[String]) -> Option<&'static Row> {
+    let program = name(words.first()?);
+    let word =
+        words[1..].iter().find(|word| !word.starts_with(['-', '+']) || *word == "--test").map_or("", String::as_str);
+    ROWS.iter().find(|row| row.program == program && (row.word.is_empty() || row.word == word))
+}
+
+/// A program without its folder.
+pub(super) fn name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// The programs that make changes unless a word says otherwise, with these words.
+#[rustfmt::skip]
+const ONLY_WITH: [(&str, &[&str]); 10] = [
+    ("cargo fmt", &["--check"]), ("rustfmt", &["--check"]), ("black", &["--check", "--diff"]), ("isort", &["--check", "--check-only", "-c", "--diff"]),
+    ("ruff format", &["--check", "--diff"]), ("prettier", &["--check", "-c", "-l", "--list-different"]), ("shfmt", &["-d", "-l", "--diff", "--list"]),
+    ("biome format", &["format"]), ("oxfmt", &["--check"]), ("vue-tsc", &["--noEmit", "--noemit", "--build", "-b"]),
+];
+
+/// Words that have a check write into the sources.
+#[rustfmt::skip]
+const WRITING: [&str; 22] = [
+    "--fix", "--write", "-w", "--apply", "--apply-unsafe", "--in-place", "--write-changes", "--updateSnapshot", "--update-snapshots", "--update-snapshot",
+    "--snapshot-update", "--inline-snapshot=fix", "--inline-snapshot=create", "--autocorrect", "--auto-correct", "--autocorrect-all", "--auto-correct-all",
+    "--update", "--accept", "--unsafe-fixes", "--install-types", "--fix-only",
+];
+
+/// Whether a command changes the sources.
+pub(super) fn writes(words: &[String]) -> bool {
+    let has = |word: &str| words.iter().any(|other| other == word);
+    let tool = tool(words);
+    let is_unasked = ONLY_WITH.iter().any(|(name, flags)| *name == tool && !flags.iter().any(|flag| has(flag)));
+    // `-u` updates snapshots for these; `-w` is for other tools a number of workers.
+    let program = name(words.first().map_or("", String::as_str));
+    let updates = ["jest", "vitest", "ava"].contains(&program) && has("-u");
+    is_unasked
+        || updates
+        || WRITING.iter().any(|word| has(word) && (*word != "-w" || ["prettier", "gofmt", "shfmt"].contains(&program)))
+}
+
+/// A check by its program and, where that has several, its first word: `cargo fmt`, `mypy`.
+pub(in super::super) fn tool(words: &[String]) -> String {
+    let Some(program) = words.first().map(|word| name(word)) else { return String::new() };
+    let first = words[1..].iter().find(|word| !word.starts_with(['-', '+']));
+    match (program, first) {
+        ("cargo" | "go" | "ruff" | "biome", Some(word)) => format!("{program} {word}"),
+        ("ruff", None) => "ruff check".into(),
+        _ => program.to_owned(),
+    }
+}
+
+/// What a recipe or script is for, by its name.
+pub(super) fn by_name(name: &str) -> Kind {
+    let name = name.to_ascii_lowercase();
+    let parts: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let has = |words: &[&str]| parts.iter().any(|part| words.contains(part));
+    let is_check = has(&["check", "lint", "ci", "verify"]);
+    if has(&["fix", "write"]) || (has(&["update", "generate", "gen", "format", "fmt"]) && !is_check) {
+        CHANGES
+    } else if has(&["install", "deps", "setup", "bootstrap", "tools", "requirements", "prepare"]) {
+        INSTALLS
+    } else if has(&["publish", "release", "deploy", "upload", "dist", "package", "docker", "image"]) {
+        PUBLISHES
+    } else if has(&["coverage", "cov", "codecov", "coveralls"]) {
+        COVERAGE
+    } else if has(&["e2e", "browser", "browsers", "playwright", "cypress"]) {
+        No("it drives a browser")
+    } else if has(&["watch", "dev", "serve", "start"]) {
+        No("it never ends")
+    } else if has(&[
+        "lint",
+        "format",
+        "fmt",
+        "types",
+        "typecheck",
+        "typing",
+        "mypy",
+        "eslint",
+        "prettier",
+        "vet",
+        "clippy",
+        "style",
+        "type",
+    ]) {
+        Lint
+    } else if has(&[
+        "test", "tests", "check", "ci", "unit", "spec", "verify", "unittest", "checks", "runtest", "jest", "vitest",
+    ]) {
+        Test
+    } else if has(&["build", "all", "compile", "docs", "doc"]) || name.is_empty() {
+        Build
+    } else {
+        No("fledge does not know what it does")
+    }
+}
+
+/// The programs of the table, which are looked for in the search path.
+pub(in super::super) fn programs() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().filter(|row| !matches!(row.kind, Helper)).map(|row| row.program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_are_of_the_kind_that_the_table_says() {
+        let kind = |text: &str| find(&words(text)).map(|row| row.kind);
+        assert_eq!(kind("cargo --locked test --all"), Some(Test));
+        assert_eq!(kind("cargo clippy"), Some(Lint));
+        assert_eq!(kind("cargo install x"), Some(INSTALLS));
+        assert_eq!(kind("node_modules/.bin/vitest run"), Some(Test));
+        assert_eq!(kind("node --test"), Some(Test));
+        assert_eq!(kind("node build.js"), None);
+        assert_eq!(kind("rm-everything now"), None);
+    }
+
+    #[test]
+    fn what_writes_is_known_by_its_words() {
+        for text in [
+            "cargo fmt",
+            "black .",
+            "prettier --write .",
+            "ruff check --fix",
+            "eslint --fix .",
+            "jest -u",
+            "ruff format",
+            "isort .",
+        ] {
+            assert!(writes(&words(text)), "{text}");
+        }
+        for text in [
+            "cargo fmt --all -- --check",
+            "black --check .",
+            "prettier -c .",
+            "ruff check .",
+            "eslint .",
+            "jest",
+            "pytest -w 3",
+        ] {
+            assert!(!writes(&words(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_recipe_is_for_what_its_name_says() {
+        for (name, kind) in [
+            ("test", Test),
+            ("test-unit", Test),
+            ("lint:js", Lint),
+            ("format:check", Lint),
+            ("format", CHANGES),
+            ("lint:fix", CHANGES),
+            ("build", Build),
+            ("install-deps", INSTALLS),
+            ("test:coverage", COVERAGE),
+            ("test:watch", No("it never ends")),
+            ("frobnicate", No("fledge does not know what it does")),
+        ] {
+            assert_eq!(by_name(name), kind, "{name}");
+        }
+    }
+}

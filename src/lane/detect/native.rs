@@ -1,0 +1,85 @@
+//! Projects in C and C++ that are built by CMake or Meson.
+
+use super::facts::{Facts, names};
+use super::{Effect, Findings, ci};
+use std::collections::BTreeMap;
+
+/// The options with which the project's CI configures a build, and the file that says so.
+type Options = BTreeMap<&'static str, (Vec<String>, String)>;
+
+pub(super) fn look(facts: &Facts, options: &Options) -> Vec<Findings> {
+    [cmake(facts, options), meson(facts, options)].into_iter().flatten().collect()
+}
+
+fn cmake(facts: &Facts, options: &Options) -> Option<Findings> {
+    let text = facts.text(facts.first(&["CMakeLists.txt"])?);
+    if !text.to_ascii_lowercase().contains("project") || has_better(facts) {
+        return None;
+    }
+    let mut found = Findings::new("cmake", "CMakeLists.txt");
+    let (build, option) = (folder(facts, &mut found), joined(options, "cmake"));
+    found.check_by(
+        facts,
+        "cmake",
+        Effect::Builds,
+        "build",
+        format!("cmake -B {build} -S .{option} && cmake --build {build}"),
+    );
+    let tests = ["enable_testing", "add_test", "CTest"].iter().any(|word| names(text, word));
+    if tests && found.has("build") {
+        found.check_by(facts, "ctest", Effect::Tests, "test", format!("ctest --test-dir {build} --output-on-failure"));
+    }
+    note_source(&mut found, options, "cmake");
+    Some(found)
+}
+
+fn meson(facts: &Facts, options: &Options) -> Option<Findings> {
+    let text = facts.text(facts.first(&["meson.build"])?);
+    if !names(text, "project") || has_better(facts) {
+        return None;
+    }
+    let mut found = Findings::new("meson", "meson.build");
+    let (build, option) = (folder(facts, &mut found), joined(options, "meson"));
+    found.check_by(
+        facts,
+        "meson",
+        Effect::Builds,
+        "build",
+        format!("meson setup {build}{option} && meson compile -C {build}"),
+    );
+    if found.has("build") {
+        found.check(Effect::Tests, "test", format!("meson test -C {build}"));
+    }
+    note_source(&mut found, options, "meson");
+    Some(found)
+}
+
+/// Whether another build system of the project calls this one.
+fn has_better(facts: &Facts) -> bool {
+    facts.first(&["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "go.mod"]).is_some()
+}
+
+/// The folder to build in: one that git ignores, else one that is not there yet.
+fn folder(facts: &Facts, found: &mut Findings) -> &'static str {
+    let is_ignored = facts.text(".gitignore").lines().any(|line| {
+        let line = line.trim().trim_matches('/').trim_end_matches('*').trim_end_matches('/');
+        line == "build"
+    });
+    if is_ignored {
+        return "build";
+    }
+    let build = if facts.has("build") { "build-verify" } else { "build" };
+    found.remark(format!("the build is made in `{build}`, which git does not ignore: add `/{build}/` to .gitignore"));
+    build
+}
+
+fn joined(options: &Options, stack: &str) -> String {
+    let words = options.get(stack).map_or(&[][..], |(words, _)| words);
+    if words.is_empty() { String::new() } else { format!(" {}", ci::quoted(words)) }
+}
+
+fn note_source(found: &mut Findings, options: &Options, stack: &str) {
+    if let Some((_, file)) = options.get(stack) {
+        found.checks.iter_mut().for_each(|check| check.from = Some(file.clone()));
+    }
+}
