@@ -98,7 +98,7 @@ impl Own {
 pub(super) fn look(facts: &Facts) -> Own {
     let mut own = Own::default();
     let mut left_out = LeftOut::default();
-    let workflows = facts.texts.iter().filter(|(path, _)| path.starts_with(".github/workflows/"));
+    let workflows = facts.texts.iter().filter(|(path, _)| path.starts_with(".github/workflows/") && !is_aside(path));
     for (file, text) in workflows {
         match github::read(file, text) {
             Ok(offers) => offers.into_iter().for_each(|offer| own.take(offer, facts, &mut left_out)),
@@ -271,4 +271,25 @@ fn list(node: &Node) -> &[Node] {
 
 fn text_of(node: &Node) -> &str {
     node.as_text().unwrap_or_default()
+}
+/// Words in the name of a workflow that does not judge changes: its builds have options of their own.
+const ASIDE: [&str; 10] =
+    ["codeql", "fuzz", "doc", "docs", "release", "publish", "deploy", "scorecard", "benchmark", "wheels"];
+
+/// Whether a workflow does something else than to judge changes, by its name.
+fn is_aside(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| ASIDE.contains(&word))
+}
+#[cfg(test)]
+mod tests {
+    use super::is_aside;
+
+    #[test]
+    fn workflows_that_judge_no_change_are_not_read() {
+        let aside = ["codeql.yml", "codeql-analysis.yaml", "fuzz.yml", "build-docs.yml", "release.yml"];
+        let read = ["ci.yml", "linux.yml", "tests.yml", "documented.yml", "main.yaml"];
+        assert!(aside.iter().all(|name| is_aside(&format!(".github/workflows/{name}"))));
+        assert!(!read.iter().any(|name| is_aside(&format!(".github/workflows/{name}"))));
+    }
 }
