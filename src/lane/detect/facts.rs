@@ -11,7 +11,7 @@ pub struct Facts {
     pub texts: BTreeMap<String, String>,
     /// Those of them that could not be read, and why.
     pub unreadable: BTreeMap<String, String>,
-    /// The [`PROGRAMS`] that there are, and as `./path` the files that [`is_started`] and may be.
+    /// The `PROGRAMS` that there are, and as `./path` the files that `is_started` and may be.
     pub programs: BTreeSet<String>,
     /// Those of them that have pytest: the first line of `pytest` names them, or it is among their packages.
     pub pytest_by: BTreeSet<String>,
