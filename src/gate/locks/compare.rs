@@ -105,7 +105,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    /// Whether an entry is that of the base, with nothing that matters changed.
+    /// Returns whether an entry is that of the base, with nothing that matters changed.
     fn is_kept(&self, was: &Entry, is: &Entry) -> bool {
         let has_place = match (&was.source, &is.source) {
             (Source::Path(_), Source::Path(path)) => was.source == is.source || !self.leaves(path),
@@ -116,7 +116,8 @@ impl<'c> Comparison<'c> {
         let has_urls = is.urls.is_subset(&was.urls);
         let has_sums = was.checksums.is_empty()
             || (!is.checksums.is_empty() && is.checksums.is_subset(&was.checksums) && (was.is_bare || !is.is_bare));
-        // Nothing but the address says what is fetched where there is no checksum, or where the manager may take the source instead.
+        // Nothing but the address says what is fetched where there is no checksum, or where the
+        // manager may take the source instead.
         let needs_urls = was.checksums.is_empty() || self.format == Format::Composer;
         let is_same = has_sums && (!needs_urls || has_urls || (was.urls.is_empty() && is.checksums.is_empty()));
         has_place && is_from && is_same
@@ -141,7 +142,7 @@ impl<'c> Comparison<'c> {
         format!("its checksum was {}, and is {} now", joined(&was.checksums), joined(&is.checksums))
     }
 
-    /// Whether the address of an update is that of another package.
+    /// Returns whether the address of an update is that of another package.
     fn misnamed(&self, named: &[&Entry], entry: &Entry) -> Option<String> {
         if named.is_empty() || entry.alias.is_some() {
             return None;
@@ -161,14 +162,14 @@ impl<'c> Comparison<'c> {
         Some(format!("it comes from {other}, which is the address of another package"))
     }
 
-    /// Whether a path of an entry leads out of the workspace.
+    /// Returns whether a path of an entry leads out of the workspace.
     fn leaves(&self, path: &str) -> bool {
         let path = path.split(['#', '?']).next().unwrap_or(path);
         leaves(self.path, path)
     }
 }
 
-/// Whether a path, seen from the folder of a file, leads out of the workspace.
+/// Returns whether a path, seen from the folder of a file, leads out of the workspace.
 pub(super) fn leaves(file: &str, path: &str) -> bool {
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut depth = folder.split('/').filter(|part| !part.is_empty()).count();

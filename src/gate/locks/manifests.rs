@@ -1,7 +1,7 @@
 //! Manifests that are not judged by section, and name places from which packages come.
 
-use super::json::{list, table};
-use super::{Ecosystem, compare, json};
+use super::json_locks::{list, table};
+use super::{Ecosystem, compare, json_locks};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const GEMFILE: [&str; 12] = [
     "https:",
 ];
 
-/// Whether a path is that of a manifest which [`new_sources`] compares.
+/// Returns whether a path is that of a manifest which [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
     matches!(name_of(path), "Gemfile" | "composer.json" | "Pipfile" | "pnpm-workspace.yaml")
 }
@@ -30,7 +30,7 @@ fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a path is that of the manifest beside a lock file.
+/// Returns whether a path is that of the manifest beside a lock file.
 pub(super) fn is_beside(ecosystem: Ecosystem, lock: &str, path: &str) -> bool {
     let names: &[&str] = match ecosystem {
         Ecosystem::Node => &["package.json"],
@@ -62,8 +62,8 @@ fn places(path: &str, bytes: &[u8]) -> BTreeSet<String> {
             let manifest: Value = serde_json::from_str(&content).unwrap_or_default();
             let named = table(&manifest, "repositories").map(|(_, value)| value).chain(list(&manifest, "repositories"));
             let is_inside = |value: &Value| {
-                json::text(value, "type") == Some("path")
-                    && json::text(value, "url").is_some_and(|url| !compare::leaves(path, url))
+                json_locks::text(value, "type") == Some("path")
+                    && json_locks::text(value, "url").is_some_and(|url| !compare::leaves(path, url))
             };
             named.filter(|value| !is_inside(value)).map(Value::to_string).collect()
         }

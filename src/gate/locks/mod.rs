@@ -1,16 +1,13 @@
-//! Lock files, compared entry by entry with the base's. A setup step has network and fetches what a lock file names, so an entry may
-//! not move to another host, lose its checksum, or come from a source that the base does not use. Pure.
+//! Lock files, compared entry by entry with the base's. A setup step has network and fetches what a
+//! lock file names, so an entry may not move to another host, lose its checksum, or come from a
+//! source that the base does not use. Pure.
 
 mod compare;
-mod composer;
-mod go;
-mod json;
+mod json_locks;
+mod line_locks;
 mod manifests;
-mod npm;
 mod pnpm;
 mod registries;
-mod requirements;
-mod rubygems;
 mod toml_locks;
 mod yarn;
 
@@ -51,7 +48,7 @@ pub(super) enum Ecosystem {
     Php,
 }
 
-/// Where a package comes from.
+/// The source of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Source {
     /// A registry.
@@ -141,28 +138,29 @@ impl Format {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = match self {
-            Self::Npm => npm::entries(text)?,
+            Self::Npm => json_locks::npm(text)?,
             Self::Pnpm => pnpm::entries(text)?,
             Self::Yarn => yarn::entries(text)?,
             Self::Cargo => toml_locks::cargo(text)?,
             Self::Uv => toml_locks::uv(text)?,
             Self::Poetry => toml_locks::poetry(text)?,
-            Self::Requirements => return requirements::lock(text),
-            Self::GoSum => go::entries(text)?,
-            Self::Bundler => rubygems::entries(text)?,
-            Self::Composer => composer::entries(text)?,
+            Self::Requirements => return line_locks::requirements(text),
+            Self::GoSum => line_locks::go_sum(text)?,
+            Self::Bundler => line_locks::bundler(text)?,
+            Self::Composer => json_locks::composer(text)?,
         };
         Ok(Lock { entries, options: BTreeSet::new() })
     }
 }
 
-/// Whether [`findings_and_notes`] needs the content of this path.
+/// Returns whether [`findings_and_notes`] needs the content of this path.
 pub(super) fn reads(path: &str) -> bool {
     Format::of_path(path).is_some() || is_manifest(path)
 }
 
-/// Compares the lock files among these changes with the base's. Returns findings, and a note for each lock file that changed. `contents`
-/// gives a file of one of the trees, also files that did not change; `is_opened` says which paths the task opens.
+/// Compares the lock files among these changes with the base's. Returns findings, and a note for
+/// each lock file that changed. `contents` gives a file of one of the trees, also files that did
+/// not change; `is_opened` says which paths the task opens.
 pub(super) fn findings_and_notes(
     changes: &[Change],
     contents: impl Fn(&str, Side) -> Option<Vec<u8>>,

@@ -1,10 +1,11 @@
 //! `pnpm-lock.yaml`, versions 5 to 9.
 
-use super::json::{table, text};
-use super::{Entry, Source, npm};
+use super::json_locks::{table, text};
+use super::{Entry, Source, json_locks};
 use serde_json::Value;
 
-/// The entries of the lock file: its packages, and the names under which importers use other packages.
+/// The entries of the lock file: its packages, and the names under which importers use other
+/// packages.
 pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
     let lock: Value = serde_yaml::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
@@ -26,7 +27,7 @@ fn package(key: &str, value: &Value) -> Entry {
     let (name, version) = name_and_version(key);
     let mut entry = Entry::new(text(value, "name").unwrap_or(name), text(value, "version").unwrap_or(version));
     let Some(resolution) = value.get("resolution") else { return entry };
-    npm::describe(&mut entry, text(resolution, "tarball"), text(resolution, "integrity"));
+    json_locks::describe(&mut entry, text(resolution, "tarball"), text(resolution, "integrity"));
     if let Some(directory) = text(resolution, "directory") {
         entry.source = Source::Path(directory.to_owned());
     }

@@ -1,6 +1,7 @@
-//! The registries that the base uses: those of its lock file and of its configuration, else the public one of the ecosystem.
+//! The registries that the base uses: those of its lock file and of its configuration, else the
+//! public one of the ecosystem.
 
-use super::json::{list, table, text};
+use super::json_locks::{list, table, text};
 use super::{Ecosystem, Format};
 use crate::gate::policy::parse_toml;
 use serde_json::Value;
@@ -93,7 +94,8 @@ fn named(name: &str, content: &str) -> Vec<(String, bool)> {
     }
 }
 
-/// A registry in a line: `registry=https://…`, `npmRegistryServer: "https://…"`, `source "https://…"`.
+/// A registry in a line: `registry=https://…`, `npmRegistryServer: "https://…"`, `source
+/// "https://…"`.
 fn in_line(line: &str) -> Option<(String, bool)> {
     let line = line.trim();
     let keys = ["registry", "npmRegistryServer", "index-url", "extra-index-url", "source"];
@@ -122,13 +124,14 @@ fn in_toml(config: &Value) -> Vec<(String, bool)> {
     found
 }
 
-/// Whether an address is one of the web.
+/// Returns whether an address is one of the web.
 pub(super) fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// The host of an address in small letters; with `http://` where nothing protects the transfer. Hosts of one public registry have one
-/// name. What is no plain address is returned whole, and so equals no host.
+/// The host of an address in small letters; with `http://` where nothing protects the transfer.
+/// Hosts of one public registry have one name. What is no plain address is returned whole, and so
+/// equals no host.
 pub(super) fn host(url: &str) -> String {
     let (plain, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
         (Some(rest), _) => ("", rest),

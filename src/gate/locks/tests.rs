@@ -1,9 +1,10 @@
-//! Lock files of every format: honest changes, moved entries, dropped checksums, and new entries from elsewhere.
+//! Lock files of every format: honest changes, moved entries, dropped checksums, and new entries
+//! from elsewhere.
 
 use super::*;
 
-/// A lock file of a format, a new entry from the same registry, the replacement that moves an entry, the one that drops its checksum,
-/// and a new entry from elsewhere.
+/// A lock file of a format, a new entry from the same registry, the replacement that moves an
+/// entry, the one that drops its checksum, and a new entry from elsewhere.
 struct Case {
     path: &'static str,
     base: &'static str,

@@ -1,6 +1,6 @@
 //! Lock files in TOML: `Cargo.lock`, `uv.lock` and `poetry.lock`.
 
-use super::json::{list, table, text};
+use super::json_locks::{list, table, text};
 use super::{Entry, Source, registries};
 use crate::gate::policy::parse_toml;
 use serde_json::Value;

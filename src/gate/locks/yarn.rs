@@ -1,7 +1,7 @@
 //! `yarn.lock`, of classic Yarn and of newer ones.
 
-use super::json::text;
-use super::{Entry, Source, npm};
+use super::json_locks::text;
+use super::{Entry, Source, json_locks};
 use serde_json::{Map, Value};
 
 /// The entries of the lock file.
@@ -39,7 +39,7 @@ fn classic_entry(key: &str, value: &Value) -> Entry {
     let mut entry = Entry::new(name, text(value, "version").unwrap_or_default());
     let alias = range.strip_prefix("npm:").map(|target| name_and_range(target).0);
     entry.alias = alias.filter(|target| *target != name).map(ToOwned::to_owned);
-    npm::describe(
+    json_locks::describe(
         &mut entry,
         text(value, "resolved").or(Some(range).filter(|_| is_place(range))),
         text(value, "integrity"),

@@ -1,14 +1,71 @@
-//! `requirements.txt` and its likes, with hashes or without.
+//! Lock files of plain lines: `go.sum`, `Gemfile.lock`, and `requirements.txt` with hashes or without.
 
-use super::{Entry, Format, Lock, Source};
+use super::{Entry, Format, Lock, Source, registries};
 use std::collections::BTreeSet;
 
 /// Options that say where packages come from.
 const PLACES: [&str; 8] =
     ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--no-index", "--pypi-url"];
 
+/// The entries of a `go.sum`: a module, its version and the hash, or the hash of the module's `go.mod`.
+pub(super) fn go_sum(content: &str) -> Result<Vec<Entry>, String> {
+    let read = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (Some(module), Some(version), Some(hash), None) = (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(format!("`{line}` is not a module with a version and a hash"));
+        };
+        let mut entry = Entry::new(module, version);
+        entry.checksums.insert(hash.to_owned());
+        Ok(entry)
+    };
+    content.lines().filter(|line| !line.trim().is_empty()).map(read).collect()
+}
+
+/// The entries of a `Gemfile.lock`: gems below `GEM`, `GIT` and `PATH`, with the checksums of `CHECKSUMS`.
+pub(super) fn bundler(content: &str) -> Result<Vec<Entry>, String> {
+    let (mut entries, mut section): (Vec<Entry>, &str) = (Vec::new(), "");
+    let (mut remotes, mut revision): (Vec<&str>, &str) = (Vec::new(), "");
+    for line in content.lines().filter(|line| !line.trim().is_empty()) {
+        if !line.starts_with(' ') {
+            (section, remotes, revision) = (line.trim(), Vec::new(), "");
+        } else if let Some(remote) = line.strip_prefix("  remote: ") {
+            remotes.push(remote.trim());
+        } else if let Some(own) = line.strip_prefix("  revision: ") {
+            revision = own.trim();
+        } else if let Some(gem) = line.strip_prefix("    ").filter(|gem| !gem.starts_with(' ')) {
+            let (name, version) = name_and_version(gem);
+            let mut entry = Entry::new(name, version);
+            let remote = remotes.first().copied().unwrap_or_default();
+            match section {
+                "GEM" => entry.places.extend(remotes.iter().map(|remote| registries::host(remote))),
+                "GIT" => entry.source = Source::Address(format!("{remote}#{revision}")),
+                "PATH" => entry.source = Source::Path(remote.to_owned()),
+                _ => continue,
+            }
+            entries.push(entry);
+        } else if let (Some(line), "CHECKSUMS") = (line.strip_prefix("  "), section) {
+            let (gem, checksum) = line.split_once(") ").unwrap_or((line, ""));
+            let (name, version) = name_and_version(gem);
+            let own = entries.iter_mut().filter(|entry| entry.name == name && entry.version == version);
+            own.for_each(|entry| entry.checksums.extend(checksum.split(',').map(|sum| sum.trim().to_owned())));
+        }
+    }
+    entries.iter_mut().for_each(|entry| entry.checksums.retain(|sum| !sum.is_empty()));
+    if entries.is_empty() && !content.trim().is_empty() && !content.contains("DEPENDENCIES") {
+        return Err("the lock file has no section that Bundler writes".into());
+    }
+    Ok(entries)
+}
+
+/// Splits `rake (13.0.6)`.
+fn name_and_version(gem: &str) -> (&str, &str) {
+    let (name, version) = gem.trim().split_once(" (").unwrap_or((gem.trim(), ""));
+    (name, version.trim_end_matches(')'))
+}
+
 /// Reads the requirements, and the options that say where packages come from.
-pub(super) fn lock(content: &str) -> Result<Lock, String> {
+pub(super) fn requirements(content: &str) -> Result<Lock, String> {
     if content.contains('\0') {
         return Err("the list is not a text".into());
     }

@@ -1,22 +1,36 @@
-//! `package-lock.json` and `npm-shrinkwrap.json`, of all versions.
+//! Lock files in JSON: `package-lock.json` and `npm-shrinkwrap.json` of all versions, and `composer.lock`. Access to parsed values.
 
-use super::json::{table, text};
-use super::{Entry, Source};
-use serde_json::Value;
+use super::{Entry, Source, registries};
+use serde_json::{Map, Value};
+
+/// A text at a key.
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+/// The entries of a table at a key; none where there is no table.
+pub(super) fn table<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v String, &'v Value)> {
+    value.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+}
+
+/// The items of a list at a key; none where there is no list.
+pub(super) fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
 
 /// The entries of the lock file. Newer npm reads `packages` and older npm `dependencies`, so both count.
-pub(super) fn entries(content: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn npm(content: &str) -> Result<Vec<Entry>, String> {
     let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
     if !lock.is_object() {
         return Err("the lock file is not a JSON object".into());
     }
     let packages = table(&lock, "packages").filter(|(path, _)| !path.is_empty());
-    let mut entries: Vec<Entry> = packages.map(|(path, value)| package(path, value)).collect();
+    let mut entries: Vec<Entry> = packages.map(|(path, value)| npm_package(path, value)).collect();
     add_dependencies(&lock, &mut entries, 0)?;
     Ok(entries)
 }
 
-fn package(path: &str, value: &Value) -> Entry {
+fn npm_package(path: &str, value: &Value) -> Entry {
     let Some((_, name)) = path.rsplit_once("node_modules/") else {
         // A folder of the workspace.
         let mut entry = Entry::new(text(value, "name").unwrap_or(path), text(value, "version").unwrap_or_default());
@@ -49,7 +63,7 @@ fn add_dependencies(value: &Value, entries: &mut Vec<Entry>, depth: usize) -> Re
             // A version that names a place stands for `resolved`.
             let place = version.contains([':', '/']).then_some(version);
             describe(&mut entry, resolved.or(place), text(value, "integrity"));
-            if let Some(place) = place.filter(|place| !super::registries::is_web(place)) {
+            if let Some(place) = place.filter(|place| !registries::is_web(place)) {
                 describe(&mut entry, Some(place), None);
             }
         }
@@ -64,11 +78,38 @@ pub(super) fn describe(entry: &mut Entry, resolved: Option<&str>, integrity: Opt
     if let Some(place) = resolved {
         if let Some(path) = place.strip_prefix("file:") {
             entry.source = Source::Path(path.to_owned());
-        } else if super::registries::is_web(place) {
+        } else if registries::is_web(place) {
             entry.fetch_from(place);
         } else {
             entry.source = Source::Address(place.to_owned());
         }
     }
     entry.checksums.extend(integrity.into_iter().flat_map(str::split_whitespace).map(ToOwned::to_owned));
+}
+
+/// The entries of both lists of packages.
+pub(super) fn composer(content: &str) -> Result<Vec<Entry>, String> {
+    let lock: Value = serde_json::from_str(content).map_err(|error| error.to_string())?;
+    if !lock.is_object() {
+        return Err("the lock file is not a JSON object".into());
+    }
+    Ok(["packages", "packages-dev"].into_iter().flat_map(|key| list(&lock, key)).map(composer_package).collect())
+}
+
+fn composer_package(package: &Value) -> Entry {
+    let mut entry = Entry::new(text(package, "name").unwrap_or_default(), text(package, "version").unwrap_or_default());
+    for place in ["dist", "source"].into_iter().filter_map(|key| package.get(key)) {
+        let url = text(place, "url").unwrap_or_default();
+        match text(place, "type") {
+            Some("path") => entry.source = Source::Path(url.to_owned()),
+            // The revision is a part of the version, not of the repository.
+            Some(_) | None => entry.fetch_from(&match text(place, "reference").filter(|own| !own.is_empty()) {
+                Some(reference) if url.ends_with(reference) => url.to_owned(),
+                Some(reference) => format!("{url}#{reference}"),
+                None => url.to_owned(),
+            }),
+        }
+        entry.checksums.extend(text(place, "shasum").filter(|sum| !sum.is_empty()).map(ToOwned::to_owned));
+    }
+    entry
 }
