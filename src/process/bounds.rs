@@ -2,8 +2,8 @@
 //! looked at while they run, and who has gone beyond is ended.
 
 use super::census::{self, Process};
+use super::tmpfs;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Bounds {
         let most = self.memory?;
         // What several have in common counts for each here, so where it is too much it is asked about again.
         let seen: u64 = alive().map(|process| process.pages.saturating_mul(*PAGE)).sum();
-        let files = files_in_memory(alive().map(|process| process.pid));
+        let files = tmpfs::held_by(alive().map(|process| process.pid));
         let is_beyond = seen.saturating_add(files) > most
             && files.saturating_add(alive().map(|process| own_memory(process.pid)).sum::<u64>()) > most;
         is_beyond.then(|| format!("it held more than {} MiB of memory", most >> 20))
@@ -90,78 +90,9 @@ fn own_memory(pid: i32) -> u64 {
     shares().map(|kilobytes| kilobytes.saturating_mul(1024)).or_else(unshared).unwrap_or(0)
 }
 
-/// The bytes of files in the file systems in memory (tmpfs) that only these processes have, each counted once. Files in `/tmp` and `/dev/shm`
-/// of a sandbox are there.
-fn files_in_memory(pids: impl Iterator<Item = i32>) -> u64 {
-    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let own = namespace("self").filter(|_| !*IS_SANDBOXED);
-    let (mut namespaces, mut devices) = (BTreeSet::new(), BTreeSet::new());
-    let mut bytes: u64 = 0;
-    for pid in pids {
-        let Some(other) = namespace(&pid.to_string()).filter(|other| Some(other) != own.as_ref()) else { continue };
-        if !namespaces.insert(other) {
-            continue;
-        }
-        let mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-        for (device, place) in mounts.lines().filter_map(in_memory) {
-            if OWN_DEVICES.contains(device) || !devices.insert(device.to_owned()) {
-                continue;
-            }
-            bytes = bytes.saturating_add(held(&format!("/proc/{pid}/root{place}"), device).unwrap_or(0));
-        }
-    }
-    bytes
-}
-
-/// The bytes that the file system with this device holds. `None` where another one is at this place: a sandbox that is being built, or a mount over it.
-fn held(place: &str, device: &str) -> Option<u64> {
-    use rustix::fs::{Mode, OFlags, fstat, fstatvfs, major, minor, open};
-    let folder = open(place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let found = fstat(&folder).ok()?.st_dev;
-    let used = fstatvfs(&folder).ok().filter(|_| device == format!("{}:{}", major(found), minor(found)))?;
-    Some(used.f_blocks.saturating_sub(used.f_bfree).saturating_mul(used.f_frsize))
-}
-
-/// The device and the place of a mount that is a file system in memory, by its line in `mountinfo` (proc_pid_mountinfo(5)).
-fn in_memory(line: &str) -> Option<(&str, &str)> {
-    let (mount, kind) = line.split_once(" - ")?;
-    let mut fields = mount.split(' ').skip(2);
-    let (device, root, place) = (fields.next()?, fields.next()?, fields.next()?);
-    (kind.starts_with("tmpfs ") && root == "/" && !place.contains('\\')).then_some((device, place))
-}
-
-/// Whether this process itself runs behind bubblewrap, as the host of tools does: then the file systems that it sees are those of its programs.
-static IS_SANDBOXED: LazyLock<bool> =
-    LazyLock::new(|| census::read("/proc/1/comm").is_some_and(|name| name.trim_end() == "bwrap"));
-/// The file systems in memory that this process sees: what they hold is not a program's own.
-static OWN_DEVICES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    if *IS_SANDBOXED {
-        return BTreeSet::new();
-    }
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounts.lines().filter_map(in_memory).map(|(device, _)| device.to_owned()).collect()
-});
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_system_in_memory_is_known_by_its_line() {
-        let line = "158 117 0:45 / /tmp rw,nosuid shared:1 - tmpfs tmpfs rw,mode=755";
-        assert_eq!(in_memory(line), Some(("0:45", "/tmp")));
-        for other in ["1 2 254:0 / / rw - ext4 /dev/vda rw", "1 2 0:45 /below /x rw - tmpfs tmpfs rw", "x"] {
-            assert_eq!(in_memory(other), None);
-        }
-    }
-
-    #[test]
-    fn only_the_file_system_that_is_meant_is_counted() {
-        let root = rustix::fs::stat("/").unwrap().st_dev;
-        let device = format!("{}:{}", rustix::fs::major(root), rustix::fs::minor(root));
-        assert!(held("/", &device).is_some());
-        assert_eq!((held("/", "0:999999"), held("/nowhere/at/all", &device)), (None, None));
-    }
 
     #[test]
     fn what_processes_use_is_counted_together_and_what_they_share_once() {

@@ -20,6 +20,7 @@ mod search_path;
 mod signals;
 mod start;
 mod text;
+mod tmpfs;
 mod variables;
 pub mod wall;
 

@@ -1,0 +1,96 @@
+//! Files in memory (tmpfs) that only the processes of one program see: `/tmp` and `/dev/shm` of a sandbox.
+
+use super::census;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::LazyLock;
+
+/// True if fledge itself runs behind bubblewrap, as the host of tools does. Then the file systems
+/// that it sees are those of its programs.
+static IS_SANDBOXED: LazyLock<bool> =
+    LazyLock::new(|| census::read("/proc/1/comm").is_some_and(|name| name.trim_end() == "bwrap"));
+
+/// Devices of the file systems in memory that do not belong to a program: fledge sees them, too.
+static SHARED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let devices = mounts.lines().filter_map(in_memory).map(|(device, _)| device.to_owned());
+    devices.filter(|_| !*IS_SANDBOXED).collect()
+});
+
+/// Returns the bytes of files that these processes hold in memory, each file system counted once.
+/// Without `/proc`, that is 0.
+pub(super) fn held_by(pids: impl Iterator<Item = i32>) -> u64 {
+    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let own = namespace("self").filter(|_| !*IS_SANDBOXED);
+    let (mut namespaces, mut devices) = (BTreeSet::new(), BTreeSet::new());
+    let mut bytes: u64 = 0;
+    for pid in pids {
+        let Some(other) = namespace(&pid.to_string()).filter(|other| Some(other) != own.as_ref()) else { continue };
+        if !namespaces.insert(other) {
+            continue;
+        }
+        let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        for (device, place) in mounts.lines().filter_map(in_memory).filter(|(device, _)| !SHARED.contains(*device)) {
+            if !devices.contains(device)
+                && let Some(held) = held(&format!("/proc/{pid}/root{place}"), device)
+            {
+                devices.insert(device.to_owned());
+                bytes = bytes.saturating_add(held);
+            }
+        }
+    }
+    bytes
+}
+
+/// The bytes that the file system with this device holds. `None` where `place` has another one: a
+/// sandbox is being built, or something is mounted over it.
+fn held(place: &str, device: &str) -> Option<u64> {
+    let folder = fs::File::open(place).ok()?;
+    let found = folder.metadata().ok()?.dev();
+    let used = rustix::fs::fstatvfs(&folder).ok().filter(|_| device == numbers(found))?;
+    Some(used.f_blocks.saturating_sub(used.f_bfree).saturating_mul(used.f_frsize))
+}
+
+/// The device as `mountinfo` writes it, `major:minor` (makedev(3)).
+fn numbers(device: u64) -> String {
+    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
+    let minor = (device & 0xff) | (device >> 12 & !0xff);
+    format!("{major}:{}", minor & 0xffff_ffff)
+}
+
+/// The device and the place of a file system in memory, by its line in `mountinfo`
+/// (proc_pid_mountinfo(5)).
+fn in_memory(line: &str) -> Option<(&str, &str)> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let mut fields = mount.split(' ').skip(2);
+    let (device, root, place) = (fields.next()?, fields.next()?, fields.next()?);
+    (kind.starts_with("tmpfs ") && root == "/" && !place.contains('\\')).then_some((device, place))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_in_memory_is_known_by_its_line() {
+        let line = "158 117 0:45 / /tmp rw,nosuid shared:1 - tmpfs tmpfs rw,mode=755";
+        assert_eq!(in_memory(line), Some(("0:45", "/tmp")));
+        for other in ["1 2 254:0 / / rw - ext4 /dev/vda rw", "1 2 0:45 /below /x rw - tmpfs tmpfs rw", "x"] {
+            assert_eq!(in_memory(other), None);
+        }
+    }
+
+    #[test]
+    fn only_the_file_system_that_is_meant_is_counted() {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let at_proc = mounts.lines().rfind(|line| line.split(' ').nth(4) == Some("/proc")).unwrap();
+        let device = at_proc.split(' ').nth(2).unwrap();
+        assert!(held("/proc", device).is_some());
+        assert_eq!((held("/proc", "0:999999"), held("/nowhere/at/all", device)), (None, None));
+        assert_eq!(
+            (numbers(0x2a), numbers(0xfe00), numbers(0x1012_34ab)),
+            ("0:42".into(), "254:0".into(), "564:65963".into())
+        );
+    }
+}
