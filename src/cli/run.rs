@@ -13,7 +13,9 @@ use super::runs::{Found, Place, interrupted, keyed, resume};
 use super::secrets::secrets;
 use super::{block_on, no_output, print_data, print_json, record};
 use crate::config::Environment;
-use crate::driver::{Begun, PlanFault, RunError, Settings, Terms, base_at, is_for_now, lanes_at, prepare, terms};
+use crate::driver::{
+    PlanFault, RunError, Settings, StartingPoint, Terms, base_at, is_for_now, lanes_at, prepare, terms,
+};
 use crate::id::RunId;
 use crate::limits::{Limits, MAX_SOURCE};
 use crate::provider::Pacer;
@@ -262,7 +264,7 @@ fn dry_run(options: &RunOptions, task: &Task, settings: Settings) -> Result<u8, 
     let at = block_on(lanes_at(&settings, scratch.path()))?.map_err(refused)?;
     let (seen, notes) = block_on(base_at(task, &settings, scratch.path()))?.map_err(refused)?.unzip();
     let seen = seen.as_ref().unwrap_or(&settings);
-    let mut briefing = prepare(task, seen, &Begun::unseen(&seen.workspace), at.as_deref()).map_err(refused)?;
+    let mut briefing = prepare(task, seen, &StartingPoint::unread(&seen.workspace), at.as_deref()).map_err(refused)?;
     briefing.plan.notes.extend(notes.into_iter().flatten());
     let defaults = Limits::default();
     let lanes = briefing.gate.lanes.as_slice();

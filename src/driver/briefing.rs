@@ -18,6 +18,7 @@ use crate::task::{GateChoice, SpecChoice, Task};
 use crate::tool::{self, Effect};
 use crate::verdict::Reason;
 use crate::workspace::jail::{Jail, JailError, Last};
+use crate::workspace::replica::SourceRepository;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -31,9 +32,9 @@ const CONTEXT_LIMIT: u64 = 64 * 1024;
 /// How the project's instructions begin, at the end of a system prompt.
 pub(super) const INSTRUCTIONS: &str = "\n\nThe project's instructions (";
 
-/// The project as a run finds it.
+/// A project at the start of a run.
 #[derive(Debug, Clone)]
-pub struct Begun {
+pub struct StartingPoint {
     /// The tree of the workspace.
     pub tree: TreeId,
     /// The paths of its files.
@@ -42,12 +43,14 @@ pub struct Begun {
     pub hooks: Option<String>,
     /// The user's checkout, in which dependencies are installed.
     pub origin: PathBuf,
+    /// The user's repository. `None` where there is none, or before it was read.
+    pub repository: Option<SourceRepository>,
 }
 
-impl Begun {
-    /// A project whose files nobody has looked for yet.
-    pub fn unseen(origin: &Path) -> Self {
-        Self { tree: TreeId::empty(), paths: Vec::new(), hooks: None, origin: origin.to_owned() }
+impl StartingPoint {
+    /// The start of a run that is only planned: fledge takes no tree and asks no repository.
+    pub fn unread(origin: &Path) -> Self {
+        Self { tree: TreeId::empty(), paths: Vec::new(), hooks: None, origin: origin.to_owned(), repository: None }
     }
 }
 
@@ -92,22 +95,22 @@ impl PlanFault {
     }
 }
 
-/// Plans a run: the gate, the tools, the system prompt, the first message. The lanes are read in `lanes_at` where that is another place than
-/// the workspace.
+/// Plans a run: the gate, the tools, the system prompt, the first message. The lanes are read in
+/// `lanes_at` where that is another place than the workspace.
 ///
 /// # Errors
 /// Bad input (an unknown or wrong lane, a missing context file, patterns that are no globs), or a gate that cannot run.
 pub fn prepare(
     task: &Task,
     settings: &Settings,
-    begun: &Begun,
+    start: &StartingPoint,
     lanes_at: Option<&Path>,
 ) -> Result<Briefing, PlanFault> {
     let jail = Jail::open(&settings.workspace).map_err(|error| PlanFault::bad(error.to_string()))?;
     tool_names::must_fit(task, &settings.mcp)?;
-    let mut gate = frozen(task, settings, begun, lanes_at)?;
+    let mut gate = frozen(task, settings, start, lanes_at)?;
     let project = project_dir(&settings.state_dir, settings.project());
-    let left_out = gate.installed.leave_out_made(&begun.origin, &project);
+    let left_out = gate.installed.leave_out_made(&start.origin, &project);
     let has_gate = task.gate != GateChoice::Skip;
     let (tools, rules) = tools_of(task, settings.memory.is_some(), has_gate)?;
     let mut notes = cautions(settings);
@@ -164,7 +167,7 @@ fn cautions(settings: &Settings) -> Vec<String> {
     folders.chain(plain).collect()
 }
 
-fn frozen(task: &Task, settings: &Settings, begun: &Begun, lanes_at: Option<&Path>) -> Result<Gate, PlanFault> {
+fn frozen(task: &Task, settings: &Settings, start: &StartingPoint, lanes_at: Option<&Path>) -> Result<Gate, PlanFault> {
     let lanes = match &task.gate {
         GateChoice::Lanes(lanes) => lanes.as_slice(),
         GateChoice::Skip => &[],
@@ -173,9 +176,10 @@ fn frozen(task: &Task, settings: &Settings, begun: &Begun, lanes_at: Option<&Pat
     let path = settings.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let holdout = settings.holdout.as_deref().filter(|_| !lanes.is_empty());
     let (root, allow_edit) = (settings.workspace.as_path(), task.allow_edit.as_slice());
-    let Begun { tree: base, paths, hooks, origin } = begun;
-    let (protect, hooks) = (protect.as_slice(), hooks.as_deref());
-    let definition = Definition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, hooks };
+    let StartingPoint { tree: base, paths, hooks, origin, repository } = start;
+    let (protect, hooks, repository) = (protect.as_slice(), hooks.as_deref(), repository.as_ref());
+    let definition =
+        Definition { root, origin, lanes, holdout, protect, allow_edit, path, base, paths, hooks, repository };
     let frozen = lanes_at.map_or_else(|| freeze(definition), |at| freeze_by(definition, at));
     frozen.map_err(|fault| {
         let has_none = matches!(&fault, GateFault::UnknownLane { known, .. } if known.is_empty());

@@ -34,6 +34,7 @@ pub(super) fn holes(settings: &Settings, task: &Task, run: &RunDir, dependencies
     holes.limits = settings.limits;
     holes.read_only.extend(dependencies.interpreters.iter().cloned());
     holes.view.clone_from(&dependencies.view);
+    holes.mounts.extend(dependencies.caches.iter().cloned());
     holes
 }
 

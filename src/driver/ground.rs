@@ -1,13 +1,13 @@
 //! What a run stands on: the wall around everything that it starts, and the trees of its workspace. Made in Planning, and again when a
 //! run is taken up.
 
-use super::briefing::{Begun, PlanFault};
+use super::briefing::{PlanFault, StartingPoint};
 use super::{Settings, enclosure, project_of};
 use crate::causes::chain;
 use crate::chat::ToolSpec;
 use crate::gate::{Gate, Site};
 use crate::id::{RunId, TreeId};
-use crate::process::wall::{View, Wall, WallKind};
+use crate::process::wall::{Mount, View, Wall, WallKind, add_layers, tool_caches};
 use crate::store::{RunDir, Store, StoreError, clear, project_dir};
 use crate::task::{Baseline, Task};
 use crate::tool::LANE_LOG;
@@ -36,6 +36,8 @@ pub(super) struct Dependencies {
     pub(super) view: Option<View>,
     /// Folders that virtual environments lead to.
     pub(super) interpreters: Vec<PathBuf>,
+    /// Layers over the caches of tools in the user's home.
+    pub(super) caches: Vec<Mount>,
     /// Whether rooms have layers and pins.
     has_layers: bool,
 }
@@ -148,20 +150,26 @@ impl Ground {
     ) -> Result<Option<String>, String> {
         let installed = &gate.installed;
         self.dependencies = Dependencies { interpreters: installed.interpreters.clone(), ..Dependencies::default() };
-        if installed.folders.is_empty() {
-            self.dependencies.has_layers = self.wall.has_layers(run.path()).await;
-            return Ok(None);
-        }
         let views = run.path().join(VIEWS);
         let mut why = format!("the sandbox is {}", self.wall.kind().name());
         if let (WallKind::Bubblewrap, Some(helper)) = (self.wall.kind(), self.wall.helper())
             && (is_new || views.exists())
         {
             let mounts = installed.mounts(&self.origin, &settings.workspace, &views, |_| true);
-            let mounts = mounts.map_err(|error| chain(&error))?;
+            let mut mounts = mounts.map_err(|error| chain(&error))?;
+            let caches =
+                tool_caches(|name| Some(enclosure::variable(settings, name)).filter(|value| !value.is_empty()));
+            let folders = caches.into_iter().map(|cache| cache.folder);
+            let folders = folders.filter(|folder| !settings.workspace.starts_with(folder));
+            let caches = add_layers(folders, &views.join("tool-caches"), &mut mounts).map_err(|error| chain(&error))?;
+            if mounts.is_empty() {
+                self.dependencies.has_layers = self.wall.has_layers(run.path()).await;
+                return Ok(None);
+            }
             match View::open(helper, &mounts).await {
                 Ok(view) => {
                     self.dependencies.view = Some(view);
+                    self.dependencies.caches = caches;
                     self.dependencies.has_layers = true;
                     return Ok(None);
                 }
@@ -170,7 +178,7 @@ impl Ground {
             }
             clear(&views).map_err(|error| format!("{}: {error}", views.display()))?;
         }
-        if !is_new {
+        if !is_new || installed.folders.is_empty() {
             return Ok(None);
         }
         installed.copy(&self.origin, &run.path().join(IGNORED), &settings.env, stop).await?;
@@ -193,21 +201,20 @@ impl Ground {
         }
     }
 
-    /// Takes the base, before the agent: what is ignored is ignored by what the user says now. Gives its tree, the paths of its files, and what is known of
-    /// the user's repository.
+    /// Takes the base before the agent starts, with what the user ignores now.
     pub(super) async fn base(
         &self,
         settings: &Settings,
         run: &RunId,
         stop: &CancellationToken,
-    ) -> Result<(Begun, Option<SourceRepository>), PlanFault> {
+    ) -> Result<StartingPoint, PlanFault> {
         let take = async {
             let hooks = self.trees.freeze_ignores(&settings.env, stop).await?;
             let repository = SourceRepository::read(&self.trees, &self.origin, &settings.env, stop).await?;
             let tree = self.trees.take(stop).await?.tree;
             self.trees.keep(&kept_as(run, "base"), &tree, stop).await?;
             let paths = self.trees.entries(&tree, stop).await?.into_iter().map(|entry| entry.path).collect();
-            Ok((Begun { tree, paths, hooks, origin: self.origin.clone() }, repository))
+            Ok(StartingPoint { tree, paths, hooks, origin: self.origin.clone(), repository })
         };
         take.await.map_err(no_trees)
     }

@@ -52,7 +52,7 @@ mod watcher;
 mod worktree;
 
 pub use asking::{Asker, Consent, Question};
-pub use briefing::{Begun, Briefing, PlanFault, prepare};
+pub use briefing::{Briefing, PlanFault, StartingPoint, prepare};
 pub use bus::{EVENT_SCHEMA_VERSION, EventRecord};
 pub use configuration::settle_configuration;
 pub use delivery::{commit_message, commit_trailers};

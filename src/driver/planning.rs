@@ -117,8 +117,8 @@ impl Planner {
         let made = worktree::make(self.worktree.as_deref(), &self.settings, &self.run_dir, &self.stop).await?;
         let mut ground = Ground::make(&self.settings, self.worktree.as_deref(), &self.stop).await?;
         ground.forget_gone(&self.settings, &self.stop).await;
-        let (begun, repository) = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
-        let (base, tree) = (begun.tree.clone(), begun.tree.clone());
+        let start = ground.base(&self.settings, &self.run_dir.run(), &self.stop).await?;
+        let (base, tree) = (start.tree.clone(), start.tree.clone());
         let head = self.head(&ground, &base).await?;
         self.note_standing(&ground).await;
         let (task, settings, run_dir) = (self.task.clone(), self.settings.clone(), self.run_dir.clone());
@@ -127,8 +127,7 @@ impl Planner {
         let lanes_at = lanes_from::export(&settings, &ground.trees, &exported, &self.stop).await?;
         let failed = |error: &dyn std::error::Error| PlanFault::new(Reason::PlanFailed, chain(error));
         let work = move || -> Result<(Plan, Arc<Gate>), PlanFault> {
-            let Briefing { mut plan, mut gate } = prepare(&task, &settings, &begun, lanes_at.as_deref())?;
-            gate.repository = repository;
+            let Briefing { mut plan, gate } = prepare(&task, &settings, &start, lanes_at.as_deref())?;
             enclosure::note(&settings, kind, &mut plan);
             // Before the agent starts: by the time the run is taken up again, the workspace may say anything.
             let kept = gate.keep(kind);

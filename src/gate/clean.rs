@@ -11,7 +11,7 @@ use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, at_home_in};
+use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, add_layers, at_home_in, tool_caches};
 use crate::process::{self, End, Invocation, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::replica::{self, History, RoomRepository};
@@ -33,12 +33,10 @@ const FETCHED: [(&str, &str); 5] = [
 ];
 /// The variable that leads builds out of the tree, where no room may write.
 const BUILDS: &str = "CARGO_TARGET_DIR";
-/// The build cache of Go, below a home.
-const GO_CACHE: &str = ".cache/go-build";
 /// Where these are found behind the wall, below the home.
 const FETCHED_AT: &str = ".fledge-fetched";
 
-/// Where a room behind bubblewrap finds the history of its base.
+/// The place of the history of its base in a room behind bubblewrap.
 const HISTORY_AT: &str = "/tmp/.fledge-history";
 
 /// Why there is no room.
@@ -216,7 +214,8 @@ impl CleanRoom {
         Ok(())
     }
 
-    /// Gives the room a repository, where the user's workspace is in one, and shows the room the history of its base.
+    /// Gives the room a repository, where the user's workspace is in one, and shows the room the
+    /// history of its base.
     async fn add_repository(
         &mut self,
         site: &Site,
@@ -238,7 +237,7 @@ impl CleanRoom {
             (Some(_), false) => holes.read_only.push(from),
             (None, _) => {}
         }
-        // Where a room has the place of the user's checkout, its `.git` is not to be seen anyway.
+        // A room at the place of the user's checkout covers the user's `.git` already.
         holes.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
         Ok(())
     }
@@ -259,12 +258,13 @@ impl CleanRoom {
                 let over = over.join(format!("cache-{}", mounts.layers.len()));
                 mounts.layers.push(Layer { lower, over, at });
             }
-            if let Some(cache) = self.go_cache(wanted.lane) {
-                let (over, at) = (over.join("go-build"), self.folder.join("go-build"));
-                fs::create_dir_all(&at).map_err(io)?;
-                self.behind.holes.mounts.push(Mount { from: at.clone(), at: cache.clone(), writable: true });
-                mounts.layers.push(Layer { lower: cache, over, at });
-            }
+            let caches = tool_caches(|name| self.env.get(name)).into_iter();
+            let used = caches.filter(|cache| {
+                built::may_start(wanted.lane, cache.programs) && !self.behind.at.starts_with(&cache.folder)
+            });
+            let layered = add_layers(used.map(|cache| cache.folder), &self.folder.join("tool-caches"), &mut mounts)
+                .map_err(io)?;
+            self.behind.holes.mounts.extend(layered);
             mounts.pins.extend(pins(&files, wanted.kept));
             // Outer ones first; of two for one path that which lets less.
             mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
@@ -283,14 +283,6 @@ impl CleanRoom {
             self.behind.holes.view = Some(view);
         }
         Ok(())
-    }
-
-    /// The operator's build cache of Go, for a lane that may build with Go. Go finds there only what was made of the very same inputs.
-    fn go_cache(&self, lane: &Lane) -> Option<PathBuf> {
-        let home = self.env.get("HOME").map(Path::new).filter(|home| home.is_absolute())?;
-        let cache = home.join(GO_CACHE).canonicalize().ok()?;
-        let is_own = self.env.get("GOCACHE").is_none() && cache.is_dir();
-        is_own.then_some(cache).filter(|_| built::may_start(lane, &["go "]))
     }
 
     /// Copies a cache in, sharing blocks where the file system can.

@@ -88,6 +88,7 @@ mod tests {
             base: &base,
             paths: &[],
             hooks: None,
+            repository: None,
         };
         let kept = freeze(from).unwrap().keep(WallKind::Off);
         let again = || put_back(&kept, root, allow_edit, aside.path()).unwrap();
@@ -149,6 +150,7 @@ mod tests {
             base: &base,
             paths: &[],
             hooks: None,
+            repository: None,
         };
         let kept = freeze(from).unwrap().keep(WallKind::Off);
         std::os::unix::fs::symlink(&outside, root.join("fledge.yaml")).unwrap();

@@ -57,7 +57,8 @@ pub(super) fn forget_output(bases: &Path, newest: &Path) {
     }
 }
 
-/// Removes judged bases of a project, and histories of bases, that nobody has used for so long, and for a day at least.
+/// Removes judged bases and histories of bases that were unused for this long, and for at least a
+/// day.
 pub fn forget_bases(project: &Path, age: Duration) {
     let age = age.max(FRESH);
     let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified());

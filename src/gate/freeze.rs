@@ -15,6 +15,7 @@ use crate::lane::{Lane, LaneFault, Remark, RoomKind, Step};
 use crate::store::{self, StoreError};
 use crate::verdict::Reason;
 use crate::workspace::pattern::PatternError;
+use crate::workspace::replica::SourceRepository;
 use crate::yaml::{listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -130,6 +131,8 @@ pub struct Definition<'a> {
     pub paths: &'a [String],
     /// The folder in the workspace from which git runs hooks, if there is one.
     pub hooks: Option<&'a str>,
+    /// The user's repository, of which each room has a copy.
+    pub repository: Option<&'a SourceRepository>,
 }
 
 /// Freezes a gate.
@@ -186,7 +189,7 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         seal: Arc::new(seal),
         base: from.base.clone(),
         installed,
-        repository: None,
+        repository: from.repository.cloned(),
         wall: None,
         judged: OnceCell::new(),
         failed: Mutex::default(),

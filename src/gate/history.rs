@@ -1,4 +1,5 @@
-//! Histories of a project: for each base what its rooms have of the user's repository. They are kept beside the judged bases, and made once.
+//! Histories of a project: for each base what its rooms have of the user's repository. They are
+//! kept beside the judged bases, and made once.
 
 use super::Site;
 use super::clean::clear;
@@ -14,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 /// The folder of a project that has them.
 pub(super) const HISTORIES: &str = "histories";
-/// Bytes of packs up to which rooms have all files of the history; beyond, they have its commits and tags, and the files of the base.
+/// Bytes of packs up to which rooms have all files of the history; beyond, they have its commits
+/// and tags, and the files of the base.
 const WHOLE: u64 = 256 << 20;
 /// Earlier histories that may be a start for a new one.
 const EARLIER: usize = 8;
 
-/// The history of a base. `None` where it cannot be copied, because objects are missing or damaged: then rooms have the judged tree as their only commit.
+/// The history of a base. `None` where it cannot be copied, because objects are missing or damaged:
+/// then rooms have the judged tree as their only commit.
 ///
 /// # Errors
 /// [`TreesFault::Stopped`].

@@ -1,7 +1,8 @@
 //! One gate run, from the workspace as the agent left it to a verdict that names a tree.
 //!
-//! It checks the files that define the gate, takes the tree and compares it with the base, runs the lanes in rooms made of that tree,
-//! and then checks the evidence: the tests that ran, a planted failure that must be seen, and hold-out lanes.
+//! It checks the files that define the gate, takes the tree and compares it with the base, runs the
+//! lanes in rooms made of that tree, and then checks the evidence: the tests that ran, a planted
+//! failure that must be seen, and hold-out lanes.
 
 mod again;
 mod early;

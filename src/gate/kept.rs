@@ -204,6 +204,7 @@ mod tests {
             base: &base,
             paths: &[],
             hooks: None,
+            repository: None,
         };
         let gate = freeze(from).unwrap();
         let kept = gate.keep(WallKind::Off);

@@ -83,7 +83,8 @@ pub struct Gate {
     pub seal: Arc<Seal>,
     /// The dependencies that were installed in the workspace before the agent.
     pub installed: Installed,
-    /// The user's repository before the agent, of which rooms have a copy; `None` where the workspace is in none.
+    /// The user's repository before the agent, of which rooms have a copy; `None` where the
+    /// workspace is in none.
     pub repository: Option<SourceRepository>,
     /// The wall that stood around the agent, of a gate that was kept.
     wall: Option<WallKind>,

@@ -14,8 +14,8 @@ use std::path::Path;
 /// The largest file that is read for what it names, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The policy of a workspace as it is now. Its files are looked for where the definition names none. Where a protected path is a link,
-/// its target is protected as well.
+/// The policy of a workspace as it is now. Its files are looked for where the definition names
+/// none. Where a protected path is a link, its target is protected as well.
 ///
 /// # Errors
 /// The first invalid pattern.
@@ -95,6 +95,7 @@ mod tests {
             base: &base,
             paths: globs,
             hooks: Some("ci/hooks"),
+            repository: None,
         };
         policy(lanes, &from)
     }

@@ -45,6 +45,7 @@ async fn court(files: &[(&str, &str)], lanes: &[(&str, &str)], holdout: Option<&
         base: &base,
         paths: &paths,
         hooks: None,
+        repository: None,
     });
     Court { home, trees, gate }
 }

@@ -28,7 +28,8 @@ pub fn unforeseen() -> String {
     Uuid::now_v7().simple().to_string()
 }
 
-/// `NAME=number` for the environment of a step. The name is random, so that no program knows by it that it is judged.
+/// `NAME=number` for the environment of a step. The name is random, so that no program knows by it
+/// that it is judged.
 pub(super) fn variable(number: u64) -> String {
     let (chance, letters) = (Uuid::now_v7().into_bytes(), b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     let name: String =

@@ -27,7 +27,8 @@ pub(super) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Starts it with `mark`, the variable of its step, in its environment. A program that leads a session has no terminal.
+    /// Starts it with `mark`, the variable of its step, in its environment. A program that leads a
+    /// session has no terminal.
     pub(super) fn start(self, mark: &str, in_session: bool) -> io::Result<Pid> {
         #[cfg(target_os = "linux")]
         if !in_session && self.input.is_none() && self.errors.is_none() && self.path.contains('/') && self.starts_here()

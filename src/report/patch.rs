@@ -1,7 +1,8 @@
 //! Commit messages of verified work, and patches as mails that `git am` takes. Pure.
 //!
-//! The subject is the title of the task. The summary is the model's own text, so the body quotes it: no line of it works as a trailer
-//! (`Signed-off-by:`), as a command for a CI service (`[skip ci]`) or for an issue tracker (`Closes #1`).
+//! The subject is the title of the task. The summary is the model's own text, so the body quotes
+//! it: no line of it works as a trailer (`Signed-off-by:`), as a command for a CI service (`[skip
+//! ci]`) or for an issue tracker (`Closes #1`).
 
 use regex::Regex;
 use std::sync::LazyLock;
@@ -10,14 +11,17 @@ use std::sync::LazyLock;
 const SUBJECT: usize = 72;
 /// Bytes of a body.
 const BODY: usize = 16 * 1024;
-/// Words by which CI services skip a commit: `[skip ci]`, `[ci-skip]`, `[no ci]`, `[skip netlify]`, `***NO_CI***`, `--skip-ci`.
+/// Words by which CI services skip a commit: `[skip ci]`, `[ci-skip]`, `[no ci]`, `[skip netlify]`,
+/// `***NO_CI***`, `--skip-ci`.
 const SKIPS: &str = r"(?i)\[([^\[\]\n]*(?:skip|\bno[ _-]?(?:ci|build|deploy|test)|ci[ _-]?(?:no|off|only))[^\[\]\n]*)\]|\*{2,}(no_ci)\*{2,}|-*(skip-ci)\b";
-/// Words by which issue trackers close an issue: `Closes #1`, `fixed: owner/name#1`, `resolves https://…/issues/1`, `fixes ABC-1`.
+/// Words by which issue trackers close an issue: `Closes #1`, `fixed: owner/name#1`, `resolves
+/// https://…/issues/1`, `fixes ABC-1`.
 const CLOSES: &str = r"(?i)\b((?:clos|fix|resolv|implement|complet)(?:e|es|ed|s|ing)?)\b:?\s+((?:issues?\s+)?(?:[\w./-]*[#!]\d+|gh-\d+|https?://\S+/\d+|[a-z][a-z0-9]+-\d+))";
 /// Commands for issue trackers behind the number of an issue: `ABC-1 #done`.
 const COMMANDS: &str = r"(?i)#(close|done|resolve|time|comment|transition|start|assign)";
 
-/// The subject of a commit: the title of its task on one bounded line, after `fledge: ` where the title is a single word.
+/// The subject of a commit: the title of its task on one bounded line, after `fledge: ` where the
+/// title is a single word.
 pub fn subject_of(title: &str) -> String {
     let title = plain(title).split_whitespace().collect::<Vec<_>>().join(" ");
     let title = title.trim_start_matches(['#', ' ']);

@@ -117,14 +117,19 @@ fn build_output_of_the_base_is_in_later_rooms_and_is_where_the_next_base_begins(
 }
 
 #[test]
-fn the_build_cache_of_go_is_in_the_room_and_nothing_is_written_into_it() {
+fn caches_of_tools_are_in_the_room_and_nothing_is_written_into_them() {
     if !Need::has_program("bwrap") {
-        return;
+        return Need::Sandbox.lacks("only behind bubblewrap are there layers over caches");
     }
-    let step = "test -e ~/.cache/go-build/there && touch ~/.cache/go-build/mine && test -f done # go test";
-    let model = Model::new([write("done", ""), say("Done.")]);
-    let fledge = Fledge::simple(&model).lane("verify", &format!("steps: [{{ name: test, run: '{step}' }}]"));
-    let ended = fledge.file("../home/.cache/go-build/there", "").run();
-    ended.must_be(0, "verified");
-    assert!(!ended.path("../home/.cache/go-build/mine").exists());
+    for (cache, tool) in [(".cache/go-build", "go test"), (".cache/uv", "uv run"), (".gradle", "./gradlew")] {
+        let step = format!(
+            "test -e ~/{cache}/deep/there && touch ~/{cache}/deep/.lock && echo x > ~/{cache}/deep/there && test -f done # {tool}"
+        );
+        let model = Model::new([write("done", ""), say("Done.")]);
+        let fledge = Fledge::simple(&model).lane("verify", &format!("steps: [{{ name: test, run: '{step}' }}]"));
+        let ended = fledge.file(&format!("../home/{cache}/deep/there"), "").run();
+        ended.must_be(0, "verified");
+        assert!(!ended.path(&format!("../home/{cache}/deep/.lock")).exists(), "{cache}");
+        assert_eq!(ended.file(&format!("../home/{cache}/deep/there")).as_deref(), Some(""), "{cache}");
+    }
 }

@@ -1,4 +1,5 @@
-//! Git in a clean room: a repository like the user's, with the judged tree as its newest commit and nothing that is not reachable from the base.
+//! Git in a clean room: a repository like the user's, with the judged tree as its newest commit and
+//! nothing that is not reachable from the base.
 
 use crate::support::{Ended, Fledge, Model, git, say, shell};
 use std::fs;

@@ -163,7 +163,8 @@ fn events_are_numbered_on_after_a_resume_and_a_run_that_is_over_tells_its_end_ag
     let kept = first.iter().rfind(|event| event["type"] == "phase_changed").unwrap()["seq"].as_u64().unwrap();
     let ended = ended.again(&["runs", "resume", "last", "--json"]).anthropic(&model).run();
     let second = whole(&ended);
-    // The verdict on the base is in the journal, too, wherever it came: its event may have followed the last change of phase.
+    // The verdict on the base is in the journal, too, wherever it came: its event may have followed
+    // the last change of phase.
     let (from, last) = (numbers(&second)[0], first.len() as u64);
     assert!(kept < from && from <= last + 1, "{kept} {from} {last}");
     let all: Vec<u64> = (from..).take(second.len()).collect();

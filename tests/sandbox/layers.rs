@@ -1,7 +1,7 @@
 //! Layers over folders behind bubblewrap: what is written goes into them, and the folders stay as they are.
 
 use crate::sandbox::wall::wall;
-use crate::support::Need;
+use crate::support::{Fledge, Model, Need, say, shell as call_shell};
 use fledge::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind};
 use fledge::process::{End, Invocation, Variables};
 use std::fs;
@@ -71,4 +71,29 @@ async fn a_layer_that_cannot_be_mounted_says_why() {
     let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
     let why = View::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await.unwrap_err();
     assert!(why.contains("nowhere"), "{why}");
+}
+
+#[test]
+fn an_agent_fetches_into_a_layer_over_the_caches_of_tools_and_the_caches_stay() {
+    if !Need::has_program("bwrap") {
+        return Need::Sandbox.lacks("only behind bubblewrap are there layers over caches");
+    }
+    let caches = ["go/pkg/mod", ".npm", ".cargo/registry"];
+    let fetch = caches.map(|cache| format!("echo new > ~/{cache}/deep/new && echo x > ~/{cache}/deep/old"));
+    let found = caches.map(|cache| format!("cat ~/{cache}/deep/new"));
+    let model = Model::new([
+        call_shell(&fetch.join(" && ")),
+        call_shell(&format!("{} && touch done", found.join(" && "))),
+        say("Done."),
+    ]);
+    let mut fledge = Fledge::simple(&model);
+    for cache in caches {
+        fledge = fledge.file(&format!("../home/{cache}/deep/old"), "old");
+    }
+    let ended = fledge.run();
+    ended.must_be(0, "verified");
+    for cache in caches {
+        assert_eq!(ended.file(&format!("../home/{cache}/deep/old")).as_deref(), Some("old"), "{cache}");
+        assert_eq!(ended.file(&format!("../home/{cache}/deep/new")), None, "{cache}");
+    }
 }

@@ -71,13 +71,14 @@ impl Ended {
         self.store().events(&run, 0).unwrap().map(Result::unwrap).collect()
     }
 
-    /// The kinds of event in that journal, in order, without the verdict on the base: it comes whenever the gate has it.
+    /// The kinds of event in that journal, in order, without the verdict on the base: it comes
+    /// whenever the gate has it.
     #[track_caller]
     pub(crate) fn kinds(&self) -> Vec<String> {
         self.journal().into_iter().map(|record| record.kind).filter(|kind| kind != "BaseJudged").collect()
     }
 
-    /// Whether the journal has the verdict on the base.
+    /// Returns whether the journal has the verdict on the base.
     #[track_caller]
     pub(crate) fn has_judged_base(&self) -> bool {
         self.journal().iter().any(|record| record.kind == "BaseJudged")

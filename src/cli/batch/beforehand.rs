@@ -8,7 +8,7 @@ use super::super::failure::Failure;
 use super::super::runs::Place;
 use super::site::{Sites, Wanted, wanted};
 use crate::batch::plan::{Job, TaskText};
-use crate::driver::{Begun, PlanFault, Settings, ground_at, lanes_at, prepare};
+use crate::driver::{PlanFault, Settings, StartingPoint, ground_at, lanes_at, prepare};
 use crate::provider::Pacer;
 use crate::task::{Isolation, Task};
 use crate::tool::Late;
@@ -162,7 +162,7 @@ impl Ground {
         let mut faults = Vec::new();
         for (task, sources) in alike.into_values() {
             let planned =
-                prepare(&task, &self.settings, &Begun::unseen(&self.settings.workspace), self.lanes.as_deref());
+                prepare(&task, &self.settings, &StartingPoint::unread(&self.settings.workspace), self.lanes.as_deref());
             let Err(fault) = planned else { continue };
             if matches!(fault.reason, Reason::BadInput | Reason::PlanFailed) {
                 // It begins with the source, where it names that.

@@ -72,9 +72,9 @@ impl Court {
             base: &base,
             paths: &paths,
             hooks: hooks.as_deref(),
+            repository: repository.as_ref(),
         };
         let mut gate = freeze(definition).map_err(failed)?;
-        gate.repository = repository;
         say(&gate.installed.leave_out_made(root, project));
         let has_layers = wall.has_layers(logs.path()).await;
         let site = Site {

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most tests that are named where some are missing.
 const NAMED: usize = 10;
 
-/// What is said where runners of tests say that they found none.
+/// The reason of a failure where test runners found no test.
 pub(super) const NO_TESTS: &str =
     "no test ran: the runners of tests found none; add a test, or take their steps out of the lane";
 
@@ -105,7 +105,7 @@ impl Evidence {
         self.steps.values().filter_map(Shown::ran).reduce(|all, more| all.saturating_add(more))
     }
 
-    /// Whether a runner of tests has summed up, and no step ran a test.
+    /// Returns whether a test runner printed a summary and no step ran a test.
     pub(super) fn is_without_tests(&self) -> bool {
         self.ran() == Some(0)
     }

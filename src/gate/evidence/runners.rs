@@ -1,8 +1,9 @@
 //! The lines with which the common test runners sum up. Pure.
 
-/// What ran and what failed by a line, if it is a summary.
+/// Reads the counts of tests that ran and failed from a line. `None` if the line is no summary.
 type Runner = fn(&str) -> Option<(u64, u64)>;
-/// Each knows the line with which one family of runners sums up, and gives how many tests ran by it and how many of them failed.
+/// Each knows the line with which one family of runners sums up, and gives how many tests ran by it
+/// and how many of them failed.
 const RUNNERS: [Runner; 20] = [
     libtest, nextest, pytest, unittest, node, jest, mocha, go, ctest, googletest, catch2, doctest, surefire, rspec,
     minitest, phpunit, exunit, ava, uvu, deno,
@@ -76,7 +77,8 @@ pub(super) fn is_node_sum(line: &str) -> bool {
     rest.is_some_and(|count| count.parse::<u64>().is_ok())
 }
 
-/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`. Many tools begin a line with such a mark, without a time.
+/// `✔ adds (0.1ms)`, `✖ adds (0.1ms)`, `ok 1 - adds`, `not ok 1 - adds`. Many tools begin a line
+/// with this mark, without a time.
 pub(super) fn node_name(line: &str) -> Option<&str> {
     let marked = line.strip_prefix("✔ ").or_else(|| line.strip_prefix("✖ "));
     let name = match marked {
@@ -90,7 +92,8 @@ pub(super) fn node_name(line: &str) -> Option<&str> {
     (!name.contains("# SKIP") && !name.contains("# TODO")).then(|| name.trim())
 }
 
-/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed (6)`
+/// `Tests:       1 failed, 5 passed, 6 total`, of Jest; Vitest has ` Tests  1 failed | 5 passed
+/// (6)`
 fn jest(line: &str) -> Option<(u64, u64)> {
     let rest = line.strip_prefix("Tests")?;
     let counts = rest.strip_prefix(':').unwrap_or(rest);
@@ -108,7 +111,8 @@ fn mocha(line: &str) -> Option<(u64, u64)> {
     rest.strip_prefix("passing (")?.ends_with(')').then(|| Some((count.parse().ok()?, 0)))?
 }
 
-/// `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, and `FAIL m/calc 0.003s` of a package. Subtests are not counted.
+/// `=== RUN   TestAdds` of `go test -v`, `--- FAIL: TestAdds (0.00s)`, and `FAIL m/calc 0.003s` of
+/// a package. Subtests are not counted.
 fn go(line: &str) -> Option<(u64, u64)> {
     let is_test = |name: &str| !name.is_empty() && !name.contains(['/', ' ']);
     if let Some(name) = line.strip_prefix("=== RUN   ") {
@@ -135,7 +139,8 @@ fn ctest(line: &str) -> Option<(u64, u64)> {
     Some((all.parse().ok()?, failed.parse().ok()?))
 }
 
-/// `[==========] 12 tests from 3 test suites ran. (5 ms total)` and `[  FAILED  ] 2 tests, listed below:`
+/// `[==========] 12 tests from 3 test suites ran. (5 ms total)` and `[  FAILED  ] 2 tests, listed
+/// below:`
 fn googletest(line: &str) -> Option<(u64, u64)> {
     let count = |rest: &str| rest.split(' ').next()?.parse::<u64>().ok();
     if let Some(rest) = line.strip_prefix("[==========] ") {
@@ -160,7 +165,8 @@ fn doctest(line: &str) -> Option<(u64, u64)> {
     with_failed(counts.split_once('|')?.1, '|', &["passed", "failed"])
 }
 
-/// `[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1` of Maven, without the lines of single classes, which have a time
+/// `[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 1` of Maven, without the lines of single
+/// classes, which have a time
 fn surefire(line: &str) -> Option<(u64, u64)> {
     let rest = ["[INFO] ", "[WARNING] ", "[ERROR] ", ""].iter().find_map(|mark| line.strip_prefix(mark))?;
     let counts = rest.strip_prefix("Tests run: ").filter(|rest| !rest.contains("Time elapsed"))?;

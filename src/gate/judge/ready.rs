@@ -1,4 +1,4 @@
-//! What a lane finds ready in its room: caches of the base, made again where the lock files of the work differ.
+//! Caches of a lane: those of the base, made again where the lock files of the work differ.
 
 use super::early::Early;
 use super::{Record, Sitting};
@@ -16,7 +16,7 @@ impl Sitting<'_> {
         lanes.map(|lane| format!("the setup of lane `{}` ran with network", lane.name)).collect()
     }
 
-    /// What a lane finds ready for this tree.
+    /// Returns the caches of a lane for this tree.
     pub(super) async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
         let is_known = || self.site.may_judge_base || base::kept(self.gate, self.site).is_some();
         if !Caches::are_wanted(lane) || (!Caches::must_be(lane) && !is_known()) {
@@ -30,7 +30,7 @@ impl Sitting<'_> {
         }
     }
 
-    /// What makes rooms ready passed on the base, and does not with the lock files of the work.
+    /// The verdict where a setup passed on the base and fails with the lock files of the work.
     fn not_ready(&self, why: &str) -> Early {
         let feedback = format!("the lock files differ from those at the start, and with them {why}\n");
         let signature = format!("setup: {why}");

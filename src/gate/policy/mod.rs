@@ -201,7 +201,7 @@ impl Policy {
         new.filter(|(_, name)| !had.contains(name)).collect()
     }
 
-    /// Whether the task opens a path.
+    /// Returns whether the task opens a path.
     pub fn is_opened(&self, path: &str) -> bool {
         self.opened.fit(path)
     }

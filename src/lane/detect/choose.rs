@@ -1,4 +1,5 @@
-//! Decides which of the checks that fit every project of a kind are kept beside those that the project's own CI runs. Pure.
+//! Decides which of the checks that fit every project of a kind are kept beside those that the
+//! project's own CI runs. Pure.
 
 use super::ci::{self, Own};
 use super::facts::Facts;
@@ -13,7 +14,8 @@ const UNASKED: [&str; 4] = ["cargo fmt", "cargo clippy", "gofmt", "go vet"];
 /// The reason for which a lint is only reported where the project has no CI that could be read.
 const NOT_ASKED: &str = "nothing in the project asks for it; remove this line to require it";
 
-/// Takes out of a stack's checks those that the project's CI replaces, and lints that it does not run.
+/// Takes out of a stack's checks those that the project's CI replaces, and lints that it does not
+/// run.
 pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
     let stack = findings.stack;
     let (is_tested, is_known) = (own.tests(stack), own.knows(stack));

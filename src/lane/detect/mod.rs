@@ -182,7 +182,7 @@ impl Detected {
         }));
     }
 
-    /// Whether a check looks at how the sources are written, as a lint does.
+    /// Returns whether a check looks at how the sources are written, as a lint does.
     pub fn is_lint(&self, name: &str) -> bool {
         self.checks.iter().any(|check| check.name == name && check.is_lint())
     }
@@ -219,7 +219,7 @@ impl Detected {
 }
 
 impl Check {
-    /// Whether it looks at how the sources are written, and not at what they do.
+    /// Returns whether it looks at how the sources are written, and not at what they do.
     fn is_lint(&self) -> bool {
         let is_lint = |part: &str| ["fmt", "format", "lint", "types", "vet"].contains(&part);
         self.effect == Effect::Reads || (self.effect == Effect::Builds && self.name.split(['-', '/']).any(is_lint))

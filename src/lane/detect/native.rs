@@ -54,7 +54,7 @@ fn meson(facts: &Facts, options: &Options) -> Option<Findings> {
     Some(found)
 }
 
-/// Whether another build system of the project calls this one.
+/// Returns whether another build system of the project calls this one.
 fn has_better(facts: &Facts) -> bool {
     facts.first(&["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "go.mod"]).is_some()
 }

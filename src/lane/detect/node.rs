@@ -78,7 +78,7 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, is_there: bool
             None => found.remark(format!("left out: script `{first}`, because {}", why.unwrap_or_default())),
             Some((_, text)) if name == "check" && text.contains("run ") => {} // it is made of those that stand here
             Some((script, _)) if is_there => {
-                // What may write runs alone.
+                // A script that may write runs alone.
                 let is_safe = effect != Effect::Reads || super::ci::script_only_reads(manifest, script);
                 let effect = if is_safe { effect } else { Effect::Builds };
                 found.check(effect, name, format!("{manager} run {script}"));

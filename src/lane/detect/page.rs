@@ -32,7 +32,7 @@ pub(super) fn write(detected: &Detected) -> String {
     page
 }
 
-/// Whether something runs by Node.
+/// Returns whether something runs by Node.
 fn is_node(detected: &Detected) -> bool {
     let starts = |check: &Check| {
         ["npm ", "pnpm ", "yarn ", "bun ", "node_modules/"].iter().any(|start| check.run.starts_with(start))

@@ -130,8 +130,8 @@ impl Project<'_> {
         }
     }
 
-    /// pytest as it finds the modules of the project: by the interpreter that has it, which finds packages beside the tests, too; else the
-    /// program, which may not find them by itself.
+    /// pytest as it finds the modules of the project: by the interpreter that has it, which finds
+    /// packages beside the tests, too; else the program, which may not find them by itself.
     fn pytest(&self, python: &str) -> Option<String> {
         match self.program("pytest") {
             Some(pytest) if self.is_of(python, &pytest) => Some(format!("{python} -m pytest")),

@@ -3,6 +3,7 @@
 //! by this program itself, which is weaker and is called so. What cannot be walled is not run.
 
 mod bubblewrap;
+mod caches;
 mod gits;
 mod holes;
 mod homes;
@@ -16,6 +17,7 @@ mod seccomp;
 mod starts;
 mod view;
 
+pub use caches::{add_layers, tool_caches};
 pub use gits::{git_led_to, gits_below};
 pub use holes::{Holes, Mount, WallLimits};
 pub use homes::{at_home_in, holds_credentials};

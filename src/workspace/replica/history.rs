@@ -1,4 +1,5 @@
-//! The history that is reachable from a base: copied once per base, shared by all its rooms, and never written again.
+//! The history that is reachable from a base: copied once per base, shared by all its rooms, and
+//! never written again.
 
 use super::source::SourceRepository;
 use crate::id::TreeId;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 const GENERATIONS: u32 = 16;
 /// The commits, tags and files of the history.
 const HISTORY: &str = "history";
-/// What the base has beside: files that are in no commit.
+/// The files of the base that are in no commit.
 const BASE: &str = "base";
 const ABOUT: &str = "history.json";
 
@@ -32,11 +33,12 @@ pub(super) struct About {
     pub(super) base: TreeId,
     /// The tree of the base's commit, in the format of the repository.
     pub(super) tree: Option<String>,
-    /// The object that stands for the base's commit and has the tree of the base, where that is another than the commit's.
+    /// The object that stands for the base's commit and has the tree of the base, where that is
+    /// another than the commit's.
     pub(super) replacement: Option<String>,
     /// When the base was committed, as git writes it.
     pub(super) date: Option<String>,
-    /// Whether all files of the history are there, and not only its commits.
+    /// True if the history has all files, and not only commits.
     is_whole: bool,
     generation: u32,
 }
@@ -48,8 +50,10 @@ impl History {
         Some(Self { folder: folder.to_owned(), about })
     }
 
-    /// Copies the history of `source` into `folder`, which is made. Objects that one of the `earlier` histories has are linked from there, where its
-    /// commit is an ancestor. Where the user's packs have more than `most` bytes, only commits, tags and the files of the base are copied.
+    /// Copies the history of `source` into `folder`, which is made. Objects that one of the
+    /// `earlier` histories has are linked from there, where its commit is an ancestor. Where the
+    /// user's packs have more than `most` bytes, only commits, tags and the files of the base are
+    /// copied.
     ///
     /// # Errors
     /// [`TreesFault`] when objects are missing, or cannot be written.
@@ -115,7 +119,8 @@ impl History {
         [HISTORY, BASE].map(|name| at.join(name))
     }
 
-    /// Git in the history, with the objects of the user's repository and of the trees. It reads no configuration but the history's.
+    /// Git in the history, with the objects of the user's repository and of the trees. It reads no
+    /// configuration but the history's.
     fn git(&self, trees: &Trees) -> Git {
         let own = self.about.source.is_sha1().then(|| trees.git_dir().join("objects"));
         let others = [Some(self.about.source.common().join("objects")), own].into_iter().flatten();
@@ -147,7 +152,8 @@ impl History {
             self.about.generation = before.about.generation + 1;
         }
         let pack = into.join("pack").to_string_lossy().into_owned();
-        // What is missing in a partial clone stays missing. Deltas that are there are taken over, and no new ones are looked for.
+        // Objects that a partial clone lacks stay missing. Git reuses existing deltas and searches
+        // for no new ones.
         let mut args = vec!["pack-objects", "-q", "--non-empty", "--delta-base-offset", "--window=0"];
         let mut objects = lines(&wanted);
         if self.about.is_whole {
@@ -207,7 +213,7 @@ impl History {
     }
 }
 
-/// What a repository of this format needs in its configuration.
+/// The configuration of a repository with this object format.
 pub(super) fn settings(format: &str) -> String {
     if format == "sha1" {
         return "[core]\n\trepositoryformatversion = 0\n\tbare = false\n".to_owned();
@@ -215,7 +221,7 @@ pub(super) fn settings(format: &str) -> String {
     format!("[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {format}\n")
 }
 
-/// Writes a file of a repository that nobody uses yet.
+/// Writes a file of a repository that is not in use yet.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), TreesFault> {
     fs::write(path, bytes).map_err(TreesFault::io("write", path))
 }

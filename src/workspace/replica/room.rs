@@ -1,4 +1,5 @@
-//! Writes the repository of a room, before anything runs there. fledge never asks git in it again: a step may have written its configuration.
+//! Writes the repository of a room, before anything runs there. fledge never asks git in it again:
+//! a step may have written its configuration.
 
 use super::history::{History, listed, put, settings};
 use super::index::with_stat;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// The date of a commit that has no base to take one from.
 const DATE: &str = "1000000000 +0000";
 const WHO: &str = "fledge <fledge@localhost>";
-/// What git is configured with in a room: who commits, and nothing that starts a program.
+/// The configuration of git in a room: an author, and nothing that starts a program.
 const CONFIG: &str = "[core]
 \tfilemode = true
 \tfsmonitor = false
@@ -27,7 +28,8 @@ const CONFIG: &str = "[core]
 \tname = fledge
 \temail = fledge@localhost
 ";
-/// The files of a room have the bytes of the judged tree, whatever `.gitattributes` says of line ends and filters.
+/// The files of a room have the bytes of the judged tree, whatever `.gitattributes` says of line
+/// ends and filters.
 const ATTRIBUTES: &str = "* -text -eol -crlf -filter -ident !working-tree-encoding\n";
 
 /// The repository that a room gets.
@@ -35,7 +37,8 @@ const ATTRIBUTES: &str = "* -text -eol -crlf -filter -ident !working-tree-encodi
 pub struct RoomRepository<'a> {
     /// The user's repository.
     pub source: &'a SourceRepository,
-    /// The history of the base; `None` where it cannot be copied, and the judged tree is the only commit.
+    /// The history of the base; `None` where it cannot be copied, and the judged tree is the only
+    /// commit.
     pub history: Option<&'a History>,
     /// The folder in which steps find the history.
     pub seen_at: &'a Path,
@@ -45,7 +48,8 @@ pub struct RoomRepository<'a> {
     pub tree: &'a TreeId,
 }
 
-/// Writes the `.git` of the room whose files are in `files`. `index` is an index of its tree, without the stat data of its files.
+/// Writes the `.git` of the room whose files are in `files`. `index` is an index of its tree,
+/// without the stat data of its files.
 ///
 /// # Errors
 /// [`TreesFault`] when git or the system refuses something.

@@ -1,4 +1,5 @@
-//! The user's repository as it is before the agent: everything that a room's repository repeats of it.
+//! The user's repository as it is before the agent: everything that a room's repository repeats of
+//! it.
 
 use crate::workspace::trees::git::Git;
 use crate::workspace::trees::{Trees, TreesFault};
@@ -39,8 +40,8 @@ pub struct SourceRepository {
 }
 
 impl SourceRepository {
-    /// Reads it for the workspace of `trees`. The branch is that of `origin`, the user's checkout. `env` is the user's environment. `None` where the
-    /// workspace is in no repository.
+    /// Reads it for the workspace of `trees`. The branch is that of `origin`, the user's checkout.
+    /// `env` is the user's environment. `None` where the workspace is in no repository.
     ///
     /// # Errors
     /// [`TreesFault`] when git cannot be run.
@@ -115,7 +116,8 @@ async fn references(git: &Git, commit: &str, stop: &CancellationToken) -> Result
     Ok(references)
 }
 
-/// The path of a URL without its host, so that tools find owner and name in it; `local/NAME.git` where the URL is a path, or there is none.
+/// The path of a URL without its host, so that tools find owner and name in it; `local/NAME.git`
+/// where the URL is a path, or there is none.
 fn remote_path(url: &str, folder: &str) -> String {
     let after_host = |rest: &str| rest.split_once('/').map(|(_, path)| path.to_owned());
     let path = match url.split_once("://") {

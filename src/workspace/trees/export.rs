@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 const LONG_AGO: i64 = 1_000_000_000;
 
 impl Trees {
-    /// Writes a tree into a folder that is empty or not there yet. A file, or a folder with its names, that is as in `base` gets the
-    /// time 2001-09-09T01:46:40Z, every other that of the export, so that what was built from the base is built anew where it must be.
+    /// Writes a tree into a folder that is empty or not there yet. A file, or a folder with its
+    /// names, that is as in `base` gets the time 2001-09-09T01:46:40Z, every other that of the
+    /// export, so that what was built from the base is built anew where it must be.
     ///
     /// # Errors
     /// [`TreesFault`].
@@ -30,7 +31,8 @@ impl Trees {
         self.0.export(tree, base, into, None, stop).await
     }
 
-    /// Writes a tree as [`Trees::export`] does, and an index of it to `index`, for a repository of that folder.
+    /// Writes a tree as [`Trees::export`] does, and an index of it to `index`, for a repository of
+    /// that folder.
     ///
     /// # Errors
     /// [`TreesFault`].

@@ -152,8 +152,10 @@ impl Trees {
         Ok(self.0.git.version(stop).await?.text)
     }
 
-    /// Reads what the user ignores now, outside of the workspace's `.gitignore` files: in the exclude file of the repository, their own ignored
-    /// list, and `.gitignore` files above. Asks the user's repository once, before the base is taken. Returns the folder of `core.hooksPath`.
+    /// Reads what the user ignores now, outside of the workspace's `.gitignore` files: in the
+    /// exclude file of the repository, their own ignored list, and `.gitignore` files above. Asks
+    /// the user's repository once, before the base is taken. Returns the folder of
+    /// `core.hooksPath`.
     ///
     /// # Errors
     /// [`TreesFault`]; a workspace in no repository is none.
@@ -335,7 +337,7 @@ impl Trees {
     }
 }
 
-/// What the delivery of a tree and the repository of a room need.
+/// Access for the delivery of a tree and for the repository of a room.
 impl Trees {
     pub(in crate::workspace) fn root(&self) -> &Path {
         &self.0.root

@@ -121,7 +121,8 @@ async fn the_index_of_a_room_has_the_times_of_its_files_so_that_git_reads_none()
     symlink("a", project.at("link")).unwrap();
     project.commit_all("").await;
     let git = room_with_history(&project, u64::MAX).await;
-    // `diff-files` compares what the index says with the system, and names each file that it would have to read.
+    // `diff-files` compares what the index says with the system, and names each file that it would
+    // have to read.
     let stale = git.run(&["diff-files", "--name-only"], b"", usize::MAX, &project.stop).await.unwrap();
     assert_eq!((stale.code, String::from_utf8(stale.output).unwrap().as_str()), (0, ""));
     // The checksum at the end is right: git looks at it when it is asked to.

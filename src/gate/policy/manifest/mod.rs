@@ -44,8 +44,8 @@ pub(super) fn parse_toml(text: &str) -> Option<Value> {
     forms::read(forms::Form::Python, text.as_bytes())
 }
 
-/// The dependencies whose source is a repository, an address or a folder outside of the workspace, and was not on the base. Returns the
-/// name with its table, and the rest of the finding.
+/// The dependencies whose source is a repository, an address or a folder outside of the workspace,
+/// and was not on the base. Returns the name with its table, and the rest of the finding.
 pub(super) fn new_sources(
     path: &str,
     was: Option<&[u8]>,

@@ -41,7 +41,8 @@ pub(super) fn findings(form: Form, was: &Value, is: &Value) -> Vec<String> {
     told.into_iter().collect()
 }
 
-/// Dependencies that come from a repository, an address or a folder outside of the workspace, and did not on the base.
+/// Dependencies that come from a repository, an address or a folder outside of the workspace, and
+/// did not on the base.
 pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str) -> bool) -> Vec<(String, String)> {
     let known: BTreeSet<(String, Option<String>)> =
         sources(form, was).into_iter().map(|((_, name), place)| (name, place)).collect();
@@ -56,7 +57,7 @@ pub(super) fn foreign(form: Form, was: &Value, is: &Value, leaves: &dyn Fn(&str)
     sources(form, is).into_iter().filter(is_new).map(told).collect()
 }
 
-/// Whether a place is neither a registry that is configured nor a folder of the workspace.
+/// Returns whether a place is neither a registry that is configured nor a folder of the workspace.
 fn is_foreign(place: &str, leaves: &dyn Fn(&str) -> bool) -> bool {
     let inner = ["path ", "file ", "file:", "link:", "portal:"].iter().find_map(|start| place.strip_prefix(start));
     if let Some(path) = inner {

@@ -1,6 +1,6 @@
 //! Changes of manifests that steer tests, builds or the place of dependencies.
 
-/// A manifest, what is replaced by what in it (nothing: it is added at the end), and what is said of that.
+/// A manifest, a text in it (empty: the end), the replacement, and the expected finding.
 pub(super) const STEERED: &[(&str, &str, &str, &str)] = &[
     (
         "Cargo.toml",

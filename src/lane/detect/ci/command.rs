@@ -1,6 +1,7 @@
 //! Reads the simple commands of a shell script. Pure: a text in, commands and refusals out.
 //!
-//! A command is words and variables. A line that needs a shell for more than that (pipes, substitutions, loops) is refused with the reason.
+//! A command is words and variables. A line that needs a shell for more than that (pipes,
+//! substitutions, loops) is refused with the reason.
 
 use super::expression::{SECRET, UNKNOWN};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ pub(super) struct Command {
     pub(super) vars: BTreeMap<String, String>,
     /// The folder that it runs in, relative to where the script starts; empty for that place.
     pub(super) dir: String,
-    /// Whether the script continues after its failure, by `|| true`.
+    /// True if the script continues after a failure, by `|| true`.
     pub(super) may_fail: bool,
 }
 
@@ -51,7 +52,7 @@ struct Reader {
     known: BTreeMap<String, String>,
     exported: BTreeMap<String, String>,
     dir: Option<String>,
-    /// How many constructs are open.
+    /// The number of open constructs.
     depth: usize,
     /// The word that ends a here-document.
     until: Option<String>,

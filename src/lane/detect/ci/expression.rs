@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// A value of an expression: a text, or a truth; nothing where it depends on what only a real run knows.
+/// A value of an expression: a text, or a truth; nothing where it depends on what only a real run
+/// knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     Text(String),
@@ -28,10 +29,11 @@ impl Value {
     }
 }
 
-/// What names such as `matrix.os` mean.
+/// The values of names such as `matrix.os`.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// Marks the place of an expression without a known value, and of a secret. No variable of a shell has such a name.
+/// Marks the place of an expression without a known value, and of a secret. No shell variable can
+/// have this name.
 pub(super) const UNKNOWN: &str = "${?}";
 pub(super) const SECRET: &str = "${?secret}";
 
@@ -49,7 +51,7 @@ pub(super) fn fill(text: &str, names: &Names) -> String {
     filled + rest
 }
 
-/// Whether a condition holds; nothing where that is not known.
+/// Evaluates a condition. `None` if a value is unknown.
 pub(super) fn holds(condition: &str, names: &Names) -> Option<bool> {
     let inner = condition.trim();
     let inner = inner.strip_prefix("${{").and_then(|inner| inner.strip_suffix("}}")).unwrap_or(inner);

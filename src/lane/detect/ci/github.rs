@@ -24,7 +24,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
         return Ok(Vec::new());
     }
     let env = variables(&root, &Names::new());
-    // What the workflow itself reads steers the workflow, and not its tools.
+    // Variables that the workflow itself reads do not reach its tools.
     let is_read = |name: &str| {
         [format!("${name}"), format!("{{{name}"), format!("env.{name}")].iter().any(|form| text.contains(form))
     };
@@ -45,7 +45,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
     Ok(offers)
 }
 
-/// Whether a workflow runs when the code changes, and not only by the clock, by hand, or for a release.
+/// Returns whether a workflow runs when the code changes, and not only by the clock, by hand, or
+/// for a release.
 fn runs_on_changes(root: &Node) -> bool {
     let is_change = |name: &str| ["push", "pull_request", "merge_group", "workflow_call"].contains(&name);
     match get(root, "on").map(|on| &on.value) {
@@ -252,7 +253,8 @@ fn named(prefix: &str, node: &Node) -> Names {
     }
 }
 
-/// The combination that is most like this machine: on Linux, and with a stable toolchain where one is named.
+/// The combination that is most like this machine: on Linux, and with a stable toolchain where one
+/// is named.
 fn choose(all: Vec<Names>, runs_on: &[String]) -> Names {
     let rank = |one: &Names| {
         let has = |word: &str| one.values().any(|value| value.split(['-', ' ']).any(|part| part == word));

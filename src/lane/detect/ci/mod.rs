@@ -1,4 +1,5 @@
-//! The checks that a project's own CI runs: readers for each kind of file, a table of tools, and the decision what becomes a step. Pure.
+//! The checks that a project's own CI runs: readers for each kind of file, a table of tools, and
+//! the decision what becomes a step. Pure.
 
 mod command;
 mod expression;
@@ -44,9 +45,9 @@ type Offer = Result<Candidate, Refusal>;
 pub(super) struct Own {
     pub(super) checks: Vec<OwnCheck>,
     pub(super) remarks: Vec<String>,
-    /// The linters that it runs, in whatever form.
+    /// The linters that the CI runs.
     pub(super) tools: BTreeSet<String>,
-    /// How it configures CMake and Meson, and where that is from.
+    /// The options for CMake and Meson, each with the file that has them.
     pub(super) native: BTreeMap<&'static str, (Vec<String>, String)>,
 }
 
@@ -68,7 +69,7 @@ const NOISE: [&str; 30] = [
 ];
 
 impl Own {
-    /// Whether the CI has a test of this stack, or one that is for the whole project.
+    /// Returns whether the CI has a test of this stack, or one that is for the whole project.
     pub(super) fn tests(&self, stack: &str) -> bool {
         self.has(stack, Effect::Tests) || ["make", "other"].iter().any(|all| self.has(all, Effect::Tests))
     }
@@ -77,18 +78,18 @@ impl Own {
         self.checks.iter().any(|own| own.stack == stack && own.check.effect == effect && own.check.dir.is_none())
     }
 
-    /// Whether a step of it does what this check does.
+    /// Returns whether a step of it does what this check does.
     pub(super) fn runs(&self, check: &Check) -> bool {
         let without = |run: &str| run.replace(" run ", " ");
         self.checks.iter().any(|own| own.check.dir == check.dir && without(&own.check.run) == without(&check.run))
     }
 
-    /// Whether a step of it uses this tool.
+    /// Returns whether a step of it uses this tool.
     pub(super) fn has_tool(&self, tool: &str) -> bool {
         self.checks.iter().any(|own| own.check.dir.is_none() && tools::tool(&own.words) == tool)
     }
 
-    /// Whether the CI says anything about this stack.
+    /// Returns whether the CI says anything about this stack.
     pub(super) fn knows(&self, stack: &str) -> bool {
         self.tests(stack) || self.checks.iter().any(|own| own.stack == stack && own.check.dir.is_none())
     }
@@ -159,7 +160,8 @@ impl Own {
         self.checks.push(OwnCheck { stack, check, words });
     }
 
-    /// A name that no other step has: with the first word that makes this one differ from the one before, else with a number.
+    /// A name that no other step has: with the first word that makes this one differ from the one
+    /// before, else with a number.
     fn unique(&self, name: String, words: &[String], dir: Option<&str>) -> String {
         let name = dir.map_or_else(|| name.clone(), |dir| format!("{dir}/{name}"));
         let is_free = |name: &str| !self.checks.iter().any(|own| own.check.name == name);
@@ -226,7 +228,7 @@ fn step_name(kind: Kind, words: &[String]) -> String {
     name.into()
 }
 
-/// What is left out, by reason.
+/// Commands that are left out, by reason.
 #[derive(Default)]
 struct LeftOut(Vec<(String, Vec<(String, String)>)>);
 
@@ -272,15 +274,17 @@ fn list(node: &Node) -> &[Node] {
 fn text_of(node: &Node) -> &str {
     node.as_text().unwrap_or_default()
 }
-/// Words in the name of a workflow that does not judge changes: its builds have options of their own.
+
+/// Words in the names of workflows that do not judge changes. Their builds use other options.
 const ASIDE: [&str; 10] =
     ["codeql", "fuzz", "doc", "docs", "release", "publish", "deploy", "scorecard", "benchmark", "wheels"];
 
-/// Whether a workflow does something else than to judge changes, by its name.
+/// Returns whether a workflow does something else than to judge changes, by its name.
 fn is_aside(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| ASIDE.contains(&word))
 }
+
 #[cfg(test)]
 mod tests {
     use super::is_aside;

@@ -148,7 +148,7 @@ fn effect(kind: Kind) -> Effect {
     }
 }
 
-/// What Gradle, Maven and Rake are asked to do.
+/// The tasks of Gradle, Maven and Rake.
 fn recipe_kind(words: &[String]) -> Result<Kind, String> {
     let goals: Vec<&String> = words[1..].iter().filter(|word| !word.starts_with('-')).collect();
     let installs = ["install", "deploy", "publish", "release"];
@@ -160,7 +160,7 @@ fn recipe_kind(words: &[String]) -> Result<Kind, String> {
     Ok(if has(Kind::Test) || goals.is_empty() { Kind::Test } else { Kind::Build })
 }
 
-/// The program that must be there: the subcommand of cargo where that is a program of its own.
+/// The program that must be installed. Some subcommands of cargo are separate programs.
 fn needed(words: &[String]) -> String {
     match tools::tool(words).strip_prefix("cargo ") {
         Some(sub @ ("fmt" | "clippy" | "nextest")) => format!("cargo-{sub}"),
@@ -326,7 +326,8 @@ fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Reso
     Ok(vec![Resolved { stack: "make", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
 }
 
-/// Keeps the options with which the CI configures a build; the commands themselves are always the same.
+/// Keeps the options with which the CI configures a build; the commands themselves are always the
+/// same.
 fn native(program: &str, words: &[String], candidate: &Candidate, own: &mut Own) -> Result<Vec<Resolved>, String> {
     let stack = if program == "meson" || program == "ninja" { "meson" } else { "cmake" };
     let is_configuring = match program {

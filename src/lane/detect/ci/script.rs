@@ -16,7 +16,7 @@ pub(super) struct Work {
     pub(super) is_known: bool,
 }
 
-/// Whether a script, with those that run before and after it, is known to change nothing.
+/// Returns whether a script, with those that run before and after it, is known to change nothing.
 pub(in super::super) fn only_reads(manifest: &Value, script: &str) -> bool {
     let has_hooks = ["pre", "post"].iter().any(|hook| manifest["scripts"].get(format!("{hook}{script}")).is_some());
     work(manifest, script).is_ok_and(|work| work.is_known && work.kind == Kind::Lint) && !has_hooks
@@ -77,7 +77,7 @@ fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kin
     Ok(())
 }
 
-/// Whether a TypeScript compiler is told to write nothing.
+/// Returns whether a TypeScript compiler is told to write nothing.
 pub(super) fn is_without_output(words: &[String]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case("--noEmit"))
 }

@@ -1,4 +1,5 @@
-//! The table of programs that are known, with what each does. A command of a project's CI becomes a step only by a row of it.
+//! The table of programs that are known, with what each does. A command of a project's CI becomes a
+//! step only by a row of it.
 
 /// A kind of work that a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,8 @@ const CHANGES: Kind = No("it changes files");
 const NETWORK: Kind = No("it needs the network");
 const MACHINE: Kind = No("it changes the machine");
 
-/// A program with its first word, what it does, and whose it is. A word of `""` fits all; the first row that fits counts.
+/// A program with its first word, what it does, and whose it is. A word of `""` fits all; the first
+/// row that fits counts.
 pub(super) struct Row {
     pub(super) program: &'static str,
     word: &'static str,
@@ -122,7 +124,7 @@ const WRITING: [&str; 22] = [
     "--update", "--accept", "--unsafe-fixes", "--install-types", "--fix-only",
 ];
 
-/// Whether a command changes the sources.
+/// Returns whether a command changes the sources.
 pub(super) fn writes(words: &[String]) -> bool {
     let has = |word: &str| words.iter().any(|other| other == word);
     let tool = tool(words);
@@ -146,7 +148,7 @@ pub(in super::super) fn tool(words: &[String]) -> String {
     }
 }
 
-/// What a recipe or script is for, by its name.
+/// The purpose of a recipe or script, by its name.
 pub(super) fn by_name(name: &str) -> Kind {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();

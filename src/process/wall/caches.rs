@@ -1,0 +1,82 @@
+//! Caches of package managers and build tools in a user's home. Their tools write into them while they work: locks, indexes, downloads.
+//! In a sandbox each has a writable layer over it, so the tools work and the cache itself stays as it is.
+
+use super::{Layer, Mount, Mounts};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Variables that lead to a cache, its place below a home otherwise, and the beginnings of commands that use it.
+#[rustfmt::skip]
+const CACHES: &[(&str, &str, &[&str])] = &[
+    ("GOCACHE", ".cache/go-build", &["go "]),
+    ("GOMODCACHE", "go/pkg/mod", &["go "]),
+    ("UV_CACHE_DIR", ".cache/uv", &["uv ", "uvx "]),
+    ("PIP_CACHE_DIR", ".cache/pip", &["pip"]),
+    ("POETRY_CACHE_DIR", ".cache/pypoetry", &["poetry "]),
+    ("npm_config_cache", ".npm", &["npm ", "npx "]),
+    ("YARN_CACHE_FOLDER", ".cache/yarn", &["yarn "]),
+    ("", ".local/share/pnpm", &["pnpm "]),
+    ("", ".cache/pnpm", &["pnpm "]),
+    ("", ".cargo/registry", &["cargo "]),
+    ("", ".cargo/git", &["cargo "]),
+    ("GRADLE_USER_HOME", ".gradle", &["gradle"]),
+    ("", ".m2/repository", &["mvn"]),
+];
+
+/// A cache that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCache {
+    /// The folder, without links.
+    pub folder: PathBuf,
+    /// The beginnings of commands that use it.
+    pub programs: &'static [&'static str],
+}
+
+/// Finds the caches of a user by the variables of their environment.
+pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCache> {
+    let Some(home) = variable("HOME").map(Path::new).filter(|home| home.is_absolute()) else { return Vec::new() };
+    let found = CACHES.iter().filter_map(|(name, place, programs)| {
+        let led = variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let folder = led.unwrap_or_else(|| home.join(place)).canonicalize().ok()?;
+        (folder.is_dir() && folder != Path::new("/")).then_some(ToolCache { folder, programs })
+    });
+    found.collect()
+}
+
+/// Adds a layer over each of these folders, kept in `own`. Returns the mounts by which a sandbox finds the layers in the folders' places.
+///
+/// # Errors
+/// [`io::Error`] where a folder cannot be made.
+pub fn add_layers(folders: impl Iterator<Item = PathBuf>, own: &Path, mounts: &mut Mounts) -> io::Result<Vec<Mount>> {
+    let add = |(number, lower): (usize, PathBuf)| {
+        let [over, at] = ["over", "at"].map(|name| own.join(number.to_string()).join(name));
+        fs::create_dir_all(&at)?;
+        mounts.layers.push(Layer { lower: lower.clone(), over, at: at.clone() });
+        Ok(Mount { from: at, at: lower, writable: true })
+    };
+    folders.enumerate().map(add).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_found_in_the_home_or_where_a_variable_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["home/.cache/uv", "home/.npm", "elsewhere"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let [home, elsewhere] = ["home", "elsewhere"].map(|name| root.join(name).to_str().unwrap().to_owned());
+        let variable = |name: &str| match name {
+            "HOME" => Some(home.as_str()),
+            "GOCACHE" => Some(elsewhere.as_str()),
+            _ => None,
+        };
+        let found: Vec<PathBuf> = tool_caches(variable).into_iter().map(|cache| cache.folder).collect();
+        assert_eq!(found, ["elsewhere", "home/.cache/uv", "home/.npm"].map(|name| root.join(name)));
+        assert_eq!(tool_caches(|_| None), []);
+    }
+}
