@@ -14,7 +14,7 @@ use crate::store::{StoreError, read_text, write_new, write_shared};
 use crate::task::TaskFault;
 use crate::verdict::{StepReport, StepStatus};
 use crate::yaml::{Place, Problem, Problems};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ const LANE: &str = "lanes/verify.yaml";
 /// Where the task comes to be.
 const TASK: &str = "tasks/first.md";
 /// What stands above its text.
-const TASK_FRONT: &str = "---\nfiles: [\"**\"]                    # what may be changed; the checks themselves never are\n\
-    budget: { turns: 40, time: 30m }   # and usd: 1.00, where the model's price is known\n---\n";
+const TASK_FRONT: &str = "---\nfiles: [\"**\"] # what may be changed; the checks themselves never are\n\
+    budget: { turns: 40, time: 30m } # and usd: 1.00, where the model's price is known\n---\n";
 /// Its text, which is for whoever writes the task.
 const TASK_TEXT: [&str; 2] = [
     "# Say in one line what is to be done",
@@ -80,13 +80,15 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
         .map_err(Failure::input)?;
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
-    let task = format!("{TASK_FRONT}{}\n", TASK_TEXT.join("\n\n"));
+    let detected = gate::look(&root, path);
+    let front = if detected.has_single_quotes { TASK_FRONT.replace('"', "'") } else { TASK_FRONT.to_owned() };
+    let task = format!("{front}\n{}\n", TASK_TEXT.join("\n\n"));
     let mut texts = vec![(TASK, task.as_str())];
     texts.extend(arguments.config.then_some((CONFIG, CONFIG_TEXT)));
     if arguments.print {
-        return print(&root, path, &texts);
+        return print(&detected, &texts);
     }
-    let (lane, detected) = lane(&root, path)?;
+    let (lane, detected) = lane(&root, detected)?;
     let mut written = vec![lane];
     for (name, text) in &texts {
         written.push(file(&root, name, text)?);
@@ -211,16 +213,19 @@ pub(super) fn unwritten(text: &str, source: &str) -> Option<TaskFault> {
 }
 
 /// The lane that is the gate: the one that is there, or the one that is found, with what was found.
-fn lane(root: &Path, path: &str) -> Result<(Written, Option<Detected>), Failure> {
-    let detected = gate::look(root, path);
+fn lane(root: &Path, detected: Detected) -> Result<(Written, Option<Detected>), Failure> {
     match gate::write_detected(root, &detected) {
         Ok(file) => Ok((Written::New(file), Some(detected))),
         Err(InitFault::AlreadyThere(file)) => Ok((Written::Kept(file), None)),
         Err(fault @ InitFault::Store(_)) => Err(Failure::own(fault)),
         Err(fault @ InitFault::NoFolder) => Err(Failure::input(fault)),
-        Err(fault @ InitFault::NothingFound(_)) => Err(Failure::input(fault)
-            .hint("write lanes/verify.yaml by hand, one step is enough: `steps: [{ name: test, run: ./check.sh }]`")),
+        Err(fault @ InitFault::NothingFound(_)) => Err(nothing_found(fault)),
     }
+}
+
+fn nothing_found(fault: InitFault) -> Failure {
+    Failure::input(fault)
+        .hint("write lanes/verify.yaml by hand, one step is enough: `steps: [{ name: test, run: ./check.sh }]`")
 }
 
 fn file(root: &Path, name: &str, text: &str) -> Result<Written, Failure> {
@@ -235,11 +240,9 @@ fn file(root: &Path, name: &str, text: &str) -> Result<Written, Failure> {
     Ok(if is_new { Written::New(name.into()) } else { Written::Kept(name.into()) })
 }
 
-fn print(root: &Path, path: &str, texts: &[(&str, &str)]) -> Result<u8, Failure> {
-    let detected = gate::look(root, path);
+fn print(detected: &Detected, texts: &[(&str, &str)]) -> Result<u8, Failure> {
     if detected.is_empty() {
-        return Err(Failure::input(anyhow!("nothing in {} says how the project is checked", root.display()))
-            .hint("write lanes/verify.yaml by hand: one step is enough"));
+        return Err(nothing_found(InitFault::NothingFound(detected.remarks.clone())));
     }
     let lane = detected.yaml();
     let all = std::iter::once((LANE, lane.as_str())).chain(texts.iter().copied());

@@ -36,6 +36,7 @@ pub(crate) use schema::tasks_fault;
 pub(crate) use schema::{schema, tasks as tasks_schema};
 pub use selection::{Facts, NOT_SELECTED, Selection};
 pub use terms::{Canary, Flaky, RoomKind};
+pub use toml::parse_toml;
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

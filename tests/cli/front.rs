@@ -37,12 +37,12 @@ fn a_task_that_says_what_it_said_when_it_was_written_is_no_task_yet() {
     insta::assert_snapshot!(ended.stderr);
     ended = ended.again(&["run", "tasks", "--jobs", "2"]).run();
     ended.must_exit(2);
-    assert!(ended.stderr.contains("tasks/first.md:5:1: this line is still") && ended.runs().is_empty());
+    assert!(ended.stderr.contains("tasks/first.md:6:1: this line is still") && ended.runs().is_empty());
     let text = ended.file("tasks/first.md").unwrap();
     let said = text.replace("Say in one line what is to be done", "Mend the clock");
     ended = ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run();
     ended.must_exit(2);
-    assert!(ended.stderr.contains("tasks/first.md:7:1") && !ended.stderr.contains("first.md:5"), "{}", ended.story());
+    assert!(ended.stderr.contains("tasks/first.md:8:1") && !ended.stderr.contains("first.md:6"), "{}", ended.story());
     let said = format!("{}\nIt is late.\n", said.split("\nThen say").next().unwrap());
     ended.again(&["run", "tasks/first.md", "--dry-run"]).file("tasks/first.md", &said).run().must_exit(0);
 }

@@ -4,6 +4,7 @@ mod doctor;
 mod front;
 mod init;
 mod memory;
+mod own_checks;
 mod pipelines;
 mod schema;
 mod specs;

@@ -24,6 +24,7 @@ pub(super) fn init(root: &Path, arguments: &InitArguments, path: &str) -> Result
     let detected = gate::look(root, path);
     if arguments.print && !detected.is_empty() {
         print_data(detected.yaml().trim_end()).map_err(no_output)?;
+        say(&detected.remarks);
         return Ok(0);
     }
     let file = gate::write_detected(root, &detected).map_err(|fault| match fault {

@@ -3,7 +3,7 @@
 
 use super::json_locks::{list, table, text};
 use super::{Ecosystem, Format};
-use crate::gate::policy::parse_toml;
+use crate::lane::parse_toml;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

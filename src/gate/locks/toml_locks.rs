@@ -2,7 +2,7 @@
 
 use super::json_locks::{list, table, text};
 use super::{Entry, Source, registries};
-use crate::gate::policy::parse_toml;
+use crate::lane::parse_toml;
 use serde_json::Value;
 
 fn packages(content: &str) -> Result<(Value, Vec<Value>), String> {

@@ -338,11 +338,6 @@ pub(super) fn exactly(path: &str) -> String {
     format!("/{}", globset::escape(path))
 }
 
-/// A file in TOML as a tree; `None` where it is none.
-pub(super) fn parse_toml(text: &str) -> Option<serde_json::Value> {
-    manifest::parse_toml(text)
-}
-
 fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -63,11 +63,12 @@ pub(super) const PROGRAMS: [&str; 35] = [
 
 /// Files whose texts are facts, besides test files of Python and scripts.
 #[rustfmt::skip]
-const READ: [&str; 31] = [
+const READ: [&str; 37] = [
+    ".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml",
     ".gitignore", ".gitlab-ci.yml", ".justfile", ".pre-commit-config.yaml", ".pre-commit-config.yml", "CMakeLists.txt", "Taskfile.yaml", "Taskfile.yml",
     "meson.build", "noxfile.py", "taskfile.yaml", "taskfile.yml", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
     "justfile", "makefile", "mypy.ini", "package.json", "pyproject.toml", "requirements-dev.txt", "requirements.txt",
-    "requirements_dev.txt", "setup.cfg", "setup.py", "tox.ini",
+    "requirements_dev.txt", "setup.cfg", "setup.py", "tox.ini", "ruff.toml", ".ruff.toml",
 ];
 
 /// Whether the text of this file is a fact.
@@ -113,6 +114,15 @@ impl Facts {
     /// The text of a file; empty where there is none.
     pub(super) fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
+    }
+
+    /// Whether the project's Prettier is configured to write single quotes.
+    pub(super) fn has_single_quotes(&self) -> bool {
+        let files = [".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "package.json"];
+        files.iter().any(|file| {
+            let text: String = self.text(file).chars().filter(|c| !c.is_whitespace() && *c != '"').collect();
+            text.contains("singleQuote:true")
+        })
     }
 
     pub(super) fn has_program(&self, name: &str) -> bool {

@@ -31,6 +31,8 @@ pub struct Detected {
     /// What was left out and why, and what has to be done first; a line each.
     pub remarks: Vec<String>,
     checks: Vec<Check>,
+    /// Whether the project has Prettier write single quotes.
+    pub has_single_quotes: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +84,7 @@ const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
 /// Looks for every stack. Where the root has none, the folders below are looked into; else those that have others are named.
 pub fn detect(facts: &Facts) -> Detected {
     let mut detected = one_folder(facts);
+    detected.has_single_quotes = facts.has_single_quotes();
     let below = facts.below.iter().map(|(folder, facts)| (folder, one_folder(facts)));
     if detected.is_empty() {
         below.for_each(|(folder, found)| detected.add(folder, found));

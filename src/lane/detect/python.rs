@@ -167,7 +167,17 @@ impl Project<'_> {
         };
         let is_told =
             tool.program == "mypy" && ["mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"].iter().any(says);
-        if is_told { "" } else { tool.arguments }
+        // `fix = true` has ruff write unless a flag says otherwise.
+        let is_fix = |line: &str| {
+            line.split_once('=').is_some_and(|(key, value)| key.trim() == "fix" && value.trim().starts_with("true"))
+        };
+        let fixes =
+            ["pyproject.toml", "ruff.toml", ".ruff.toml"].iter().any(|file| self.facts.text(file).lines().any(is_fix));
+        match tool.arguments {
+            " check ." if fixes => " check --no-fix .",
+            _ if is_told => "",
+            arguments => arguments,
+        }
     }
 
     fn names(&self, package: &str) -> bool {

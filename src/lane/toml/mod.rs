@@ -2,6 +2,9 @@
 //! keys that mean nothing are warnings, for others have read these files and let them pass.
 
 mod nodes;
+mod tree;
+
+pub use tree::parse_toml;
 
 use super::draft::{Draft, Form, Item, Kind, Named, Options, Task};
 use super::reading::{LATER, LONGEST_NAME, LONGEST_TIME, Reading};

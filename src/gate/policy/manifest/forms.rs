@@ -1,7 +1,7 @@
 //! The forms of manifests, each read as a tree of names and values.
 
+use crate::lane::parse_toml;
 use serde_json::{Map, Value};
-use toml::de::{DeTable, DeValue};
 
 /// The form of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,33 +19,11 @@ pub(super) fn read(form: Form, bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match form {
-        Form::Cargo => toml(text).map(by_name),
-        Form::Python => toml(text),
+        Form::Cargo => parse_toml(text).map(by_name),
+        Form::Python => parse_toml(text),
         Form::Node => serde_json::from_str(text).ok().filter(Value::is_object),
         Form::Ini => ini(text),
         Form::Go => Some(go(text)),
-    }
-}
-
-fn toml(text: &str) -> Option<Value> {
-    let table = DeTable::parse(text).ok()?;
-    Some(table_of(table.get_ref()))
-}
-
-fn table_of(table: &DeTable<'_>) -> Value {
-    let entry = |(key, value): (_, &toml::Spanned<DeValue<'_>>)| (key, value_of(value.get_ref()));
-    table.iter().map(|(key, value)| entry((key.get_ref().to_string(), value))).collect::<Map<_, _>>().into()
-}
-
-fn value_of(value: &DeValue<'_>) -> Value {
-    match value {
-        DeValue::String(text) => text.to_string().into(),
-        DeValue::Boolean(flag) => (*flag).into(),
-        DeValue::Integer(number) => number.as_str().into(),
-        DeValue::Float(number) => number.as_str().into(),
-        DeValue::Datetime(date) => date.to_string().into(),
-        DeValue::Array(items) => items.iter().map(|item| value_of(item.get_ref())).collect(),
-        DeValue::Table(table) => table_of(table),
     }
 }
 

@@ -39,11 +39,6 @@ pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
     read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
 }
 
-/// A file in TOML as a tree; `None` where it is none.
-pub(super) fn parse_toml(text: &str) -> Option<Value> {
-    forms::read(forms::Form::Python, text.as_bytes())
-}
-
 /// The dependencies whose source is a repository, an address or a folder outside of the workspace,
 /// and was not on the base. Returns the name with its table, and the rest of the finding.
 pub(super) fn new_sources(

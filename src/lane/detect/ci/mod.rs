@@ -2,13 +2,15 @@
 //! the decision what becomes a step. Pure.
 
 mod command;
+mod envs;
 mod expression;
 mod github;
+mod gitlab;
 mod resolve;
 mod script;
 mod tools;
 
-use super::facts::Facts;
+use super::facts::{Facts, has_table};
 use super::{Check, Effect};
 use crate::yaml::{Node, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +21,7 @@ pub(super) use script::only_reads as script_only_reads;
 pub(super) use tools::{programs, tool};
 
 /// A command of the project's CI, before it is known whether it can be a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Candidate {
     file: String,
     line: usize,
@@ -99,11 +101,29 @@ impl Own {
 pub(super) fn look(facts: &Facts) -> Own {
     let mut own = Own::default();
     let mut left_out = LeftOut::default();
-    let workflows = facts.texts.iter().filter(|(path, _)| path.starts_with(".github/workflows/") && !is_aside(path));
-    for (file, text) in workflows {
-        match github::read(file, text) {
+    own.tools.extend(
+        [".pre-commit-config.yaml", ".pre-commit-config.yml"].iter().flat_map(|file| envs::hooks(facts.text(file))),
+    );
+    for (file, text) in &facts.texts {
+        let offers = match file.as_str() {
+            ".gitlab-ci.yml" => gitlab::read(file, text),
+            file if file.starts_with(".github/workflows/") && !is_aside(file) => github::read(file, text),
+            _ => continue,
+        };
+        match offers {
             Ok(offers) => offers.into_iter().for_each(|offer| own.take(offer, facts, &mut left_out)),
             Err(why) => own.remarks.push(format!("left out: {file}, because it cannot be read: {why}")),
+        }
+    }
+    if own.checks.is_empty() {
+        // Without a CI that can be read, the tools that gather checks stand for it.
+        let has_tox = facts.has("tox.ini") || has_table(facts.text("pyproject.toml"), "tool.tox");
+        let gathering = [("tox.ini", "tox", has_tox), ("noxfile.py", "nox", facts.has("noxfile.py"))];
+        if let Some((file, program, _)) = gathering.into_iter().find(|(_, _, is_there)| *is_there) {
+            let file = if facts.has(file) { file } else { "pyproject.toml" };
+            let candidate =
+                Candidate { file: file.into(), line: 1, words: vec![program.into()], ..Candidate::default() };
+            own.take(Ok(candidate), facts, &mut left_out);
         }
     }
     own.drop_implied();

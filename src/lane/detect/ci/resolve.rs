@@ -3,7 +3,7 @@
 use super::super::facts::Facts;
 use super::super::{Effect, node, python, recipes};
 use super::tools::{self, Kind};
-use super::{Candidate, Own, command, script};
+use super::{Candidate, Own, command, envs, script};
 
 /// A command of the CI as a step.
 pub(super) struct Resolved {
@@ -41,8 +41,34 @@ pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Res
         "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" | "pnpx" => of_node(&words, facts),
         "make" | "just" | "task" => of_recipes(&program, &words, facts),
         "cmake" | "ctest" | "meson" | "ninja" => native(&program, &words, candidate, own),
+        "tox" => each(&envs::tox(&words, facts.text("tox.ini"), facts.text("pyproject.toml")), candidate, root, own),
+        "nox" => each(&envs::nox(&words, facts.text("noxfile.py")), candidate, root, own),
+        // Its hooks are known already, as evidence that their tools are run.
+        "pre-commit" => Err(String::new()),
         "python" => of_python_script(&words, facts),
         _ => of_table(&words, facts).map(|step| vec![step]),
+    }
+}
+
+/// The steps that the lines of an environment are; the reason of the first where none is any.
+fn each(lines: &[String], candidate: &Candidate, root: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
+    let mut steps = Vec::new();
+    let mut reasons = Vec::new();
+    for (_, read) in lines.iter().flat_map(|line| command::read(line, &Default::default())) {
+        let Ok(command::Command { words, .. }) = read else { continue };
+        let is_gathering = words.iter().any(|word| ["tox", "nox"].contains(&tools::name(word)));
+        if is_gathering {
+            continue;
+        }
+        match resolve(&Candidate { words: words.clone(), ..candidate.clone() }, root, own) {
+            Ok(found) => steps.extend(found),
+            Err(why) if !why.is_empty() => reasons.push(format!("of `{}`: {why}", command::quoted(&words))),
+            Err(_) => {}
+        }
+    }
+    match reasons.into_iter().next() {
+        Some(why) if steps.is_empty() => Err(why),
+        _ => Ok(steps),
     }
 }
 

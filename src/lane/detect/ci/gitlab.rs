@@ -1,0 +1,118 @@
+//! Reads the commands of a `.gitlab-ci.yml`. Pure: a text in, offers out.
+
+use super::{Candidate, Offer, Refusal, command, get, list, text_of};
+use crate::yaml::{Node, Value, parse};
+use std::collections::BTreeMap;
+
+/// Keys of the whole file that are no jobs.
+const RESERVED: [&str; 12] = [
+    "image",
+    "services",
+    "stages",
+    "variables",
+    "include",
+    "workflow",
+    "default",
+    "cache",
+    "before_script",
+    "after_script",
+    "pages",
+    "spec",
+];
+
+/// The offers of the file.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<Offer>, String> {
+    let root = parse(text, 1).map_err(|problem| problem.to_string())?;
+    let Value::Map(jobs) = &root.value else { return Ok(Vec::new()) };
+    let mut offers = Vec::new();
+    for (name, job) in
+        jobs.iter().filter(|(name, _)| !RESERVED.contains(&name.text.as_str()) && !name.text.starts_with('.'))
+    {
+        let why = obstacle(&root, job);
+        let vars: BTreeMap<String, String> = [&root, job].into_iter().flat_map(variables).collect();
+        let may_fail = get(job, "allow_failure").is_some_and(|flag| flag.value == Value::Bool(true));
+        let Some(script) = get(job, "script") else { continue };
+        let lines: Vec<&Node> = if list(script).is_empty() { vec![script] } else { list(script).iter().collect() };
+        // A job is one script: `cd` of one line holds for the next.
+        let whole: Vec<&str> = lines.iter().map(|line| text_of(line)).collect();
+        let numbers: Vec<usize> =
+            lines.iter().flat_map(|line| (0..text_of(line).lines().count()).map(|n| line.place.line + n)).collect();
+        for (number, read) in command::read(&whole.join("\n"), &vars) {
+            let line = numbers.get(number).copied().unwrap_or(name.place.line);
+            let refuse = |text, why: &str| Err(Refusal { file: file.to_owned(), line, text, why: why.to_owned() });
+            offers.push(match read {
+                Err((text, why_not)) => refuse(text, why.unwrap_or(why_not)),
+                Ok(command) => match why {
+                    Some(why) => refuse(command::quoted(&command.words), why),
+                    None => Ok(Candidate {
+                        file: file.to_owned(),
+                        line,
+                        words: command.words,
+                        vars: command.vars,
+                        dir: command.dir,
+                        may_fail: may_fail || command.may_fail,
+                    }),
+                },
+            });
+        }
+    }
+    Ok(offers)
+}
+
+/// Why a job's commands cannot be used.
+fn obstacle(root: &Node, job: &Node) -> Option<&'static str> {
+    let has = |key: &str, words: &[&str]| {
+        let node = get(job, key)?;
+        let texts = std::iter::once(node).chain(list(node)).filter_map(Node::as_text);
+        texts.map(str::to_ascii_lowercase).any(|text| words.iter().any(|word| text.contains(word))).then_some(())
+    };
+    if get(root, "services").or_else(|| get(job, "services")).is_some() {
+        Some("its job needs services")
+    } else if has("tags", &["windows", "macos"]).is_some() {
+        Some("it runs on another operating system")
+    } else if has("stage", &["deploy", "publish", "release"]).is_some() || has("only", &["tags"]).is_some() {
+        Some("it runs only for releases")
+    } else {
+        (get(job, "when").is_some_and(|when| text_of(when) == "manual")).then_some("it runs only by hand")
+    }
+}
+
+fn variables(node: &Node) -> Vec<(String, String)> {
+    let Some(Value::Map(entries)) = get(node, "variables").map(|node| &node.value) else { return Vec::new() };
+    let plain = entries.iter().filter_map(|(name, value)| Some((name.text.clone(), value.as_text()?.to_owned())));
+    plain.filter(|(_, value)| !value.contains('$')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scripts_of_jobs_are_offered_and_those_of_others_refused() {
+        let text = "stages: [test]\nvariables: { F: --all }\nunit:\n  script:\n    - cd web\n    - make test $F\n  allow_failure: true\n\
+                    base:\n  services: [postgres]\n  script: make check\nship:\n  stage: deploy\n  script: [make x]\n.hidden:\n  script: [make y]\n\
+                    hand:\n  when: manual\n  script: [make z]\nwin:\n  tags: [windows]\n  script:\n    - |\n      make a\n      make $B\n";
+        let line = |offer: Offer| match offer {
+            Ok(found) => {
+                format!("{} {} in {} {}", found.line, command::quoted(&found.words), found.dir, found.may_fail)
+            }
+            Err(refusal) => format!("{} ! {}: {}", refusal.line, refusal.text, refusal.why),
+        };
+        let told: Vec<String> = read("ci.yml", text).unwrap().into_iter().map(line).collect();
+        assert_eq!(
+            told,
+            [
+                "6 make test --all in web true",
+                "10 ! make check: its job needs services",
+                "13 ! make x: it runs only for releases",
+                "18 ! make z: it runs only by hand",
+                "23 ! make a: it runs on another operating system",
+                "24 ! make $B: it runs on another operating system",
+            ]
+        );
+        assert!(read("ci.yml", "a: !x [").is_err());
+    }
+}
