@@ -5,7 +5,7 @@ install() { python3 -m venv .venv && .venv/bin/pip -q install -e . pytest freeze
 check() { .venv/bin/python -m pytest -q; }
 honest() {
     echo '# more' >>src/itsdangerous/exc.py
-    printf 'def test_real():\n    import itsdangerous\n' >tests/test_real.py
+    printf 'def test_real():\n    import itsdangerous\n\n    assert itsdangerous\n' >tests/test_real.py
 }
 broken() { sed -i 's/return want_bytes(string)/return b""/; s/base64.urlsafe_b64encode(string)/b"x"/' src/itsdangerous/encoding.py; }
 dependency() {

@@ -105,8 +105,13 @@ impl Job<'_> {
         self.env.extend(env);
         let is_foreign = runs_on.iter().any(|on| is_foreign(&fill(on, &self.names)));
         let condition = get(job, "if").and_then(scalar);
+        let steps = get(job, "steps").map(list).unwrap_or_default();
+        let uses = |step: &Node, action: &str| get(step, "uses").is_some_and(|uses| text_of(uses).starts_with(action));
         self.why = match condition {
             _ if is_foreign => Some("it runs on another operating system"),
+            _ if steps.iter().any(|step| uses(step, "actions/download-artifact")) => {
+                Some("its job tests what another job has built")
+            }
             _ if get(job, "services").is_some() => Some("its job needs services"),
             Some(condition) => self.obstacle(&condition),
             None => None,
@@ -114,7 +119,7 @@ impl Job<'_> {
         let dir = get(job, "defaults").and_then(|d| get(d, "run")).and_then(|run| get(run, "working-directory"));
         let dir = dir.map_or(self.dir, |dir| text_of(dir)).to_owned();
         let may_fail = get(job, "continue-on-error").and_then(scalar).is_some_and(|text| text == "true");
-        for step in get(job, "steps").map(list).unwrap_or_default() {
+        for step in steps {
             self.step(step, &dir, may_fail, offers);
         }
     }

@@ -69,3 +69,9 @@ fn jobs_with_services_and_workflows_for_other_events_are_left_out() {
     assert!(read("ci.yml", "a: [").is_err());
     assert_eq!(told("- 1"), [""; 0]);
 }
+
+#[test]
+fn a_job_that_tests_what_another_one_has_built_is_left_out() {
+    let text = "on: push\njobs:\n  t:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/download-artifact@v4\n      - run: yarn test\n";
+    assert_eq!(told(text), ["7 ! yarn test: its job tests what another job has built"]);
+}

@@ -141,6 +141,7 @@ impl Own {
                 let is_check = refusal.text.split(|c: char| " \t()`;&|".contains(c)).any(is_known_program);
                 left_out.add(&refusal.why, &refusal.text, (&refusal.file, refusal.line), is_check);
             }
+            Ok(candidate) if candidate.words.iter().any(|word| ["--version", "--help"].contains(&word.as_str())) => {}
             Ok(candidate) => {
                 let place = (candidate.file.as_str(), candidate.line);
                 match resolve::resolve(&candidate, facts, self) {
