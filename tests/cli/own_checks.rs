@@ -1,4 +1,4 @@
-//! What `fledge init` writes for projects with a CI of their own.
+//! The lanes and tasks that `fledge init` writes for projects with their own CI.
 
 use crate::support::{Ended, Fledge};
 

@@ -116,7 +116,7 @@ impl Facts {
         self.texts.get(path).map_or("", String::as_str)
     }
 
-    /// Whether the project's Prettier is configured to write single quotes.
+    /// Returns whether the project's Prettier is configured to write single quotes.
     pub(super) fn has_single_quotes(&self) -> bool {
         let files = [".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "package.json"];
         files.iter().any(|file| {

@@ -31,7 +31,7 @@ pub struct Detected {
     /// What was left out and why, and what has to be done first; a line each.
     pub remarks: Vec<String>,
     checks: Vec<Check>,
-    /// Whether the project has Prettier write single quotes.
+    /// True if the project has Prettier write single quotes.
     pub has_single_quotes: bool,
 }
 

@@ -61,12 +61,14 @@ fn step(page: &mut String, check: &Check, indent: &str, is_single: bool) {
     }
 }
 
-/// A command: plain where nothing in it means anything to YAML, else as a block, in which nothing does. Formatters leave both as they are.
+/// A command: plain where nothing in it means anything to YAML, else as a block, in which nothing
+/// does. Formatters leave both as they are.
 fn block(text: &str, indent: &str) -> String {
     if is_plain(text) { text.into() } else { format!("|-\n{indent}    {text}") }
 }
 
-/// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in quotes, of the kind that Prettier would choose.
+/// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in quotes,
+/// of the kind that Prettier would choose.
 fn scalar(text: &str, is_single: bool) -> String {
     let is_simple = !text.contains(['\\', '"']) && text.chars().all(|c| !c.is_control());
     if is_plain(text) {

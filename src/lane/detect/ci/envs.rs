@@ -1,11 +1,13 @@
-//! Reads the commands of tox and nox, and the hooks of pre-commit. Pure: texts in, lines of scripts out.
+//! Reads the commands of tox and nox, and the hooks of pre-commit. Pure: texts in, lines of scripts
+//! out.
 
 use super::{get, list, text_of};
 use crate::lane::parse_toml;
 use crate::yaml::parse;
 use serde_json::Value;
 
-/// The commands of the environments that `tox …` names; without a name those of the tests and of all environments that are listed.
+/// The commands of the environments that `tox …` names; without a name those of the tests and of
+/// all environments that are listed.
 pub(super) fn tox(words: &[String], ini: &str, pyproject: &str) -> Vec<String> {
     let config = Tox::read(ini, pyproject);
     let mut named: Vec<String> = Vec::new();
@@ -128,7 +130,8 @@ fn of_factor(line: &str, env: &str) -> Option<String> {
         .then(|| command.to_owned())
 }
 
-/// A line of tox without what stands in braces: the default of `{posargs:…}` stays, and words with others go.
+/// A line of tox without what stands in braces: the default of `{posargs:…}` stays, and words with
+/// others go.
 fn without_substitutions(line: &str) -> String {
     let mut text = line.trim_start_matches(['-', '!']).trim().replace("{toxinidir}/", "").replace("{toxinidir}", ".");
     text = text.replace("{envpython}", "python").replace("{envbindir}/", "");
@@ -139,7 +142,8 @@ fn without_substitutions(line: &str) -> String {
     text.split(' ').filter(|word| !word.is_empty() && !word.contains(['{', '}'])).collect::<Vec<_>>().join(" ")
 }
 
-/// The commands of the sessions that `nox …` names; without a name those of all sessions, but for what `nox.options.sessions` leaves out.
+/// The commands of the sessions that `nox …` names; without a name those of all sessions, but for
+/// what `nox.options.sessions` leaves out.
 pub(super) fn nox(words: &[String], text: &str) -> Vec<String> {
     let mut named: Vec<&str> = Vec::new();
     let mut rest = words.iter();
