@@ -159,8 +159,9 @@ impl Ground {
             let mut mounts = mounts.map_err(|error| chain(&error))?;
             let caches =
                 tool_caches(|name| Some(enclosure::variable(settings, name)).filter(|value| !value.is_empty()));
-            let folders = caches.into_iter().map(|cache| cache.folder);
+            let folders = caches.into_iter().filter(|cache| cache.exists).map(|cache| cache.folder);
             let folders = folders.filter(|folder| !settings.workspace.starts_with(folder));
+            let folders = folders.map(|folder| (folder, Vec::new()));
             let caches = add_layers(folders, &views.join("tool-caches"), &mut mounts).map_err(|error| chain(&error))?;
             if mounts.is_empty() {
                 self.dependencies.has_layers = self.wall.has_layers(run.path()).await;

@@ -25,6 +25,7 @@ mod failure;
 mod fold;
 mod ground;
 mod hooks;
+mod in_line;
 mod inbox;
 mod interrupted;
 mod lanes_from;

@@ -288,6 +288,7 @@ impl Hands {
             hands.close().await; // nobody is left who could write what is put back
             let mut notes = hands.put_back_configuration().await;
             notes.extend(hands.moved(run.result().as_ref(), &stop).await);
+            notes.extend(hands.bring_in_line(&run, &stop).await);
             let told = |message: String| [&[message], notes.as_slice()].concat().join("; ");
             match hands.see_out(&stop, hands.save(&run, &notes, &stop)).await {
                 Some(Ok(worktree)) => Event::ReportSaved { call, notes, worktree },
@@ -367,6 +368,7 @@ fn could_not_judge(why: &str) -> Verdict {
         feedback: why.into(),
         signature: String::new(),
         notes: Vec::new(),
+        installed: None,
         proof: None,
     }
 }

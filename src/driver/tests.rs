@@ -264,6 +264,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         feedback: String::new(),
         signature: String::new(),
         notes: Vec::new(),
+        installed: None,
         proof: Some(Box::new(proof)),
     };
     let said = Block::Text { text: "Done.".into() };

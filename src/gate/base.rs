@@ -1,106 +1,31 @@
 //! The gate on the base, before any agent: what failed already, which tests ran, and caches that no agent could write. Judged once for
 //! a base tree and a gate, and kept beside the runs of the project.
 
+mod fault;
 mod keep;
 
+pub use fault::BaseFault;
 pub(super) use keep::{kept, remember};
 
 use super::built::is_start;
 use super::canary::Seen;
-use super::clean::{CleanRoom, RoomFault, Wanted};
+use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
 use super::evidence::{Evidence, Printed, Shown};
 use super::logs::counted;
-use super::planted::{self, CanaryFault};
+use super::planted;
 use super::sentry::Sentry;
 use super::{Gate, Site, feedback, unable};
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::limits::FEEDBACK_LIMIT;
-use crate::store::StoreError;
 use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 const VERSION: u32 = 3;
-
-/// The base cannot be judged. A base whose checks fail is no fault.
-#[derive(Debug, thiserror::Error)]
-pub enum BaseFault {
-    /// There is no room for it.
-    #[error("on the base, before any change")]
-    Room(#[from] RoomFault),
-    /// What makes the room ready failed.
-    #[error("the setup of lane `{lane}` failed: step `{step}`: {why}")]
-    Setup {
-        /// The lane.
-        lane: String,
-        /// The first step that did not pass.
-        step: String,
-        /// The end of its output.
-        why: String,
-    },
-    /// A step fails for what is missing around it, so no work could ever pass.
-    #[error("the checks cannot pass here, whatever the work is: {0}")]
-    Unable(String),
-    /// A lane that runs in the workspace would judge the agent's work in place of the base.
-    #[error("cannot judge the base: a lane runs in the workspace itself, and the agent has changed that")]
-    TooLate,
-    /// A step could not run, so the gate never could.
-    #[error("the gate cannot run on the base: {0}")]
-    CannotRun(String),
-    /// No step of a lane ran. One may for the work, where steps have conditions.
-    #[error("the gate cannot judge the base: {0}")]
-    NothingRan(String),
-    /// What came of it cannot be kept.
-    #[error("cannot keep what the gate said of the base")]
-    Keep(#[from] StoreError),
-    /// The same, for a cache.
-    #[error("cannot keep the cache `{}`", path.display())]
-    Cache {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A planted failure cannot be looked for.
-    #[error(transparent)]
-    Canary(#[from] CanaryFault),
-    /// A planted failure is not seen on the base, so it would never be.
-    #[error(
-        "lane `{0}` does not see a failing test that is planted on the base: it does not run the tests that its canary is for; plant one of your own where it looks, `canary: {{ file: …, text: … }}`, or give it a step that runs them"
-    )]
-    Unseen(String),
-    /// It writes what no step may write, so it never would pass.
-    #[error(
-        "lane `{lane}` writes `{path}` on the base, which is protected ({rule}): let git ignore it, name its folder in `cache`, or open it with `allow_edit`"
-    )]
-    Writes {
-        /// The lane.
-        lane: String,
-        /// The first such path.
-        path: String,
-        /// What protects it, and when it was seen.
-        rule: String,
-    },
-    /// Somebody asked for a stop.
-    #[error("stopped while the base was judged")]
-    Stopped,
-}
-
-impl BaseFault {
-    /// Whether no work could ever pass the checks.
-    pub fn is_final(&self) -> bool {
-        match self {
-            Self::Setup { .. } | Self::Unable(_) | Self::CannotRun(_) | Self::Unseen(_) | Self::Writes { .. } => true,
-            Self::Room(_) | Self::TooLate | Self::NothingRan(_) | Self::Keep(_) => false,
-            Self::Cache { .. } | Self::Canary(_) | Self::Stopped => false,
-        }
-    }
-}
 
 /// What the gate said of the base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -264,7 +189,7 @@ pub(super) async fn judge(
     }
     for lane in gate.lanes.iter().filter(|lane| lane.canary.is_some()) {
         let (caches, logs) = (base.caches(lane), site.logs.join("base").join(format!("{}-canary", lane.name)));
-        match planted::seen(gate, site, lane, tree, caches.as_ref(), logs, stop).await? {
+        match planted::seen(gate, site, lane, tree, caches.as_ref().into(), logs, stop).await? {
             Seen::All => drop(base.see_all.insert(lane.name.clone())),
             // Where the base fails, runners may stop before they come to what is planted; once the work passes they don't.
             Seen::None if base.ruling == Ruling::Passed => return Err(BaseFault::Unseen(lane.name.clone())),
@@ -287,7 +212,8 @@ async fn judge_lane(
     let start = start.filter(|_| !lane.built.is_empty()).map(|start| Caches::place(&start.folder, lane));
     let caches = Caches { folder: Caches::place(&base.folder, lane), is_open: true, start };
     let kept = gate.kept(site, lane, tree, stop).await.map_err(RoomFault::from)?;
-    let wanted = Wanted { lane, tree, base: tree, caches: Some(&caches), kept: &kept, gate };
+    let (filled, dependencies) = (Some(&caches), Dependencies::AsBefore);
+    let wanted = Wanted { lane, tree, base: tree, caches: filled, dependencies, kept: &kept, gate };
     let logs = site.logs.join("base").join(&lane.name);
     let room = match lane.room {
         RoomKind::Clean => Some(CleanRoom::make(site, wanted, stop).await?),
@@ -295,7 +221,7 @@ async fn judge_lane(
     };
     let view = match lane.room {
         RoomKind::Clean => None,
-        RoomKind::InPlace => site.view_in_place(lane, &gate.installed).await?,
+        RoomKind::InPlace => site.view_in_place(lane, &gate.installed, None).await?,
     };
     let here = |logs: PathBuf| match &room {
         Some(room) => room.room(site, logs),

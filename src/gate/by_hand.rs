@@ -3,7 +3,7 @@
 
 use super::base::{self, BaseFault, Caches};
 use super::canary::Seen;
-use super::clean::{CleanRoom, RoomFault, Wanted, clear};
+use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, clear};
 use super::evidence::{Evidence, NO_TESTS};
 use super::sentry::Sentry;
 use super::{Gate, Site, planted};
@@ -54,7 +54,9 @@ impl Gate {
         let caches = kept.or_else(|| Caches::are_wanted(&lane).then(|| Caches::to_fill(filled.0.clone())));
         let tree = self.base();
         let kept = self.kept(site, &lane, tree, stop).await.map_err(RoomFault::from)?;
-        let wanted = Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), kept: &kept, gate: self };
+        let dependencies = Dependencies::AsBefore;
+        let wanted =
+            Wanted { lane: &lane, tree, base: tree, caches: caches.as_ref(), dependencies, kept: &kept, gate: self };
         let room = CleanRoom::make(site, wanted, stop).await?;
         if caches.as_ref().is_some_and(Caches::is_open) {
             let place = room.room(site, site.logs.join("setup"));
@@ -111,7 +113,7 @@ impl Entered<'_> {
         }
         room.close().await;
         let logs = site.logs.join("canary");
-        if planted::seen(gate, site, &lane, gate.base(), caches.as_ref(), logs, stop).await? == Seen::None {
+        if planted::seen(gate, site, &lane, gate.base(), caches.as_ref().into(), logs, stop).await? == Seen::None {
             doubts.push("it did not see a failing test that was planted: its tests are silenced".to_owned());
         }
         Ok(doubts)

@@ -1,22 +1,25 @@
 //! The clean room: a tree in a fresh folder, with caches that fledge itself has filled on the base, and the wall around what runs there.
 //! What git ignores gets in only as it was before the agent, so nothing that an agent has left beside the tree counts.
 
+mod layers;
+
+pub(in crate::gate) use layers::Below;
+
 use super::base::Caches;
-use super::built;
 use super::history;
 use super::holdout;
+use super::install::{self, Installation};
 use super::installed::reached;
 use super::planted::word;
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind, add_layers, at_home_in, tool_caches};
+use crate::process::wall::{Holes, Layer, Mount, WallKind, at_home_in};
 use crate::process::{self, End, Invocation, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::replica::{self, History, RoomRepository};
 use crate::workspace::trees::TreesFault;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,9 +77,34 @@ pub(super) struct Wanted<'a> {
     pub(super) base: &'a TreeId,
     /// What is copied into it.
     pub(super) caches: Option<&'a Caches>,
+    pub(super) dependencies: Dependencies<'a>,
     /// Paths that stay as they are in the tree, folders or files.
     pub(super) kept: &'a [String],
     pub(super) gate: &'a Gate,
+}
+
+/// The installed dependencies of a room.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Dependencies<'a> {
+    /// Those from before the agent.
+    AsBefore,
+    /// These.
+    Installed(&'a Installation),
+    /// Those that are to be installed in the room, which are kept in this folder.
+    Awaited(&'a Path),
+}
+
+impl<'a> Dependencies<'a> {
+    pub(super) fn of(installation: Option<&'a Installation>) -> Self {
+        installation.map_or(Self::AsBefore, Self::Installed)
+    }
+
+    fn installation(self) -> Option<&'a Installation> {
+        match self {
+            Self::Installed(installation) => Some(installation),
+            Self::AsBefore | Self::Awaited(_) => None,
+        }
+    }
 }
 
 /// A room. Its folder is gone when it is closed, or dropped.
@@ -87,6 +115,8 @@ pub(super) struct CleanRoom {
     env: Variables,
     /// Where it finds the folder of a lane that only the gate knows.
     held_at: Option<PathBuf>,
+    /// The layers over installed dependencies and caches of tools.
+    layers: Vec<(Below, Layer)>,
 }
 
 impl CleanRoom {
@@ -106,7 +136,7 @@ impl CleanRoom {
         let holes = Holes { limits: site.limits, ..Holes::default() };
         let behind = Behind { wall: site.wall.clone(), holes, at };
         let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
-        let mut room = Self { folder, behind, env: Variables::new(own), held_at: None };
+        let mut room = Self { folder, behind, env: Variables::new(own), held_at: None, layers: Vec::new() };
         let nothing = TreeId::empty();
         let as_before = if wanted.caches.is_some_and(Caches::have_start) { &nothing } else { wanted.base };
         let index = room.folder.join("index");
@@ -116,8 +146,10 @@ impl CleanRoom {
                 room.copy(site, &from, &path, stop).await?;
             }
         }
-        for path in wanted.lane.include_ignored.iter().chain(&wanted.gate.installed.files) {
-            let from = site.ignored.join(path);
+        let installation = wanted.dependencies.installation();
+        let new = installation.iter().flat_map(|it| it.files());
+        for path in new.chain(&wanted.lane.include_ignored).chain(&wanted.gate.installed.files) {
+            let from = installation.and_then(|it| it.file(path)).unwrap_or_else(|| site.ignored.join(path));
             if let Some(to) = reached(&room.files(), path).filter(|to| from.is_file() && !to.exists()) {
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io(&to))?;
                 fs::copy(&from, &to).map_err(io(&to))?;
@@ -192,19 +224,25 @@ impl CleanRoom {
         } else {
             holes.writable.push(files);
         }
-        let (Some(caches), Some(home)) = (wanted.caches.filter(|_| !wanted.lane.setup.is_empty()), home) else {
-            return Ok(());
+        let caches = wanted.caches.filter(|_| !wanted.lane.setup.is_empty());
+        // What the base's own setup fetches is what every later room finds, and cannot change.
+        let (fetched, writable): (&dyn Fn(&str) -> PathBuf, bool) = match (caches, wanted.dependencies) {
+            (Some(caches), _) => (&|name| caches.fetched(name), caches.is_open()),
+            (None, Dependencies::Installed(installation)) if !site.has_layers => {
+                (&|name| installation.fetched(name), false)
+            }
+            (None, Dependencies::Awaited(folder)) if !site.has_layers => (&|name| install::fetched(folder, name), true),
+            (None, _) => return Ok(()),
         };
+        let Some(home) = home else { return Ok(()) };
         for (variable, name) in FETCHED {
-            let from = caches.fetched(name);
+            let from = fetched(name);
             fs::create_dir_all(&from).map_err(|source| RoomFault::Io { path: from.clone(), source })?;
             let at = match site.wall.kind() {
                 WallKind::Bubblewrap => home.join(FETCHED_AT).join(name),
                 WallKind::Landlock | WallKind::Off => from.clone(),
             };
             self.env = self.env.with([(&variable.to_owned(), &at.to_string_lossy().into_owned())]);
-            // What the base's own setup fetches is what every later room finds, and cannot change.
-            let writable = caches.is_open();
             match site.wall.kind() {
                 WallKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
                 WallKind::Landlock | WallKind::Off if writable => self.behind.holes.writable.push(from),
@@ -242,49 +280,6 @@ impl CleanRoom {
         Ok(())
     }
 
-    /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is written stays, or else as copies.
-    async fn bring(&mut self, site: &Site, wanted: Wanted<'_>, stop: &CancellationToken) -> Result<(), RoomFault> {
-        let is_wanted = |path: &str| !wanted.lane.kept_folders().any(|cache| Path::new(path).starts_with(cache));
-        let mut mounts = Mounts::default();
-        if site.has_layers {
-            let (files, over) = (self.files(), self.folder.join("layers"));
-            let io = |source| RoomFault::Io { path: over.clone(), source };
-            mounts = wanted.gate.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
-            for (path, lower) in
-                self.cached(wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()))
-            {
-                let at = files.join(&path);
-                clear(&at).and_then(|()| fs::create_dir_all(&at)).map_err(io)?;
-                let over = over.join(format!("cache-{}", mounts.layers.len()));
-                mounts.layers.push(Layer { lower, over, at });
-            }
-            let caches = tool_caches(|name| self.env.get(name)).into_iter();
-            let used = caches.filter(|cache| {
-                built::may_start(wanted.lane, cache.programs) && !self.behind.at.starts_with(&cache.folder)
-            });
-            let layered = add_layers(used.map(|cache| cache.folder), &self.folder.join("tool-caches"), &mut mounts)
-                .map_err(io)?;
-            self.behind.holes.mounts.extend(layered);
-            mounts.pins.extend(pins(&files, wanted.kept));
-            // Outer ones first; of two for one path that which lets less.
-            mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
-            mounts.pins.dedup_by(|one, other| one.at == other.at);
-        } else {
-            for path in wanted.gate.installed.folders.iter().filter(|path| is_wanted(path)) {
-                let from = site.ignored.join(path);
-                if reached(&self.files(), path).is_some() && from.is_dir() {
-                    self.copy(site, &from, path, stop).await?;
-                }
-            }
-        }
-        self.behind.holes.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
-        if let Some(helper) = site.wall.helper().filter(|_| !mounts.is_empty()) {
-            let view = View::open(helper, &mounts).await.map_err(RoomFault::Layers)?;
-            self.behind.holes.view = Some(view);
-        }
-        Ok(())
-    }
-
     /// Copies a cache in, sharing blocks where the file system can.
     async fn copy(&self, site: &Site, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomFault> {
         let to = self.files().join(path);
@@ -301,16 +296,6 @@ impl CleanRoom {
         let folder = std::mem::take(&mut self.folder);
         let _left = tokio::task::spawn_blocking(move || clear(&folder)).await;
     }
-}
-
-/// Pins for protected files of a room, and for each folder on the way to them: none of them can be moved away or covered, not even for a
-/// while, and new files can be made beside them.
-fn pins(files: &Path, kept: &[String]) -> Vec<Pin> {
-    let kept: Vec<&String> = kept.iter().filter(|path| is_real(&files.join(path))).collect();
-    let folders = kept.iter().flat_map(|path| Path::new(path.as_str()).ancestors().skip(1));
-    let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
-    let folders = folders.into_iter().map(|folder| Pin { at: files.join(folder), read_only: false });
-    folders.chain(kept.into_iter().map(|path| Pin { at: files.join(path), read_only: true })).collect()
 }
 
 /// Whether something that is no link is there.

@@ -5,7 +5,7 @@
 mod made;
 
 use super::clean::copy_tree;
-use super::refreshed::is_lock;
+use super::install::is_lock;
 use crate::process::wall::{Layer, Mounts, Pin, holds_credentials};
 use crate::store::sha256;
 use serde::{Deserialize, Serialize};
@@ -176,7 +176,7 @@ impl Installed {
             let above = at.ancestors().skip(1).take_while(|above| *above != root);
             mounts.pins.extend(above.map(|above| Pin { at: above.to_owned(), read_only: false }));
             let over = over.join(mounts.layers.len().to_string());
-            mounts.layers.push(Layer { lower: origin.join(path), over, at });
+            mounts.layers.push(Layer { lower: origin.join(path), between: Vec::new(), over, at });
         }
         mounts.pins.sort_by(|one, other| one.at.cmp(&other.at));
         mounts.pins.dedup();

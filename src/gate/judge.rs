@@ -14,6 +14,7 @@ use super::base::{self, Base, BaseFault};
 use super::canary::Seen;
 use super::candidate::{self, Candidate};
 use super::evidence::{Evidence, NO_TESTS};
+use super::install::Installation;
 use super::policy::Policy;
 use super::seal::Seal;
 use super::unfetched::{self, Added};
@@ -54,6 +55,8 @@ struct Record {
     notes: Vec<String>,
     /// Dependencies that the base has not.
     added: Vec<Added>,
+    /// The newest tree whose dependencies were looked at, with what was installed for it.
+    installed: Option<(TreeId, Option<Arc<Installation>>)>,
     /// What could not be written in the newest room.
     kept: Vec<String>,
     /// Lanes that have changed the tree.
@@ -179,10 +182,10 @@ impl Sitting<'_> {
     }
 
     /// Runs a lane once more with planted failures: it must see one, and all of them where it did on the base.
-    async fn canary(&self, lane: &Lane, tree: &TreeId, record: &Record) -> Result<(), Early> {
-        let caches = self.caches(lane, tree).await?;
+    async fn canary(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
+        let ready = self.ready(lane, tree, record).await?;
         let logs = self.logs(&format!("{}-canary", lane.name));
-        let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
+        let seen = planted::seen(self.gate, self.site, lane, tree, ready.borrowed(), logs, self.stop).await?;
         let saw_all = self.gate.judged.get().is_some_and(|base| base.see_all.contains(&lane.name));
         let what = match seen {
             Seen::All => return Ok(()),
@@ -198,7 +201,7 @@ impl Sitting<'_> {
     async fn held_out(&self, tree: &TreeId, record: &mut Record) -> Result<(), Early> {
         for lane in &self.gate.held_out {
             let name = format!("held-out-{}", lane.name);
-            let Ran { outcome, room, .. } = self.run(lane, &name, tree, &|_| {}).await?;
+            let Ran { outcome, room, .. } = self.run(lane, &name, tree, record, &|_| {}).await?;
             if let Some(room) = room {
                 room.close().await;
             }
@@ -213,8 +216,8 @@ impl Sitting<'_> {
                     return Err(Early::Broken(format!("hold-out: {}", feedback::nothing_ran(lane))));
                 }
             }
-            let (caches, logs) = (self.caches(lane, tree).await?, self.logs(&format!("{name}-canary")));
-            let seen = planted::seen(self.gate, self.site, lane, tree, caches.as_ref(), logs, self.stop).await?;
+            let (ready, logs) = (self.ready(lane, tree, record).await?, self.logs(&format!("{name}-canary")));
+            let seen = planted::seen(self.gate, self.site, lane, tree, ready.borrowed(), logs, self.stop).await?;
             if seen == Seen::None {
                 return Err(self.held_out_failed(record));
             }
@@ -298,6 +301,7 @@ impl Sitting<'_> {
             feedback: String::new(),
             signature: String::new(),
             notes: record.notes.clone(),
+            installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.told.clone()))),
             proof: None,
         }
     }

@@ -18,6 +18,7 @@ mod gits;
 mod history;
 mod holdout;
 mod inside;
+mod install;
 mod installed;
 mod judge;
 mod kept;
@@ -60,6 +61,7 @@ use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
 use crate::workspace::replica::SourceRepository;
 use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
+use install::Installation;
 use judge::Sitting;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -143,13 +145,22 @@ impl Site {
 
     /// Lays layers over the dependencies in the workspace for a lane that runs there; they are gone with the view. A lane with a setup fills
     /// the folders itself, so it has none.
-    async fn view_in_place(&self, lane: &Lane, installed: &Installed) -> Result<Option<View>, RoomFault> {
+    async fn view_in_place(
+        &self,
+        lane: &Lane,
+        installed: &Installed,
+        installation: Option<&Installation>,
+    ) -> Result<Option<View>, RoomFault> {
         let is_wanted = self.has_layers && !installed.folders.is_empty() && lane.setup.is_empty();
         let Some(helper) = self.wall.helper().filter(|_| is_wanted) else { return Ok(None) };
         let over = self.rooms.join("in-place-layers");
         let io = |source| RoomFault::Io { path: over.clone(), source };
         clean::clear(&over).map_err(io)?;
-        let mounts = installed.mounts(&self.origin, &self.root, &over, |_| true).map_err(io)?;
+        let mut mounts = installed.mounts(&self.origin, &self.root, &over, |_| true).map_err(io)?;
+        for layer in &mut mounts.layers {
+            let path = layer.at.strip_prefix(&self.root).unwrap_or(&layer.at).to_string_lossy();
+            layer.between = installation.map_or(Vec::new(), |it| it.over(&path));
+        }
         View::open(helper, &mounts).await.map(Some).map_err(RoomFault::Layers)
     }
 

@@ -2,7 +2,7 @@
 
 use super::base::Caches;
 use super::canary::{self, Plant, Seen};
-use super::clean::{CleanRoom, RoomFault, Wanted};
+use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
 use super::logs::says;
 use super::{Gate, Site, feedback};
 use crate::id::TreeId;
@@ -55,6 +55,19 @@ pub enum CanaryFault {
     Stopped,
 }
 
+/// The caches and dependencies of a room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ready<'a> {
+    pub(super) caches: Option<&'a Caches>,
+    pub(super) dependencies: Dependencies<'a>,
+}
+
+impl<'a> From<Option<&'a Caches>> for Ready<'a> {
+    fn from(caches: Option<&'a Caches>) -> Self {
+        Self { caches, dependencies: Dependencies::AsBefore }
+    }
+}
+
 /// Which failures a lane sees on this tree that are planted there. All, of a lane without a canary.
 ///
 /// # Errors
@@ -64,7 +77,7 @@ pub(super) async fn seen(
     site: &Site,
     lane: &Lane,
     tree: &TreeId,
-    caches: Option<&Caches>,
+    ready: Ready<'_>,
     logs: PathBuf,
     stop: &CancellationToken,
 ) -> Result<Seen, CanaryFault> {
@@ -79,7 +92,8 @@ pub(super) async fn seen(
     let kept = gate.kept(site, lane, tree, stop).await?;
     let files = plants.iter().map(|plant| (plant.path.as_str(), plant.text.as_str()));
     let planted = &site.trees.with_files(tree, files, stop).await.map_err(CanaryFault::Unplanted)?;
-    let wanted = Wanted { lane, tree: planted, base: gate.base(), caches, kept: &kept, gate };
+    let Ready { caches, dependencies } = ready;
+    let wanted = Wanted { lane, tree: planted, base: gate.base(), caches, dependencies, kept: &kept, gate };
     let room = CleanRoom::make(site, wanted, stop).await?;
     let all = Lane { fail_fast: false, ..room.lane(lane) };
     let outcome = site.run(&all, room.room(site, logs), stop, &|_| {}).await;

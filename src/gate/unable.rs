@@ -37,6 +37,12 @@ fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
     step.excerpt.lines().rev().take(LINES).map(str::trim)
 }
 
+/// Whether a program said that it needs a network.
+pub(super) fn says_offline(output: &str) -> bool {
+    let output = output.to_lowercase();
+    NETWORK.iter().any(|sign| output.contains(sign))
+}
+
 /// A program that a shell did not find.
 fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
     let ended_so = step.exit_code == Some(127) || ENDED_SO.iter().any(|sign| step.excerpt.contains(sign));

@@ -26,9 +26,22 @@ pub struct Verdict {
     pub signature: String,
     /// What else should be known, a line each; every one becomes a warning of the run.
     pub notes: Vec<String>,
+    /// What was installed for the checks, where the dependencies of the work are others than the base's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<Box<Installs>>,
     /// What a pass rests on. A pass of an earlier version of fledge has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
+}
+
+/// What was installed for the checks of a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct Installs {
+    /// The commands, as they were derived from the manifests and lock files.
+    pub commands: Vec<String>,
+    /// What was not there before, by name and version, sorted; as far as the package manager leaves that to be seen.
+    pub packages: Vec<String>,
 }
 
 /// What a pass rests on: this tree, and no other, passed these lanes.

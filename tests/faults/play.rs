@@ -230,5 +230,15 @@ fn plan(case: &Case) -> Plan {
 fn passed() -> Verdict {
     let (steps, findings, notes) = (Vec::new(), Vec::new(), Vec::new());
     let (feedback, signature) = (String::new(), String::new());
-    Verdict { ruling: Ruling::Passed, steps, findings, duration_ms: 1, feedback, signature, notes, proof: None }
+    Verdict {
+        ruling: Ruling::Passed,
+        steps,
+        findings,
+        duration_ms: 1,
+        feedback,
+        signature,
+        notes,
+        installed: None,
+        proof: None,
+    }
 }

@@ -7,6 +7,7 @@ mod fix;
 mod flags;
 mod git_inside;
 mod held_back;
+mod install;
 mod judging;
 mod locks;
 mod room_git;

@@ -204,6 +204,7 @@ pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
         feedback: if passed { String::new() } else { "1 test failed".into() },
         signature: if passed { String::new() } else { "test".into() },
         notes: Vec::new(),
+        installed: None,
         proof: None,
     };
     move |call| Event::GateFinished { call, verdict: Box::new(verdict) }

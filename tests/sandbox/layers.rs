@@ -31,7 +31,7 @@ async fn what_is_written_goes_into_the_layer_and_the_folder_stays() {
     let at = |path: &str| place.path().join(path);
     fs::create_dir_all(at("tree/deps/a")).unwrap();
     fs::write(at("tree/deps/a/old"), "old").unwrap();
-    let layer = Layer { lower: at("tree/deps"), over: at("over"), at: at("tree/deps") };
+    let layer = Layer { lower: at("tree/deps"), between: Vec::new(), over: at("over"), at: at("tree/deps") };
     fs::create_dir_all(at("tree/tests")).unwrap();
     fs::write(at("tree/tests/kept"), "kept").unwrap();
     let pin = |path: &str, read_only| Pin { at: at(path), read_only };
@@ -67,7 +67,7 @@ async fn a_layer_that_cannot_be_mounted_says_why() {
     let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
     let place = tempfile::tempdir().unwrap();
     let at = |path: &str| place.path().join(path);
-    let layer = Layer { lower: at("nowhere"), over: at("over"), at: at("nowhere") };
+    let layer = Layer { lower: at("nowhere"), between: Vec::new(), over: at("over"), at: at("nowhere") };
     let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
     let why = View::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await.unwrap_err();
     assert!(why.contains("nowhere"), "{why}");

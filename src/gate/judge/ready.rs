@@ -1,13 +1,33 @@
-//! Caches of a lane: those of the base, made again where the lock files of the work differ.
+//! Prepares the room of a lane: caches of the base, made again where the dependencies of the work
+//! differ, and installed dependencies.
 
 use super::early::Early;
 use super::{Record, Sitting};
 use crate::causes::chain;
 use crate::gate::base::{self, BaseFault, Caches};
+use crate::gate::clean::Dependencies;
+use crate::gate::install::{self, Installation, Outcome};
+use crate::gate::planted::Ready;
 use crate::gate::refreshed;
 use crate::id::TreeId;
 use crate::lane::Lane;
-use crate::verdict::{Ruling, Verdict};
+use crate::verdict::{Installs, Ruling, Verdict};
+use std::sync::Arc;
+
+/// Packages that a note names.
+const NAMED: usize = 10;
+
+/// The caches and dependencies of a lane for a tree.
+pub(super) struct Prepared {
+    caches: Option<Caches>,
+    pub(super) installation: Option<Arc<Installation>>,
+}
+
+impl Prepared {
+    pub(super) fn borrowed(&self) -> Ready<'_> {
+        Ready { caches: self.caches.as_ref(), dependencies: Dependencies::of(self.installation.as_deref()) }
+    }
+}
 
 impl Sitting<'_> {
     /// A note for each setup, which has network.
@@ -16,8 +36,16 @@ impl Sitting<'_> {
         lanes.map(|lane| format!("the setup of lane `{}` ran with network", lane.name)).collect()
     }
 
-    /// Returns the caches of a lane for this tree.
-    pub(super) async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
+    /// Prepares the caches and dependencies of a lane for this tree. A lane with a setup installs
+    /// by that alone.
+    pub(super) async fn ready(&self, lane: &Lane, tree: &TreeId, record: &mut Record) -> Result<Prepared, Early> {
+        let caches = self.caches(lane, tree).await?;
+        let installs = lane.setup.is_empty() && !self.is_base;
+        let installation = if installs { self.installation(tree, record).await? } else { None };
+        Ok(Prepared { caches, installation })
+    }
+
+    async fn caches(&self, lane: &Lane, tree: &TreeId) -> Result<Option<Caches>, Early> {
         let is_known = || self.site.may_judge_base || base::kept(self.gate, self.site).is_some();
         if !Caches::are_wanted(lane) || (!Caches::must_be(lane) && !is_known()) {
             return Ok(None);
@@ -30,10 +58,44 @@ impl Sitting<'_> {
         }
     }
 
-    /// The verdict where a setup passed on the base and fails with the lock files of the work.
+    /// Installs for this tree, where its dependencies differ from the base's.
+    async fn installation(&self, tree: &TreeId, record: &mut Record) -> Result<Option<Arc<Installation>>, Early> {
+        if let Some((_, installation)) = record.installed.as_ref().filter(|(of, _)| of == tree) {
+            return Ok(installation.clone());
+        }
+        let installation = match install::for_tree(self.gate, self.site, tree, self.stop).await {
+            Ok(Some(Outcome::Done(installation))) => {
+                record.notes.push(told(&installation.told));
+                Some(Arc::from(installation))
+            }
+            Ok(Some(Outcome::Impossible(line))) => {
+                record.notes.push(line);
+                None
+            }
+            Ok(None) => None,
+            Err(fault @ BaseFault::Install { .. }) => return Err(self.not_ready(&chain(&fault))),
+            Err(fault) => return Err(fault.into()),
+        };
+        record.notes.dedup();
+        record.installed = Some((tree.clone(), installation.clone()));
+        Ok(installation)
+    }
+
+    /// The verdict where a setup or an installation fails with the dependencies of the work.
     fn not_ready(&self, why: &str) -> Early {
-        let feedback = format!("the lock files differ from those at the start, and with them {why}\n");
+        let feedback = format!("the dependencies differ from those at the start, and with them {why}\n");
         let signature = format!("setup: {why}");
         Early::Said(Box::new(Verdict { feedback, signature, ..self.verdict(Ruling::Failed, &Record::default()) }))
     }
+}
+
+/// The note on what was installed.
+fn told(installs: &Installs) -> String {
+    let (commands, count) = (installs.commands.join("`, `"), installs.packages.len());
+    let mut names = installs.packages.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if count > NAMED {
+        names.push_str(&format!(" and {} more", count - NAMED));
+    }
+    let what = if names.is_empty() { String::new() } else { format!(": {names}") };
+    format!("the dependencies of the work were installed for the checks by `{commands}`{what}")
 }

@@ -4,6 +4,7 @@ use super::{Early, Record, Sitting};
 use crate::causes::chain;
 use crate::gate::candidate::{self, Candidate};
 use crate::gate::clean::{CleanRoom, Wanted};
+use crate::gate::planted::Ready;
 use crate::gate::sentry::Sentry;
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
@@ -62,7 +63,7 @@ impl Sitting<'_> {
         record: &mut Record,
     ) -> Result<Option<TreeId>, Early> {
         let name = format!("{}{round}", lane.name);
-        let Ran { outcome, room, written, kept } = self.run(lane, &name, tree, self.on_step).await?;
+        let Ran { outcome, room, written, kept } = self.run(lane, &name, tree, record, self.on_step).await?;
         record.kept = kept;
         let after = match self.hear(lane, outcome, record).await {
             Ok(()) if !written.is_empty() => Err(self.written(written)),
@@ -122,20 +123,22 @@ impl Sitting<'_> {
         lane: &Lane,
         name: &str,
         tree: &TreeId,
+        record: &mut Record,
         on_step: &(dyn Fn(StepProgress) + Send + Sync),
     ) -> Result<Ran, Early> {
         let (logs, lane) = (self.logs(name), &self.asked(lane));
         if lane.room == RoomKind::InPlace {
             let installed = &self.gate.installed;
-            let view = self.site.view_in_place(lane, installed).await?;
+            let ready = self.ready(lane, tree, record).await?;
+            let view = self.site.view_in_place(lane, installed, ready.installation.as_deref()).await?;
             let place = self.site.in_place(lane, (installed, view.as_ref()), logs);
             let outcome = self.site.run(lane, place, self.stop, on_step).await;
             return Ok(Ran { outcome, room: None, written: Vec::new(), kept: Vec::new() });
         }
-        let caches = self.caches(lane, tree).await?;
+        let ready = self.ready(lane, tree, record).await?;
+        let Ready { caches, dependencies } = ready.borrowed();
         let kept = self.gate.kept(self.site, lane, tree, self.stop).await?;
-        let wanted =
-            Wanted { lane, tree, base: self.gate.base(), caches: caches.as_ref(), kept: &kept, gate: self.gate };
+        let wanted = Wanted { lane, tree, base: self.gate.base(), caches, dependencies, kept: &kept, gate: self.gate };
         let room = CleanRoom::make(self.site, wanted, self.stop).await?;
         let mut place = room.room(self.site, logs);
         if lane.held_out.is_some() {

@@ -21,8 +21,9 @@ use crate::workspace::{ProtectedRule, Protection};
 pub(super) use ecosystems::HOOKS;
 use ecosystems::{SHADOWED, STANDS_IN, TEST, TEST_FILES};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use shadows::Shadows;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 pub use table::table;
 
 /// The most paths that are kept as they are by a mount of their own: each costs time, and there is an end to them.
@@ -185,6 +186,17 @@ impl Policy {
     /// Whether a path is that of a manifest, of which some may change and some may not.
     pub fn is_manifest(path: &str) -> bool {
         manifest::is_one(path)
+    }
+
+    /// The tables of a manifest that name dependencies, by their paths. Leaves out empty tables; has none of a file
+    /// that is not a manifest or cannot be read.
+    pub fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {
+        manifest::dependencies(path, bytes)
+    }
+
+    /// The requirements of a manifest of Python (PEP 508), by the table or the section that lists them.
+    pub fn requirements(path: &str, bytes: &[u8]) -> BTreeMap<String, Vec<String>> {
+        manifest::requirements(path, bytes)
     }
 
     /// What manifests depend on now and no manifest of the base did: path and name, sorted.

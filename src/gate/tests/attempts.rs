@@ -235,6 +235,6 @@ async fn where_lock_files_differ_what_makes_the_room_ready_runs_again_on_them_al
     let verdict = court.judged(OnTamper::Restore).await;
     assert_eq!(verdict.ruling, Ruling::Failed);
     let said =
-        "the lock files differ from those at the start, and with them the setup of lane `verify` failed: step `get`";
+        "the dependencies differ from those at the start, and with them the setup of lane `verify` failed: step `get`";
     assert!(verdict.feedback.starts_with(said), "{}", verdict.feedback);
 }

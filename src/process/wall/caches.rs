@@ -13,6 +13,7 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("GOMODCACHE", "go/pkg/mod", &["go "]),
     ("UV_CACHE_DIR", ".cache/uv", &["uv ", "uvx "]),
     ("PIP_CACHE_DIR", ".cache/pip", &["pip"]),
+    ("HATCH_DATA_DIR", ".local/share/hatch", &["hatch "]),
     ("POETRY_CACHE_DIR", ".cache/pypoetry", &["poetry "]),
     ("npm_config_cache", ".npm", &["npm ", "npx "]),
     ("YARN_CACHE_FOLDER", ".cache/yarn", &["yarn "]),
@@ -24,36 +25,53 @@ const CACHES: &[(&str, &str, &[&str])] = &[
     ("", ".m2/repository", &["mvn"]),
 ];
 
-/// A cache that exists.
+/// A cache of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCache {
     /// The folder, without links.
     pub folder: PathBuf,
     /// The beginnings of commands that use it.
     pub programs: &'static [&'static str],
+    /// Whether the folder is there. A tool that has fetched nothing yet has none.
+    pub exists: bool,
 }
 
 /// Finds the caches of a user by the variables of their environment.
 pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCache> {
-    let Some(home) = variable("HOME").map(Path::new).filter(|home| home.is_absolute()) else { return Vec::new() };
+    let home = variable("HOME").map(Path::new).filter(|home| home.is_absolute());
+    let Some(home) = home.and_then(|home| home.canonicalize().ok()) else { return Vec::new() };
     let found = CACHES.iter().filter_map(|(name, place, programs)| {
         let led = variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let folder = led.unwrap_or_else(|| home.join(place)).canonicalize().ok()?;
-        (folder.is_dir() && folder != Path::new("/")).then_some(ToolCache { folder, programs })
+        let named = led.unwrap_or_else(|| home.join(place));
+        let real = named.canonicalize().ok().filter(|real| real.is_dir());
+        let is_free = named.is_absolute() && named.symlink_metadata().is_err();
+        let folder = real.clone().or_else(|| is_free.then_some(named))?;
+        (folder != Path::new("/")).then_some(ToolCache { folder, programs, exists: real.is_some() })
     });
     found.collect()
 }
 
-/// Adds a layer over each of these folders, kept in `own`. Returns the mounts by which a sandbox finds the layers in the folders' places.
+/// Adds a layer over each of these folders, kept in `own`, with what earlier layers over it have kept. A folder that does not exist counts as an
+/// empty one. Returns the mounts by which a sandbox finds the layers in the folders' places.
 ///
 /// # Errors
 /// [`io::Error`] where a folder cannot be made.
-pub fn add_layers(folders: impl Iterator<Item = PathBuf>, own: &Path, mounts: &mut Mounts) -> io::Result<Vec<Mount>> {
-    let add = |(number, lower): (usize, PathBuf)| {
-        let [over, at] = ["over", "at"].map(|name| own.join(number.to_string()).join(name));
+pub fn add_layers(
+    folders: impl Iterator<Item = (PathBuf, Vec<PathBuf>)>,
+    own: &Path,
+    mounts: &mut Mounts,
+) -> io::Result<Vec<Mount>> {
+    let add = |(number, (folder, between)): (usize, (PathBuf, Vec<PathBuf>))| {
+        let [over, at, empty] = ["over", "at", "empty"].map(|name| own.join(number.to_string()).join(name));
         fs::create_dir_all(&at)?;
-        mounts.layers.push(Layer { lower: lower.clone(), over, at: at.clone() });
-        Ok(Mount { from: at, at: lower, writable: true })
+        let lower = if folder.is_dir() {
+            folder.clone()
+        } else {
+            fs::create_dir_all(&empty)?;
+            empty
+        };
+        mounts.layers.push(Layer { lower, between, over, at: at.clone() });
+        Ok(Mount { from: at, at: folder, writable: true })
     };
     folders.enumerate().map(add).collect()
 }
@@ -75,8 +93,12 @@ mod tests {
             "GOCACHE" => Some(elsewhere.as_str()),
             _ => None,
         };
-        let found: Vec<PathBuf> = tool_caches(variable).into_iter().map(|cache| cache.folder).collect();
+        let caches = tool_caches(variable).into_iter().filter(|cache| cache.exists);
+        let found: Vec<PathBuf> = caches.map(|cache| cache.folder).collect();
         assert_eq!(found, ["elsewhere", "home/.cache/uv", "home/.npm"].map(|name| root.join(name)));
+        let free: Vec<PathBuf> =
+            tool_caches(variable).into_iter().filter(|it| !it.exists).map(|it| it.folder).collect();
+        assert!(free.contains(&root.join("home/.cargo/registry")), "{free:?}");
         assert_eq!(tool_caches(|_| None), []);
     }
 }

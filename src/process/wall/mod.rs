@@ -17,7 +17,7 @@ mod seccomp;
 mod starts;
 mod view;
 
-pub use caches::{add_layers, tool_caches};
+pub use caches::{ToolCache, add_layers, tool_caches};
 pub use gits::{git_led_to, gits_below};
 pub use holes::{Holes, Mount, WallLimits};
 pub use homes::{at_home_in, holds_credentials};
@@ -156,7 +156,8 @@ impl Wall {
         let Build::Bubblewrap { helper, .. } = &self.0 else { return false };
         let Ok(trial) = tempfile::Builder::new().prefix("layers-").tempdir_in(folder) else { return false };
         let lower = trial.path().join("lower");
-        let layer = Layer { lower: lower.clone(), over: trial.path().join("over"), at: lower.clone() };
+        let (over, between) = (trial.path().join("over"), Vec::new());
+        let layer = Layer { lower: lower.clone(), between, over, at: lower.clone() };
         let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
         std::fs::create_dir(&lower).is_ok() && View::open(helper, &mounts).await.is_ok()
     }

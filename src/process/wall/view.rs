@@ -19,6 +19,9 @@ const READY: &str = "ready";
 pub struct Layer {
     /// The folder below. It is never written.
     pub lower: PathBuf,
+    /// What earlier layers over the same folder have kept, the newest first: it lies between both. None of it is written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<PathBuf>,
     /// The folder that keeps what is written, in `upper`, and what the kernel needs for that, in `work`. No two layers share one.
     pub over: PathBuf,
     /// Where both together are found.
@@ -263,9 +266,10 @@ mod linux {
                 .iter()
                 .fold(text.into_owned(), |text, special| text.replace(special, &format!("\\{special}")))
         };
+        let below: Vec<String> = layer.between.iter().chain([&layer.lower]).map(|path| escaped(path)).collect();
         let options = format!(
             "lowerdir={},upperdir={},workdir={},userxattr",
-            escaped(&layer.lower),
+            below.join(":"),
             escaped(&layer.over.join("upper")),
             escaped(&layer.over.join("work"))
         );

@@ -94,6 +94,7 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
         feedback: format!("The final answer is not what the task asks for: {why}"),
         signature: "output_schema".into(),
         notes: Vec::new(),
+        installed: None,
         proof: None,
     };
     tell(&verdict, attempt, cx);

@@ -117,6 +117,7 @@ pub(crate) fn passed_plan() -> Plan {
         feedback: String::new(),
         signature: String::new(),
         notes: vec!["a lane has written".into()],
+        installed: None,
         proof: Some(Box::new(proof())),
     };
     Plan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
@@ -281,6 +282,7 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         feedback: if ruling == Passed { String::new() } else { format!("step {mark} failed") },
         signature: if ruling == Passed { String::new() } else { mark.into() },
         notes: Vec::new(),
+        installed: None,
         proof: (ruling == Passed && dice.chance(700)).then(|| Box::new(proof())),
     }
 }

@@ -9,7 +9,7 @@ honest() {
 }
 broken() { sed -i 's/&amp;/\&ampersand;/' src/markupsafe/_native.py; }
 dependency() {
-    uv add -q --no-sync tabulate==0.9.0
-    printf 'from tabulate import tabulate\n\n\ndef table(rows: list[list[str]]) -> str:\n    return tabulate(rows)\n' >src/markupsafe/table.py
-    printf 'from markupsafe.table import table\n\n\ndef test_table():\n    assert "a" in table([["a"]])\n' >tests/test_table.py
+    uv add -q --no-sync humanize==4.9.0
+    printf 'from humanize import intcomma\n\n\ndef table(number: int) -> str:\n    return intcomma(number)\n' >src/markupsafe/table.py
+    printf 'from markupsafe.table import table\n\n\ndef test_table():\n    assert table(1000) == "1,000"\n' >tests/test_table.py
 }

@@ -39,6 +39,18 @@ pub(super) fn fetched(path: &str, bytes: &[u8]) -> Vec<String> {
     read.map_or(Vec::new(), |(form, manifest)| sources::fetched(form, &manifest))
 }
 
+/// The tables that name dependencies, by their paths, without those that are empty.
+pub(super) fn dependencies(path: &str, bytes: &[u8]) -> BTreeMap<String, Value> {
+    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    read.map_or(BTreeMap::new(), |(form, manifest)| sources::tables(form, &manifest))
+}
+
+/// The requirements of a manifest of Python, by the table that lists them.
+pub(super) fn requirements(path: &str, bytes: &[u8]) -> BTreeMap<String, Vec<String>> {
+    let read = of(path).and_then(|manifest| Some((manifest.form, forms::read(manifest.form, bytes)?)));
+    read.map_or(BTreeMap::new(), |(form, manifest)| sources::requirements(form, &manifest))
+}
+
 /// The dependencies whose source is a repository, an address or a folder outside of the workspace,
 /// and was not on the base. Returns the name with its table, and the rest of the finding.
 pub(super) fn new_sources(

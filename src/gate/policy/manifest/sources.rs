@@ -101,9 +101,9 @@ pub(super) fn required(line: &str) -> Option<String> {
     line.starts_with(char::is_alphanumeric).then(|| normal(&line[..end]))
 }
 
-/// Each dependency, by its table and name, with its place; `None` where that is said elsewhere.
-fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
-    let tables: &[&str] = match form {
+/// The tables of a manifest that list dependencies.
+fn listed(form: Form) -> &'static [&'static str] {
+    match form {
         Form::Cargo => &[
             "dependencies",
             "dev-dependencies",
@@ -127,9 +127,13 @@ fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<St
             "tool/uv/sources",
         ],
         Form::Ini | Form::Go => &[],
-    };
+    }
+}
+
+/// Each dependency, by its table and name, with its place; `None` where that is said elsewhere.
+fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<String>> {
     let mut found = BTreeMap::new();
-    for (table, value) in tables.iter().flat_map(|at| select(manifest, at)) {
+    for (table, value) in listed(form).iter().flat_map(|at| select(manifest, at)) {
         for (name, value) in value.as_object().into_iter().flatten() {
             let name = if form == Form::Python { normal(name) } else { name.clone() };
             found.insert((table.clone(), name), place(form, value));
@@ -142,6 +146,48 @@ fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<St
         }
     }
     found
+}
+
+/// Tables beside those of [`listed`] that decide which dependencies there are.
+fn steering(form: Form) -> &'static [&'static str] {
+    match form {
+        Form::Cargo => &["patch/*", "replace"],
+        Form::Node => &["overrides", "resolutions", "workspaces", "pnpm/overrides"],
+        Form::Python => {
+            &["tool/hatch/envs/*/dependencies", "tool/hatch/envs/*/extra-dependencies", "tool/pdm/dev-dependencies"]
+        }
+        Form::Ini => &["options/install_requires", "options.extras_require"],
+        Form::Go => &["require", "replace", "exclude"],
+    }
+}
+
+/// The tables that name dependencies, by their paths, without those that are empty.
+pub(super) fn tables(form: Form, manifest: &Value) -> BTreeMap<String, Value> {
+    let is_empty = |value: &Value| match value {
+        Value::Object(table) => table.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    };
+    let tables = listed(form).iter().chain(steering(form)).flat_map(|at| select(manifest, at));
+    tables.filter(|(_, value)| !is_empty(value)).map(|(at, value)| (at, value.clone())).collect()
+}
+
+/// The requirements that are written as text (PEP 508), by the table that lists them.
+pub(super) fn requirements(form: Form, manifest: &Value) -> BTreeMap<String, Vec<String>> {
+    let lines = |value: &Value| match value {
+        Value::Array(list) => list.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
+        Value::String(text) => {
+            text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+        }
+        Value::Object(table) => {
+            let texts = table.values().filter_map(Value::as_str).flat_map(str::lines);
+            texts.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let is_poetry = |at: &String| at.starts_with("tool.poetry") || at.starts_with("tool.uv");
+    let tables = tables(form, manifest).into_iter().filter(|(at, _)| !is_poetry(at));
+    tables.filter(|_| matches!(form, Form::Python | Form::Ini)).map(|(at, value)| (at, lines(&value))).collect()
 }
 
 /// Where a dependency comes from, by what is said of it.

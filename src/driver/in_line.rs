@@ -1,0 +1,24 @@
+//! Brings the dependencies of the workspace in line after a verified run in place.
+
+use super::perform::Hands;
+use crate::run::Run;
+use tokio_util::sync::CancellationToken;
+
+impl Hands {
+    /// Installs the dependencies of verified work into the workspace. Returns a note for people.
+    /// Changes nothing after any other end, and where the run worked elsewhere.
+    pub(super) async fn bring_in_line(&self, run: &Run, stop: &CancellationToken) -> Option<String> {
+        let ready = self.ready.get()?;
+        let (gate, result) = (ready.gate.as_ref()?, run.result().filter(|result| result.verified)?);
+        let tree = result.tree.clone()?;
+        if ready.ground.origin != self.settings.workspace || self.has_left() {
+            return None;
+        }
+        let site = ready.ground.site(&self.settings, &self.task, &self.run_dir, run.tools());
+        match self.see_out(stop, gate.bring_in_line(&site, &tree, stop)).await {
+            Some(Ok(note)) => note,
+            Some(Err(why)) => Some(why),
+            None => Some("your installed dependencies are still as before: the run had to stop".to_owned()),
+        }
+    }
+}

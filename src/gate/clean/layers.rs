@@ -1,0 +1,118 @@
+//! Lays layers over the folders of a room: installed dependencies, build output and caches of
+//! tools. Pins protected files.
+
+use super::{CleanRoom, Dependencies, RoomFault, Wanted, clear, is_real};
+use crate::gate::installed::reached;
+use crate::gate::{Site, built};
+use crate::process::wall::{Layer, Mounts, Pin, ToolCache, View, add_layers, tool_caches};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// A folder over which a room has a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::gate) enum Below {
+    /// One of the workspace, by its path there.
+    Workspace(String),
+    /// A cache of a tool.
+    Cache(PathBuf),
+}
+
+impl CleanRoom {
+    /// Gives the room what is installed: as layers, so that nothing is copied and nothing that is
+    /// written stays, or else as copies.
+    pub(super) async fn bring(
+        &mut self,
+        site: &Site,
+        wanted: Wanted<'_>,
+        stop: &CancellationToken,
+    ) -> Result<(), RoomFault> {
+        let is_wanted = |path: &str| !wanted.lane.kept_folders().any(|cache| Path::new(path).starts_with(cache));
+        let mut mounts = Mounts::default();
+        let installation = wanted.dependencies.installation();
+        if site.has_layers {
+            let (files, over) = (self.files(), self.folder.join("layers"));
+            let io = |source| RoomFault::Io { path: over.clone(), source };
+            mounts = wanted.gate.installed.mounts(&site.origin, &files, &over, is_wanted).map_err(io)?;
+            for layer in &mut mounts.layers {
+                let path =
+                    layer.at.strip_prefix(&files).map_or_else(|_| String::new(), |path| path.to_string_lossy().into());
+                layer.between = installation.map_or(Vec::new(), |it| it.over(&path));
+                self.layers.push((Below::Workspace(path), layer.clone()));
+            }
+            let kept = self.cached(wanted).into_iter().filter(|_| wanted.caches.is_some_and(|it| !it.is_open()));
+            let new = installation.iter().flat_map(|it| it.whole()).filter(|(path, _)| is_wanted(path));
+            for (path, lower) in kept.chain(new.map(|(path, lower)| (path.clone(), lower))) {
+                let at = files.join(&path);
+                clear(&at).and_then(|()| fs::create_dir_all(&at)).map_err(io)?;
+                let over = over.join(format!("cache-{}", mounts.layers.len()));
+                mounts.layers.push(Layer { lower, between: Vec::new(), over, at });
+            }
+            self.lay_over_caches(site, wanted, &mut mounts).map_err(io)?;
+            mounts.pins.extend(pins(&files, wanted.kept));
+            // Outer ones first; of two for one path that which lets less.
+            mounts.pins.sort_by(|one, other| one.at.cmp(&other.at).then(other.read_only.cmp(&one.read_only)));
+            mounts.pins.dedup_by(|one, other| one.at == other.at);
+        } else {
+            let new: BTreeMap<&String, PathBuf> = installation.iter().flat_map(|it| it.whole()).collect();
+            let before = wanted.gate.installed.folders.iter().map(|path| (path, site.ignored.join(path)));
+            let folders: BTreeMap<&String, PathBuf> = before.chain(new).collect();
+            for (path, from) in folders.into_iter().filter(|(path, _)| is_wanted(path)) {
+                if reached(&self.files(), path).is_some() && from.is_dir() {
+                    self.copy(site, &from, path, stop).await?;
+                }
+            }
+        }
+        self.behind.holes.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
+        if let Some(helper) = site.wall.helper().filter(|_| !mounts.is_empty()) {
+            let view = View::open(helper, &mounts).await.map_err(RoomFault::Layers)?;
+            self.behind.holes.view = Some(view);
+        }
+        Ok(())
+    }
+
+    /// Lays layers over the caches of tools that the lane may use. Where dependencies are installed
+    /// all of them have one, also those that are not there yet.
+    fn lay_over_caches(&mut self, site: &Site, wanted: Wanted<'_>, mounts: &mut Mounts) -> io::Result<()> {
+        let installs = matches!(wanted.dependencies, Dependencies::Awaited(_));
+        let installed: BTreeMap<&PathBuf, PathBuf> =
+            wanted.dependencies.installation().iter().flat_map(|it| it.caches()).collect();
+        let is_used = |cache: &ToolCache| {
+            let may_be = cache.exists && built::may_start(wanted.lane, cache.programs);
+            (installs || may_be || installed.contains_key(&cache.folder)) && !site.root.starts_with(&cache.folder)
+        };
+        let caches = tool_caches(|name| self.env.get(name)).into_iter();
+        let used = caches.filter(|cache| is_used(cache) && !self.behind.at.starts_with(&cache.folder));
+        let folders = used.map(|it| (installed.get(&it.folder).into_iter().cloned().collect(), it.folder));
+        let folders: Vec<(PathBuf, Vec<PathBuf>)> = folders.map(|(between, folder)| (folder, between)).collect();
+        let first = mounts.layers.len();
+        let own = self.folder.join("tool-caches");
+        let layered = add_layers(folders.iter().cloned(), &own, mounts)?;
+        let below = folders.into_iter().map(|(folder, _)| Below::Cache(folder));
+        self.layers.extend(below.zip(mounts.layers[first..].iter().cloned()));
+        self.behind.holes.mounts.extend(layered);
+        Ok(())
+    }
+
+    /// Takes the layers over dependencies and caches that were written to, which are gone from the
+    /// room then. Returns each folder below with the folder that holds the changes.
+    pub(in crate::gate) fn written(&mut self) -> Vec<(Below, PathBuf)> {
+        self.behind.holes.view = None;
+        let written =
+            std::mem::take(&mut self.layers).into_iter().map(|(below, layer)| (below, layer.over.join("upper")));
+        let is_empty = |path: &Path| fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
+        written.filter(|(_, upper)| !is_empty(upper)).collect()
+    }
+}
+
+/// Pins for protected files of a room, and for each folder on the way to them: none of them can be
+/// moved away or covered, not even for a while, and new files can be made beside them.
+fn pins(files: &Path, kept: &[String]) -> Vec<Pin> {
+    let kept: Vec<&String> = kept.iter().filter(|path| is_real(&files.join(path))).collect();
+    let folders = kept.iter().flat_map(|path| Path::new(path.as_str()).ancestors().skip(1));
+    let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
+    let folders = folders.into_iter().map(|folder| Pin { at: files.join(folder), read_only: false });
+    folders.chain(kept.into_iter().map(|path| Pin { at: files.join(path), read_only: true })).collect()
+}

@@ -1,0 +1,379 @@
+//! Derives the commands that install what manifests and lock files name, from the package managers
+//! of a project. None of them runs a script of a package. Pure; the caller reads installed files.
+
+use super::differ::name_of;
+use crate::gate::installed::Installed;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A command that installs dependencies.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Command {
+    /// The folder that it runs in, relative to the root; empty for the root itself.
+    pub(super) folder: String,
+    /// The command line.
+    pub(super) run: String,
+    /// It fills folders of the workspace, and not only a cache in the home.
+    pub(super) fills_folders: bool,
+}
+
+/// The facts about a project.
+pub(super) struct Project<'p> {
+    /// The manifests and lock files that name other dependencies than on the base.
+    pub(super) changed: &'p BTreeSet<String>,
+    /// All files of the tree.
+    pub(super) files: &'p BTreeSet<String>,
+    /// The dependencies from before the agent.
+    pub(super) installed: &'p Installed,
+    /// The command lines of the lanes.
+    pub(super) steps: &'p [String],
+    /// New requirements of Python, by the manifest and the table that lists them.
+    pub(super) requirements: &'p BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Reads a file of what is installed.
+    pub(super) read: &'p dyn Fn(&str) -> Option<String>,
+    /// Lists what is in a folder of what is installed.
+    pub(super) list: &'p dyn Fn(&str) -> Vec<String>,
+}
+
+/// The package managers of lock files.
+const NODE_LOCKS: [(&str, Node); 6] = [
+    ("pnpm-lock.yaml", Node::Pnpm),
+    ("yarn.lock", Node::Yarn),
+    ("bun.lock", Node::Bun),
+    ("bun.lockb", Node::Bun),
+    ("package-lock.json", Node::Npm),
+    ("npm-shrinkwrap.json", Node::Npm),
+];
+/// Files in `node_modules` by which a package manager knows what it has installed.
+const NODE_MARKS: [(&str, Node); 4] = [
+    (".modules.yaml", Node::Pnpm),
+    (".yarn-state.yml", Node::Berry),
+    (".yarn-integrity", Node::Yarn),
+    (".package-lock.json", Node::Npm),
+];
+/// Names of folders with an environment of Python.
+const ENVIRONMENTS: [&str; 5] = [".venv", "venv", "env", ".env", "virtualenv"];
+
+/// A package manager of Node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Npm,
+    Pnpm,
+    /// Yarn 1.
+    Yarn,
+    /// Later ones.
+    Berry,
+    Bun,
+}
+
+/// Has Gradle fetch what each configuration of each project resolves to; `gradle dependencies`
+/// fetches no archives.
+const GRADLE: &str = r#"cat >"${TMPDIR:-/tmp}/install.gradle" <<'END'
+allprojects { p ->
+  p.tasks.register('installDependencies') {
+    doLast { p.configurations.findAll { it.canBeResolved }.each { c -> try { c.files } catch (Exception e) { println "${c}: ${e.message}" } } }
+  }
+}
+END
+"#;
+
+/// Words of command lines, for each group of package managers: the programs that they serve.
+const CARGO: &[&str] = &["cargo", "rustc", "maturin"];
+const NODE: &[&str] = &["node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno", "tsc", "jest", "vitest", "eslint"];
+const GO: &[&str] = &["go", "gofmt", "golangci-lint", "gotestsum"];
+const JVM: &[&str] = &["mvn", "mvnw", "gradle", "gradlew", "java"];
+const PYTHON: &[&str] = &[
+    "python", "python3", "pytest", "tox", "nox", "uv", "uvx", "poetry", "pdm", "pipenv", "hatch", "ruff", "mypy",
+    "maturin",
+];
+const OTHERS: &[&str] = &["bundle", "rake", "rspec", "composer", "phpunit", "php", "mix", "dart", "flutter"];
+
+/// The commands for a project, in a fixed order. Where all steps of the lanes are of other groups
+/// of package managers, none is needed.
+pub(super) fn commands(project: &Project) -> Vec<Command> {
+    let mut found = BTreeSet::new();
+    for path in project.changed {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let (programs, command) = match name_of(path) {
+            "Cargo.toml" | "Cargo.lock" => (CARGO, project.cargo(folder)),
+            "package.json" | "pnpm-workspace.yaml" | "bunfig.toml" => (NODE, project.node(folder)),
+            name if NODE_LOCKS.iter().any(|(lock, _)| *lock == name) => (NODE, project.node(folder)),
+            "go.mod" | "go.sum" | "go.work" | "go.work.sum" => (GO, project.go(folder)),
+            "pom.xml" => (JVM, Some(project.maven(folder))),
+            name if name.contains("gradle") || name == "libs.versions.toml" => (JVM, Some(project.gradle(folder))),
+            "Gemfile" | "Gemfile.lock" => (OTHERS, project.beside("Gemfile", folder, "bundle install")),
+            "composer.json" | "composer.lock" => (OTHERS, project.composer(folder)),
+            "mix.exs" | "mix.lock" => (OTHERS, project.beside("mix.exs", folder, "mix deps.get")),
+            "pubspec.yaml" | "pubspec.lock" => (OTHERS, project.beside("pubspec.yaml", folder, "dart pub get")),
+            _ => continue,
+        };
+        found.extend(command.filter(|_| project.may_use(programs)));
+    }
+    if project.may_use(PYTHON) {
+        found.extend(project.python());
+    }
+    found.into_iter().collect()
+}
+
+impl Command {
+    /// The last line, which stands in messages.
+    pub(super) fn told(&self) -> &str {
+        self.run.lines().last().unwrap_or_default()
+    }
+}
+
+fn command(folder: &str, run: String) -> Command {
+    Command { folder: folder.into(), run, fills_folders: true }
+}
+
+fn into_cache(folder: &str, run: &str) -> Command {
+    Command { folder: folder.into(), run: run.into(), fills_folders: false }
+}
+
+fn joined(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.into() } else { format!("{folder}/{name}") }
+}
+
+/// A folder and those that it is in, up to the root.
+fn upward(folder: &str) -> impl Iterator<Item = &str> {
+    let outer = folder.rmatch_indices('/').map(|(end, _)| &folder[..end]);
+    let root = (!folder.is_empty()).then_some("");
+    [folder].into_iter().chain(outer).chain(root)
+}
+
+/// A word of a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+impl Project<'_> {
+    /// Returns whether a file is in the tree, or is ignored by git and was there before the agent.
+    fn has(&self, path: &str) -> bool {
+        self.files.contains(path) || self.installed.files.iter().any(|file| file == path)
+    }
+
+    fn is_installed(&self, path: &str) -> bool {
+        self.installed.folders.iter().any(|folder| folder == path)
+    }
+
+    /// Returns whether a command line of the lanes contains a text.
+    fn runs(&self, word: &str) -> bool {
+        self.steps.iter().any(|step| step.contains(word))
+    }
+
+    /// Returns whether a step may use one of these programs: it names one, or it names no known
+    /// program at all, such as `make test`.
+    fn may_use(&self, programs: &[&str]) -> bool {
+        let is_in = |step: &String, programs: &[&str]| {
+            let is_part = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
+            step.split(is_part).any(|word| programs.contains(&word))
+        };
+        let all = [CARGO, NODE, GO, JVM, PYTHON, OTHERS];
+        let may = |step: &String| is_in(step, programs) || !all.iter().any(|other| is_in(step, other));
+        self.steps.is_empty() || self.steps.iter().any(may)
+    }
+
+    /// A command that runs beside its manifest, where there is one.
+    fn beside(&self, manifest: &str, folder: &str, run: &str) -> Option<Command> {
+        self.has(&joined(folder, manifest)).then(|| command(folder, run.into()))
+    }
+
+    /// The nearest folder upward with one of these files, else the outermost with the manifest.
+    fn root<'f>(&self, folder: &'f str, locks: &[&str], manifest: &str) -> &'f str {
+        let locked = upward(folder).find(|at| locks.iter().any(|lock| self.has(&joined(at, lock))));
+        let outermost = || upward(folder).filter(|at| self.has(&joined(at, manifest))).last();
+        locked.or_else(outermost).unwrap_or(folder)
+    }
+
+    fn cargo(&self, folder: &str) -> Option<Command> {
+        let root = self.root(folder, &["Cargo.lock"], "Cargo.toml");
+        self.has(&joined(root, "Cargo.toml")).then(|| into_cache(root, "cargo fetch"))
+    }
+
+    fn node(&self, folder: &str) -> Option<Command> {
+        let is_root = |at: &str| {
+            let has_lock = NODE_LOCKS.iter().any(|(lock, _)| self.has(&joined(at, lock)));
+            has_lock || self.is_installed(&joined(at, "node_modules"))
+        };
+        let root = upward(folder).find(|at| is_root(at)).unwrap_or(folder);
+        let modules = joined(root, "node_modules");
+        let mark = |(name, _): &&(&str, Node)| (self.read)(&joined(&modules, name)).is_some();
+        let marked = NODE_MARKS.iter().find(mark).map(|(_, node)| *node);
+        let locked = NODE_LOCKS.iter().find(|(lock, _)| self.has(&joined(root, lock))).map(|(_, node)| *node);
+        let is_berry = || [".yarnrc.yml", ".pnp.cjs"].iter().any(|name| self.has(&joined(root, name)));
+        let run = match marked.or(locked).unwrap_or(Node::Npm) {
+            Node::Yarn if marked.is_none() && is_berry() => "yarn install --mode=skip-build",
+            Node::Npm => "npm install --ignore-scripts --no-audit --no-fund --prefer-offline",
+            Node::Pnpm => {
+                "pnpm install --ignore-scripts --no-frozen-lockfile --prefer-offline --config.confirmModulesPurge=false"
+            }
+            Node::Yarn => "yarn install --ignore-scripts --non-interactive --prefer-offline",
+            Node::Berry => "yarn install --mode=skip-build",
+            Node::Bun => "bun install --ignore-scripts",
+        };
+        self.beside("package.json", root, run)
+    }
+
+    /// A `vendor` that is tracked is the work's own.
+    fn go(&self, folder: &str) -> Option<Command> {
+        let root = upward(folder).find(|at| self.has(&joined(at, "go.work"))).unwrap_or(folder);
+        let (vendor, is_work) = (joined(root, "vendor"), self.has(&joined(root, "go.work")));
+        let is_there = is_work || self.has(&joined(root, "go.mod"));
+        if !is_there || self.files.contains(&joined(&vendor, "modules.txt")) {
+            return None;
+        }
+        if self.is_installed(&vendor) {
+            return Some(command(root, if is_work { "go work vendor" } else { "go mod vendor" }.into()));
+        }
+        Some(into_cache(root, "go mod download"))
+    }
+
+    /// Maven resolves what each goal needs before it runs the goal, which has nothing to do then.
+    fn maven(&self, folder: &str) -> Command {
+        let root = self.root(folder, &[], "pom.xml");
+        let program = if self.has(&joined(root, "mvnw")) { "./mvnw" } else { "mvn" };
+        into_cache(root, &format!("{program} --batch-mode -Dmaven.main.skip=true -Dmaven.test.skip=true test-compile"))
+    }
+
+    fn gradle(&self, folder: &str) -> Command {
+        let is_root = |at: &&str| {
+            let names = ["settings.gradle", "settings.gradle.kts", "build.gradle", "build.gradle.kts"];
+            names.iter().any(|name| self.has(&joined(at, name)))
+        };
+        let root = upward(folder).filter(is_root).last().unwrap_or(folder);
+        let program = if self.has(&joined(root, "gradlew")) { "./gradlew" } else { "gradle" };
+        let script = r#"-I "${TMPDIR:-/tmp}/install.gradle""#;
+        into_cache(root, &format!("{GRADLE}{program} --no-daemon --console=plain {script} installDependencies"))
+    }
+
+    fn composer(&self, folder: &str) -> Option<Command> {
+        let flags = "--no-scripts --no-plugins --no-interaction";
+        let is_locked = self.changed.contains(&joined(folder, "composer.lock"));
+        let verb = if is_locked { "install" } else { "update --minimal-changes" };
+        self.beside("composer.json", folder, &format!("composer {verb} {flags}"))
+    }
+
+    /// The commands that bring environments of Python up to date.
+    fn python(&self) -> Vec<Command> {
+        let is_one = |path: &&String| {
+            let name = name_of(path);
+            let names = [
+                "pyproject.toml",
+                "setup.cfg",
+                "setup.py",
+                "tox.ini",
+                "noxfile.py",
+                "Pipfile",
+                "Pipfile.lock",
+                "poetry.lock",
+                "uv.lock",
+                "pdm.lock",
+            ];
+            names.contains(&name) || name.starts_with("requirements")
+        };
+        let mut found = Vec::new();
+        let mut by_environment: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let folders = |path: &String| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+        for path in self.changed.iter().filter(is_one) {
+            let folder = folders(path);
+            found.extend(self.runners_of_python(&folder));
+            match self.manager_of_python(&folder) {
+                Some(command) => found.push(command),
+                None => {
+                    let at = |name: &str| upward(&folder).find(|at| self.is_installed(&joined(at, name)));
+                    if let Some((at, name)) = ENVIRONMENTS.iter().find_map(|name| Some((at(name)?, name))) {
+                        by_environment.entry(joined(at, name)).or_default().extend(self.required(path));
+                    }
+                }
+            }
+        }
+        found.extend(by_environment.into_iter().filter(|(_, what)| !what.is_empty()).map(|(at, what)| {
+            let what = what.into_iter().collect::<Vec<_>>().join(" ");
+            let has_pip = (self.list)(&joined(&at, "bin")).iter().any(|name| name.starts_with("pip"));
+            let pip = if has_pip {
+                format!("{at}/bin/python -m pip install --disable-pip-version-check --no-input")
+            } else {
+                format!("uv pip install --python {at}/bin/python")
+            };
+            command("", format!("{pip} {what}"))
+        }));
+        found
+    }
+
+    /// The arguments of pip for a manifest, as words of a shell.
+    fn required(&self, path: &String) -> Vec<String> {
+        if name_of(path).starts_with("requirements") {
+            return vec![format!("-r {}", quoted(path))];
+        }
+        let tables = self.requirements.get(path).into_iter().flatten();
+        tables.flat_map(|(_, texts)| texts).map(|text| quoted(text)).collect()
+    }
+
+    /// The command of a package manager that fills an environment by its own lock file.
+    fn manager_of_python(&self, folder: &str) -> Option<Command> {
+        let root = |lock: &str| upward(folder).find(|at| self.has(&joined(at, lock)));
+        if let Some(root) = root("poetry.lock") {
+            let lock = if self.changed.contains(&joined(root, "poetry.lock")) {
+                ""
+            } else {
+                "poetry lock --no-interaction && "
+            };
+            return Some(command(root, format!("{lock}poetry install --no-root --no-interaction")));
+        }
+        if let Some(root) = root("pdm.lock") {
+            return Some(command(root, "pdm install --no-self".into()));
+        }
+        if let Some(root) = root("Pipfile") {
+            return Some(command(root, "pipenv install --dev".into()));
+        }
+        if let Some(root) = root("uv.lock") {
+            let made_by = (self.read)(&joined(root, ".venv/pyvenv.cfg"));
+            let is_uvs =
+                made_by.map_or_else(|| self.runs("uv "), |text| text.lines().any(|line| line.starts_with("uv = ")));
+            if is_uvs {
+                let mut run = "uv sync --inexact --no-install-project --no-install-workspace".to_owned();
+                let manifests = self.requirements.values().flat_map(BTreeMap::keys);
+                for table in manifests {
+                    for (start, flag) in
+                        [("dependency-groups.", "--group"), ("project.optional-dependencies.", "--extra")]
+                    {
+                        if let Some(name) = table.strip_prefix(start) {
+                            run.push_str(&format!(" {flag} {}", quoted(name)));
+                        }
+                    }
+                }
+                return Some(command(root, run));
+            }
+        }
+        None
+    }
+
+    /// The commands of test runners that have their own environments.
+    fn runners_of_python(&self, folder: &str) -> Vec<Command> {
+        let mut found = Vec::new();
+        let root = |name: &str| upward(folder).find(|at| self.is_installed(&joined(at, name))).map(ToOwned::to_owned);
+        if let Some(root) = root(".tox") {
+            let tox = joined(&root, ".tox");
+            let is_environment = |name: &String| (self.read)(&joined(&tox, &format!("{name}/pyvenv.cfg"))).is_some();
+            let names: Vec<String> = (self.list)(&tox).into_iter().filter(|name| !name.starts_with('.')).collect();
+            let names: Vec<String> = names.into_iter().filter(is_environment).collect();
+            if !names.is_empty() {
+                found.push(command(&root, format!("tox run --notest -e {}", quoted(&names.join(",")))));
+            }
+        }
+        if let Some(root) = root(".nox") {
+            found.push(command(&root, "nox --install-only --reuse-existing-virtualenvs".into()));
+        }
+        let named = self.steps.iter().flat_map(|step| step.split("hatch run ").skip(1));
+        let named = named.filter_map(|rest| rest.split_whitespace().next());
+        let hatch: BTreeSet<&str> =
+            named.map(|word| word.split_once(':').map_or("default", |(name, _)| name)).collect();
+        // Hatch brings an environment in line before it runs something there.
+        found.extend(
+            hatch.into_iter().map(|name| into_cache("", &format!("hatch run {}:python --version", quoted(name)))),
+        );
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Decides which changes of manifests and lock files are changes of dependencies. Pure.
+
+use crate::gate::policy::Policy;
+
+/// Names of lock files.
+#[rustfmt::skip]
+const LOCKS: [&str; 23] = [
+    "Cargo.lock", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "deno.lock", "go.sum",
+    "go.work.sum", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt", "Gemfile.lock", "composer.lock",
+    "gradle.lockfile", "packages.lock.json", "mix.lock", "pubspec.lock", "Package.resolved",
+];
+/// Names of manifests that are not compared by section.
+#[rustfmt::skip]
+const MANIFESTS: [&str; 18] = [
+    "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "libs.versions.toml", "Gemfile", "composer.json", "Pipfile",
+    "setup.py", "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "requirements.in", "bunfig.toml",
+];
+/// Endings of sources that a package manager looks for and never runs: cargo wants the targets of a
+/// crate, `go mod vendor` the packages that are used.
+const SOURCES: [&str; 2] = [".rs", ".go"];
+
+/// Returns whether a path is that of a lock file.
+pub(in crate::gate) fn is_lock(path: &str) -> bool {
+    let name = name_of(path);
+    LOCKS.contains(&name) || (name.starts_with("requirements") && name.ends_with(".txt"))
+}
+
+/// Returns whether a path is that of a file which names dependencies.
+pub(super) fn names_dependencies(path: &str) -> bool {
+    is_lock(path) || Policy::is_manifest(path) || MANIFESTS.contains(&name_of(path))
+}
+
+/// Returns whether a package manager wants the file at a path without running it.
+pub(super) fn is_source(path: &str) -> bool {
+    SOURCES.iter().any(|ending| path.ends_with(ending))
+}
+
+/// Returns whether a file names other dependencies than it did. Of a lock file, and of a manifest
+/// that is not compared by section, each change counts; a manifest that cannot be read names none.
+pub(super) fn differs(path: &str, was: Option<&[u8]>, is: Option<&[u8]>) -> bool {
+    if !Policy::is_manifest(path) {
+        return was != is;
+    }
+    let tables = |bytes: Option<&[u8]>| bytes.map(|bytes| Policy::dependencies(path, bytes)).unwrap_or_default();
+    tables(was) != tables(is)
+}
+
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_files_are_known_by_their_names_at_any_depth() {
+        for path in ["Cargo.lock", "web/package-lock.json", "go.sum", "requirements-dev.txt"] {
+            assert!(is_lock(path), "{path}");
+        }
+        for path in ["Cargo.toml", "src/lock.rs", "requirements.md", "Cargo.lock.bak"] {
+            assert!(!is_lock(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_what_names_dependencies_makes_a_difference() {
+        let differ = |path: &str, was: &str, is: &str| differs(path, Some(was.as_bytes()), Some(is.as_bytes()));
+        let cases = [
+            ("Cargo.toml", "[package]\nversion = \"1\"", "[package]\nversion = \"2\"", false),
+            ("Cargo.toml", "[dependencies]\na = \"1\"", "[dependencies]\na = \"2\"", true),
+            ("a/Cargo.toml", "", "[target.'cfg(unix)'.dev-dependencies]\na = \"1\"", true),
+            ("package.json", "{\"version\": \"1\"}", "{\"version\": \"2\", \"dependencies\": {}}", false),
+            ("package.json", "{}", "{\"devDependencies\": {\"a\": \"1\"}}", true),
+            ("package.json", "{\"dependencies\": {\"a\": \"1\"}}", "{}", true),
+            ("pyproject.toml", "[tool.ruff]\na = 1", "[tool.ruff]\na = 2", false),
+            ("pyproject.toml", "[project]\ndependencies = []", "[project]\ndependencies = [\"a\"]", true),
+            ("pyproject.toml", "", "[dependency-groups]\ntest = [\"a\"]", true),
+            ("setup.cfg", "[metadata]\nname = a", "[metadata]\nname = b", false),
+            ("setup.cfg", "", "[options]\ninstall_requires =\n  a", true),
+            ("setup.cfg", "", "[options.extras_require]\ntest = a", true),
+            ("go.mod", "module a\ngo 1.20", "module a\ngo 1.21", false),
+            ("go.mod", "module a", "module a\nrequire b v1.0.0", true),
+            ("pom.xml", "<a/>", "<b/>", true),
+            ("yarn.lock", "a", "b", true),
+            ("package.json", "{}", "{", false),
+        ];
+        for (path, was, is, wanted) in cases {
+            assert_eq!(differ(path, was, is), wanted, "{path}: {was:?} {is:?}");
+        }
+        assert!(differs("web/package.json", None, Some(b"{\"dependencies\": {\"a\": \"1\"}}")));
+    }
+}

@@ -1,0 +1,88 @@
+//! Brings the dependency folders of the workspace in line with verified work.
+
+use super::commands::Command;
+use super::{Difference, is_lock, room};
+use crate::causes::chain;
+use crate::gate::clean::clear;
+use crate::gate::{Gate, Site};
+use crate::id::TreeId;
+use crate::process::wall::{Mounts, View, add_layers, tool_caches};
+use crate::workspace::trees::TreesFault;
+use std::collections::BTreeSet;
+use tokio_util::sync::CancellationToken;
+
+impl Gate {
+    /// Installs what verified work needs into the folders of the workspace, by the commands that
+    /// the rooms of its checks used. Returns a note; `None` where the folders fit as they are.
+    ///
+    /// # Errors
+    /// The reason, with the command that is left to the user.
+    pub async fn bring_in_line(
+        &self,
+        site: &Site,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Option<String>, String> {
+        let commands = self.commands_in_line(site, tree, stop).await?;
+        if commands.is_empty() {
+            return Ok(None);
+        }
+        let told: Vec<String> = commands.iter().map(told).collect();
+        let told = told.join(", ");
+        let ran = self.run_in_line(site, &commands, stop).await;
+        let kept = self.keep_lock_files(site, tree, stop).await.map_err(|fault| chain(&fault));
+        match ran.and(kept) {
+            Ok(()) => Ok(Some(format!("your installed dependencies were brought in line by {told}"))),
+            Err(why) => Err(format!("your installed dependencies are still as before, {told} is left to you: {why}")),
+        }
+    }
+
+    async fn commands_in_line(
+        &self,
+        site: &Site,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Command>, String> {
+        let difference = Difference::of(self, site, tree, stop).await.map_err(|fault| chain(&fault))?;
+        let Some(difference) = difference else { return Ok(Vec::new()) };
+        let files: BTreeSet<String> =
+            site.trees.paths(tree, stop).await.map_err(|fault| chain(&fault))?.into_iter().collect();
+        let commands = difference.commands(self, site, &files).into_iter();
+        Ok(commands.filter(|command| command.fills_folders).collect())
+    }
+
+    async fn run_in_line(&self, site: &Site, commands: &[Command], stop: &CancellationToken) -> Result<(), String> {
+        let lane = room::installing(commands);
+        let mut place = site.in_place(&lane, (&self.installed, None), site.logs.join("in-line"));
+        let own = site.rooms.join("in-line");
+        if let (true, Some(helper), Some(behind)) = (site.has_layers, site.wall.helper(), place.behind.as_mut()) {
+            clear(&own).map_err(|error| format!("{}: {error}", own.display()))?;
+            let mut mounts = Mounts::default();
+            let caches = tool_caches(|name| Some(site.variable(name)).filter(|value| !value.is_empty())).into_iter();
+            let folders = caches.map(|cache| cache.folder).filter(|folder| !site.root.starts_with(folder));
+            let layered = add_layers(folders.map(|folder| (folder, Vec::new())), &own, &mut mounts);
+            behind.holes.mounts.extend(layered.map_err(|error| format!("{}: {error}", own.display()))?);
+            behind.holes.view = Some(View::open(helper, &mounts).await?);
+        }
+        let ran = room::run(&lane, site, place, stop).await;
+        let _left = clear(&own);
+        ran.map_err(|fault| chain(&fault))
+    }
+
+    /// Makes lock files what they are in the work: package managers write them in passing.
+    async fn keep_lock_files(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+        let now = site.trees.take(stop).await?.tree;
+        let changed = site.trees.changes(tree, &now, stop).await?.into_iter().map(|change| change.path);
+        let locks: Vec<String> = changed.filter(|path| is_lock(path)).collect();
+        if !locks.is_empty() {
+            site.trees.put_back(tree, Some(&locks), stop).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A command as it is typed at the root.
+fn told(command: &Command) -> String {
+    let run = command.told();
+    if command.folder.is_empty() { format!("`{run}`") } else { format!("`{run}` in `{}`", command.folder) }
+}

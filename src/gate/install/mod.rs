@@ -1,0 +1,246 @@
+//! Installs dependencies of the work that differ from the base's. The command comes from the
+//! project's package managers. It runs with network and without scripts of packages, on the base
+//! with the manifests and lock files of the work. Its result is laid over the dependencies from
+//! before the agent, in the rooms of this tree alone.
+
+mod commands;
+mod differ;
+mod in_line;
+mod packages;
+mod room;
+
+pub(super) use differ::is_lock;
+pub(super) use room::NO_SCRIPTS;
+
+use super::base::BaseFault;
+use super::clean::{RoomFault, clear};
+use super::{Gate, Policy, Site, unable};
+use crate::id::TreeId;
+use crate::store::write_whole;
+use crate::verdict::Installs;
+use crate::workspace::trees::TreesFault;
+use commands::{Command, Project, commands};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The largest manifest or lock file that is compared, in bytes. Of a larger one each change
+/// counts.
+const LARGEST: u64 = 32 * 1024 * 1024;
+/// The file that is written when all is installed.
+const READY: &str = "ready.json";
+
+/// The result of an installation for a tree.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Installation {
+    #[serde(skip)]
+    folder: PathBuf,
+    /// Folders of the workspace over which something is laid, each with the folder that holds it.
+    over: BTreeMap<String, PathBuf>,
+    /// The same for caches of tools in the user's home.
+    caches: BTreeMap<PathBuf, PathBuf>,
+    /// Folders of the workspace that are as a whole in `whole`.
+    whole: BTreeSet<String>,
+    /// Files of the workspace that git ignores, in `files`.
+    files: BTreeSet<String>,
+    /// The commands and packages, for the report.
+    pub(super) told: Installs,
+}
+
+impl Installation {
+    /// The folders that are laid over a folder of the workspace, newest first.
+    pub(super) fn over(&self, path: &str) -> Vec<PathBuf> {
+        self.over.get(path).map(|at| self.folder.join(at)).into_iter().collect()
+    }
+
+    /// Caches of tools, each with the folder that is laid over it.
+    pub(super) fn caches(&self) -> impl Iterator<Item = (&PathBuf, PathBuf)> {
+        self.caches.iter().map(|(cache, at)| (cache, self.folder.join(at)))
+    }
+
+    /// Folders of the workspace that replace those from before the agent or are new, each with its
+    /// place on disk.
+    pub(super) fn whole(&self) -> impl Iterator<Item = (&String, PathBuf)> {
+        self.whole.iter().map(|path| (path, self.folder.join("whole").join(path)))
+    }
+
+    /// A file of the workspace that git ignores.
+    pub(super) fn file(&self, path: &str) -> Option<PathBuf> {
+        self.files.contains(path).then(|| self.folder.join("files").join(path))
+    }
+
+    /// The paths of these files.
+    pub(super) fn files(&self) -> &BTreeSet<String> {
+        &self.files
+    }
+
+    /// The folder of a toolchain's downloads, in a room without layers.
+    pub(super) fn fetched(&self, name: &str) -> PathBuf {
+        fetched(&self.folder, name)
+    }
+
+    fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read(folder.join(READY)).ok()?;
+        let kept: Self = serde_json::from_slice(&text).ok()?;
+        Some(Self { folder: folder.to_owned(), ..kept })
+    }
+}
+
+/// The folder of a toolchain's downloads for an installation in `folder`.
+pub(super) fn fetched(folder: &Path, name: &str) -> PathBuf {
+    folder.join("fetched").join(name)
+}
+
+/// The difference between the dependencies of a tree and the base's.
+#[derive(Debug)]
+pub(super) struct Difference {
+    /// The manifests and lock files that say so.
+    pub(super) paths: BTreeSet<String>,
+    /// New requirements of Python, by the manifest and the table that lists them.
+    requirements: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The paths that changed and that an installer may see.
+    seen: Vec<String>,
+}
+
+impl Difference {
+    /// Compares a tree with the base; `None` where the dependencies are the same.
+    pub(super) async fn of(
+        gate: &Gate,
+        site: &Site,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, TreesFault> {
+        let changes = site.trees.changes(gate.base(), tree, stop).await?;
+        let named = changes.iter().map(|change| &change.path).filter(|path| differ::names_dependencies(path));
+        let (mut paths, mut requirements) = (BTreeSet::new(), BTreeMap::new());
+        for path in named {
+            let (was, is) = (read(site, gate.base(), path, stop).await?, read(site, tree, path, stop).await?);
+            if !differ::differs(path, was.as_deref(), is.as_deref()) {
+                continue;
+            }
+            paths.insert(path.clone());
+            let listed =
+                |bytes: Option<&[u8]>| bytes.map(|bytes| Policy::requirements(path, bytes)).unwrap_or_default();
+            let (had, mut has) = (listed(was.as_deref()), listed(is.as_deref()));
+            for (table, texts) in &mut has {
+                texts.retain(|text| !had.get(table).is_some_and(|had| had.contains(text)));
+            }
+            has.retain(|_, texts| !texts.is_empty());
+            requirements.insert(path.clone(), has);
+        }
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let is_seen = |path: &&String| differ::names_dependencies(path) || Policy::reads(path);
+        let seen = changes.iter().map(|change| &change.path).filter(is_seen).cloned().collect();
+        Ok(Some(Self { paths, requirements, seen }))
+    }
+
+    /// The base with the manifests and lock files of a tree.
+    pub(super) async fn ground(
+        &self,
+        gate: &Gate,
+        site: &Site,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        site.trees.with_paths_of(gate.base(), tree, &self.seen, stop).await
+    }
+
+    /// The same with the sources that package managers look for.
+    async fn ground_with_sources(
+        &self,
+        gate: &Gate,
+        site: &Site,
+        tree: &TreeId,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let changes = site.trees.changes(gate.base(), tree, stop).await?;
+        let sources = changes.into_iter().map(|change| change.path).filter(|path| differ::is_source(path));
+        let paths: Vec<String> = sources.chain(self.seen.iter().cloned()).collect();
+        site.trees.with_paths_of(gate.base(), tree, &paths, stop).await
+    }
+
+    /// The commands that install what the tree needs.
+    fn commands(&self, gate: &Gate, site: &Site, files: &BTreeSet<String>) -> Vec<Command> {
+        let lanes = gate.lanes.iter().chain(&gate.held_out).flat_map(|lane| &lane.steps);
+        let steps: Vec<String> = lanes.map(|step| step.run.clone()).collect();
+        let origin = if site.has_layers { &site.origin } else { &site.ignored };
+        let read = |path: &str| fs::read_to_string(super::installed::reached(origin, path)?).ok();
+        let list = |path: &str| {
+            let entries = super::installed::reached(origin, path).and_then(|path| fs::read_dir(path).ok());
+            let names =
+                entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        };
+        commands(&Project {
+            changed: &self.paths,
+            files,
+            installed: &gate.installed,
+            steps: &steps,
+            requirements: &self.requirements,
+            read: &read,
+            list: &list,
+        })
+    }
+}
+
+/// Reads a file of a tree. The content of a file that is too large stands for the tree, so that it
+/// counts as changed.
+async fn read(site: &Site, tree: &TreeId, path: &str, stop: &CancellationToken) -> Result<Option<Vec<u8>>, TreesFault> {
+    match site.trees.read(tree, path, LARGEST, stop).await {
+        Err(TreesFault::TooLarge { .. }) => Ok(Some(tree.as_str().into())),
+        read => read,
+    }
+}
+
+/// The outcome of an installation.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// All is there.
+    Done(Box<Installation>),
+    /// This machine has no network or no package manager. The line says so.
+    Impossible(String),
+}
+
+/// Installs the dependencies of a tree. Returns `None` where they are the base's. An installation
+/// of this run for the same manifests and lock files is used again.
+///
+/// # Errors
+/// [`BaseFault::Install`] when a command fails, and the others.
+pub(super) async fn for_tree(
+    gate: &Gate,
+    site: &Site,
+    tree: &TreeId,
+    stop: &CancellationToken,
+) -> Result<Option<Outcome>, BaseFault> {
+    let Some(difference) = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)? else {
+        return Ok(None);
+    };
+    let ground = difference.ground_with_sources(gate, site, tree, stop).await.map_err(RoomFault::from)?;
+    let files: BTreeSet<String> = site.trees.paths(&ground, stop).await.map_err(RoomFault::from)?.into_iter().collect();
+    let commands = difference.commands(gate, site, &files);
+    if commands.is_empty() {
+        return Ok(None);
+    }
+    let folder = site.rooms.with_file_name("installed").join(ground.as_str());
+    if let Some(kept) = Installation::read(&folder) {
+        return Ok(Some(Outcome::Done(Box::new(kept))));
+    }
+    let io = |source| BaseFault::Cache { path: folder.clone(), source };
+    clear(&folder).and_then(|()| fs::create_dir_all(&folder)).map_err(io)?;
+    let mut installation = Installation { folder: folder.clone(), ..Installation::default() };
+    match room::install(gate, site, &ground, &commands, &mut installation, stop).await {
+        Ok(()) => {}
+        Err(BaseFault::Install { command, why, is_missing }) if is_missing || unable::says_offline(&why) => {
+            let lacks = if is_missing { "cannot be started here" } else { "has no network" };
+            return Ok(Some(Outcome::Impossible(format!("new dependencies were not installed: `{command}` {lacks}"))));
+        }
+        Err(fault) => return Err(fault),
+    }
+    let text = serde_json::to_vec(&installation).map_err(|error| io(error.into()))?;
+    write_whole(&folder.join(READY), &text)?;
+    Ok(Some(Outcome::Done(Box::new(installation))))
+}

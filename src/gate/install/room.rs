@@ -1,0 +1,143 @@
+//! Runs the commands that install dependencies in a room, and takes the result from it.
+
+use super::commands::Command;
+use super::{Installation, packages};
+use crate::gate::base::BaseFault;
+use crate::gate::clean::{Below, CleanRoom, Dependencies, RoomFault, Wanted};
+use crate::gate::installed::{Installed, reached};
+use crate::gate::{Gate, Site};
+use crate::id::TreeId;
+use crate::lane::{self, Lane};
+use crate::lane_runner::{LaneRuling, Room};
+use crate::verdict::{Installs, StepReport};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// Variables that keep installers from running what a package brings.
+pub(in crate::gate) const NO_SCRIPTS: [(&str, &str); 4] = [
+    ("npm_config_ignore_scripts", "true"),
+    ("YARN_ENABLE_SCRIPTS", "false"),
+    ("PIP_ONLY_BINARY", ":all:"),
+    ("COMPOSER_NO_SCRIPTS", "1"),
+];
+/// The same for derived commands, which need not build the project; and variables that let them
+/// write lock files.
+const DERIVED: [(&str, &str); 4] = [
+    ("UV_NO_BUILD", "1"),
+    ("POETRY_INSTALLER_ONLY_BINARY", ":all:"),
+    ("YARN_ENABLE_IMMUTABLE_INSTALLS", "false"),
+    ("PIP_BREAK_SYSTEM_PACKAGES", "1"),
+];
+/// The name of the lane that installs.
+const NAME: &str = "install";
+
+/// Installs on a tree, and moves the result into the folder of the installation.
+pub(super) async fn install(
+    gate: &Gate,
+    site: &Site,
+    ground: &TreeId,
+    commands: &[Command],
+    installation: &mut Installation,
+    stop: &CancellationToken,
+) -> Result<(), BaseFault> {
+    let folder = installation.folder.clone();
+    let lane = installing(commands);
+    let wanted = Wanted {
+        lane: &lane,
+        tree: ground,
+        base: gate.base(),
+        caches: None,
+        dependencies: Dependencies::Awaited(&folder),
+        kept: &[],
+        gate,
+    };
+    let mut room = CleanRoom::make(site, wanted, stop).await?;
+    run(&lane, site, room.room(site, site.logs.join(NAME).join(ground.as_str())), stop).await?;
+    let files = site.trees.paths(ground, stop).await.map_err(RoomFault::from)?;
+    let taken = take(gate, site, &mut room, &files, installation);
+    taken.map_err(|source| BaseFault::Cache { path: folder, source })?;
+    room.close().await;
+    let told: Vec<String> = commands.iter().map(|command| command.told().to_owned()).collect();
+    installation.told = Installs { commands: told, packages: packages::list(installation) };
+    Ok(())
+}
+
+/// The lane that runs these commands one after the other.
+pub(super) fn installing(commands: &[Command]) -> Lane {
+    let step = |(number, command): (usize, &Command)| {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let folder =
+            if command.folder.is_empty() { String::new() } else { format!(", dir: {}", text(&command.folder)) };
+        format!("{{ name: {NAME}-{number}, run: {}, timeout: 15m{folder} }}", text(&command.run))
+    };
+    let steps: Vec<String> = commands.iter().enumerate().map(step).collect();
+    let text = format!("timeout: 30m\nsteps:\n  - {}\n", steps.join("\n  - "));
+    let parsed = lane::parse(NAME, "the commands that install dependencies", &text);
+    #[expect(clippy::expect_used, reason = "the text is made above")]
+    let lane = parsed.expect("a lane of commands can be read");
+    Lane { network: true, writes: true, ..lane }
+}
+
+/// Runs the lane that installs.
+pub(super) async fn run(lane: &Lane, site: &Site, mut place: Room, stop: &CancellationToken) -> Result<(), BaseFault> {
+    let variables = NO_SCRIPTS.iter().chain(&DERIVED).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let variables: Vec<(String, String)> = variables.collect();
+    place.env = place.env.with(variables.iter().map(|(name, value)| (name, value)));
+    place.behind.iter_mut().for_each(|behind| behind.holes.network = true);
+    let outcome = site.run(lane, place, stop, &|_| {}).await;
+    match outcome.ruling {
+        LaneRuling::Passed => Ok(()),
+        LaneRuling::Cancelled => Err(BaseFault::Stopped),
+        LaneRuling::Failed | LaneRuling::Errored | LaneRuling::NothingRan => {
+            let step = outcome.steps.iter().find(|step| step.status.is_failure());
+            let last = |step: &StepReport| step.command.lines().last().unwrap_or_default().to_owned();
+            Err(BaseFault::Install {
+                is_missing: step.is_some_and(|step| matches!(step.exit_code, Some(126 | 127))),
+                command: step.map(last).unwrap_or_default(),
+                why: step
+                    .map(|it| [it.note.trim(), it.excerpt.trim()].join("\n").trim().to_owned())
+                    .unwrap_or_default(),
+            })
+        }
+    }
+}
+
+/// Moves the new content of a room into the folder of an installation: layers over installed
+/// folders and caches of tools, new folders, and files that git ignores.
+fn take(
+    gate: &Gate,
+    site: &Site,
+    room: &mut CleanRoom,
+    files: &[String],
+    installation: &mut Installation,
+) -> io::Result<()> {
+    let folder = installation.folder.clone();
+    let moved = |from: &Path, to: &Path| {
+        to.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::rename(from, to)
+    };
+    for (number, (below, upper)) in room.written().into_iter().enumerate() {
+        let at = Path::new("over").join(number.to_string());
+        moved(&upper, &folder.join(&at))?;
+        match below {
+            Below::Workspace(path) => drop(installation.over.insert(path, at)),
+            Below::Cache(cache) => drop(installation.caches.insert(cache, at)),
+        }
+    }
+    let found = Installed::find(&room.files(), files, [].iter());
+    let before: BTreeSet<&String> = gate.installed.folders.iter().filter(|_| site.has_layers).collect();
+    for path in found.folders.iter().filter(|path| !before.contains(path)) {
+        moved(&room.files().join(path), &folder.join("whole").join(path))?;
+        installation.whole.insert(path.clone());
+    }
+    for path in &found.files {
+        if let Some(from) = reached(&room.files(), path) {
+            moved(&from, &folder.join("files").join(path))?;
+            installation.files.insert(path.clone());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Dependencies that the work adds are installed for its checks, by the project's package manager.
+
+use crate::support::{Fledge, Model, say, shell};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use tempfile::TempDir;
+
+/// Stands in for npm: it installs each dependency that the manifest names, and writes a lock file.
+/// Two names fail.
+const NPM: &str = r#"#!/bin/sh
+case "$* $npm_config_ignore_scripts" in "install --ignore-scripts "*" true") ;; *) echo "npm error: $*"; exit 9 ;; esac
+rm -rf node_modules/gone
+for name in $(sed -n 's/.*"\([a-z-]*\)": "1".*/\1/p' package.json); do
+    case $name in
+    broken) echo "npm error 404 Not Found - GET https://registry.npmjs.org/broken" && exit 1 ;;
+    far) echo "npm error code EAI_AGAIN" && exit 1 ;;
+    esac
+    mkdir -p "node_modules/$name"
+    echo '{"version": "1.0.0"}' >"node_modules/$name/package.json"
+    test -e src/new.js && touch "node_modules/$name/saw-the-work"
+    echo "$name" >>package-lock.json
+done
+"#;
+const OLD: &str = "{\"dependencies\": {\n\"old\": \"1\"\n}}\n";
+
+/// A project whose check asks for the packages that `wanted` names.
+fn project(model: &Model) -> (TempDir, Fledge) {
+    let tools = tempfile::tempdir().unwrap();
+    let npm = tools.path().join("npm");
+    fs::write(&npm, NPM).unwrap();
+    fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").unwrap());
+    let lane = "steps: [{ name: check, run: 'for name in $(cat want*); do test -e node_modules/$name || { echo Cannot find module $name; exit 1; }; done; ! ls node_modules/*/saw-the-work' }]";
+    let place = Fledge::simple(model).lane("verify", lane).env("PATH", &path);
+    let place = place.file("package.json", OLD).file(".gitignore", "node_modules\n").file("wanted", "old\n");
+    (tools, place.file("node_modules/old/package.json", "{}").file("package-lock.json", "old\n"))
+}
+
+/// Adds a dependency as an agent would that has no network, and code that needs it.
+fn adds(name: &str) -> String {
+    format!(
+        "printf '{{\"dependencies\": {{\\n\"old\": \"1\",\\n\"{name}\": \"1\"\\n}}}}\\n' >package.json; echo {name} >>wanted; mkdir src; touch src/new.js"
+    )
+}
+
+#[test]
+fn a_new_dependency_is_installed_for_the_checks_and_in_the_workspace_after_a_pass() {
+    for sandbox in ["auto", "off"] {
+        let model = Model::new([shell(&adds("new")), say("Done.")]);
+        let (_tools, place) = project(&model);
+        let ended = place.arg("--max-retries=0").arg(&format!("--sandbox={sandbox}")).run();
+        let report = ended.must_be(0, "verified");
+        let installed = &report["attempts"][0]["verdict"]["installed"];
+        assert!(installed["packages"].to_string().contains("new 1.0.0"), "{installed}");
+        assert!(ended.file("node_modules/new/package.json").is_some(), "{sandbox}: {}", ended.story());
+        // The lock file is the work's, which the agent has not changed.
+        assert_eq!(ended.file("package-lock.json").as_deref(), Some("old\n"), "{sandbox}");
+        let warnings = report["warnings"].to_string();
+        for said in [
+            "the dependencies of the work were installed for the checks by `npm install",
+            "were brought in line by `npm",
+        ] {
+            assert!(warnings.contains(said), "{sandbox}: {warnings}");
+        }
+    }
+}
+
+#[test]
+fn a_lane_in_the_workspace_finds_what_was_installed() {
+    let model = Model::new([shell(&adds("new")), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let lane = "room: in-place\nsteps: [{ name: check, run: test -e node_modules/new }]";
+    let ended = place.lane("verify", lane).run();
+    ended.must_be(0, "verified");
+}
+
+#[test]
+fn a_dependency_that_is_taken_out_is_gone_from_the_room() {
+    let model = Model::new([shell("echo '{}' >package.json"), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let place = place.file("node_modules/gone/package.json", "{}").file("wanted", "gone\n");
+    let ended = place.arg("--max-retries=0").run();
+    ended.must_be(1, "gate_failed");
+    assert!(ended.file("node_modules/gone/package.json").is_some(), "nothing was verified: {}", ended.story());
+}
+
+#[test]
+fn what_cannot_be_installed_is_the_works_failure_and_told_with_the_output() {
+    let undo = "printf '{\"dependencies\": {\\n\"old\": \"1\"\\n}}\\n' >package.json; echo old >wanted";
+    let model = Model::new([shell(&adds("broken")), say("Done."), shell(undo), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let ended = place.arg("--max-retries=1").run();
+    ended.must_be(0, "verified");
+    let heard = model.asked()[2].newest();
+    let said = "the dependencies differ from those at the start, and with them `npm install --ignore-scripts";
+    assert!(heard.contains(said) && heard.contains("404 Not Found"), "{heard}");
+    assert_eq!(ended.file("node_modules/broken/package.json"), None);
+}
+
+#[test]
+fn without_a_network_the_checks_run_on_what_is_there_and_say_what_they_miss() {
+    let model = Model::new([shell(&adds("far")), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let ended = place.arg("--max-retries=0").run();
+    let report = ended.must_be(1, "gate_failed");
+    let verdict = report["attempts"][0]["verdict"].to_string();
+    for said in ["new dependencies were not installed: `npm install", "`far` (new in package.json)"] {
+        assert!(verdict.contains(said), "{said}: {verdict}");
+    }
+}
+
+#[test]
+fn a_setup_takes_the_place_of_the_command_that_would_be_derived() {
+    let model = Model::new([shell(&adds("broken")), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let lane = "setup: [{ run: mkdir -p own && cp package.json own }]\ncache: [own]\nsteps: [{ name: check, run: grep -q broken own/package.json }]";
+    let ended = place.lane("verify", lane).file(".gitignore", "node_modules\nown\n").run();
+    let report = ended.must_be(0, "verified");
+    assert!(report["attempts"][0]["verdict"]["installed"].is_null(), "{report}");
+}
+
+#[test]
+fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
+    // Cargo itself, with packages that lie in the project: nothing is fetched.
+    let tools = std::path::Path::new(env!("CARGO")).parent().unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let manifest = "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\n";
+    let add = "printf 'zz-pad = \"1\"\\n' >>Cargo.toml; mkdir -p tests; echo '#[test] fn is_there() { zz_pad::pad() }' >tests/pad.rs";
+    let model = Model::new([shell(add), say("Done."), shell("sed -i s/zz-pad/zz-none/ Cargo.toml"), say("Done.")]);
+    let lane = "steps: [{ name: test, run: cargo test --quiet --locked --offline }]";
+    let place = Fledge::simple(&model).env("PATH", &path).lane("verify", lane).arg("--max-retries=0");
+    let place = place.file("Cargo.toml", manifest).file("src/lib.rs", "#[test]\nfn works() {}\n");
+    let place = place.file(
+        ".cargo/config.toml",
+        "[source.crates-io]\nreplace-with = \"here\"\n[source.here]\ndirectory = \"registry\"\n",
+    );
+    let place = place.file(".gitignore", "target\nCargo.lock\n");
+    let lock = "version = 3\n\n[[package]]\nname = \"sums\"\nversion = \"0.1.0\"\n";
+    let place = place.file("Cargo.lock", lock);
+    let place = place
+        .file("registry/zz-pad/Cargo.toml", "[package]\nname = \"zz-pad\"\nversion = \"1.0.0\"\nedition = \"2021\"\n");
+    let place = place.file("registry/zz-pad/src/lib.rs", "pub fn pad() {}\n");
+    let place = place.file("registry/zz-pad/.cargo-checksum.json", "{\"files\": {}, \"package\": null}");
+    let ended = place.run();
+    let report = ended.must_be(0, "verified");
+    assert_eq!(report["attempts"][0]["verdict"]["installed"]["commands"].to_string(), "[\"cargo fetch\"]");
+    assert_eq!(ended.file("Cargo.lock").as_deref(), Some(lock), "the user's own lock file is cargo's to change");
+}
