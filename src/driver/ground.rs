@@ -253,6 +253,7 @@ impl Ground {
             jobs: settings.jobs,
             on_tamper: task.on_tamper,
             may_judge_base: baseline(settings, task) != Baseline::Never,
+            agent_has_network: settings.network,
             pages_logs: tools.iter().any(|tool| tool.name == LANE_LOG),
         }
     }

@@ -133,6 +133,8 @@ pub struct Site {
     pub on_tamper: OnTamper,
     /// Whether the base may be judged, so that failures that were there before can be told from new ones.
     pub may_judge_base: bool,
+    /// Whether the agent has a network. Manifests that are programs are run with one only where it has.
+    pub agent_has_network: bool,
     /// Whether the agent has the tool that pages through what steps print, and is told so where it is told a part of that.
     pub pages_logs: bool,
 }

@@ -87,6 +87,7 @@ impl Court {
             limits: WallLimits::default(),
             jobs: 1,
             on_tamper,
+            agent_has_network: false,
             pages_logs: true,
             may_judge_base: true,
         }

@@ -15,7 +15,8 @@ for name in $(sed -n 's/.*"\([a-z-]*\)": "1".*/\1/p' package.json); do
     broken) echo "npm error 404 Not Found - GET https://registry.npmjs.org/broken" && exit 1 ;;
     far) echo "npm error code EAI_AGAIN" && exit 1 ;;
     esac
-    mkdir -p "node_modules/$name"
+    mkdir -p "node_modules/$name" node_modules/.bin
+    [ "$name" = thief ] && ln -sf ../thief/run node_modules/.bin/tool
     echo '{"version": "1.0.0"}' >"node_modules/$name/package.json"
     test -e src/new.js && touch "node_modules/$name/saw-the-work"
     echo "$name" >>package-lock.json
@@ -145,4 +146,42 @@ fn an_ignored_lock_file_has_the_new_dependency_in_the_room() {
     let report = ended.must_be(0, "verified");
     assert_eq!(report["attempts"][0]["verdict"]["installed"]["commands"].to_string(), "[\"cargo fetch\"]");
     assert_eq!(ended.file("Cargo.lock").as_deref(), Some(lock), "the user's own lock file is cargo's to change");
+}
+
+#[test]
+fn a_package_that_takes_the_place_of_an_installed_program_is_refused() {
+    for sandbox in ["auto", "off"] {
+        let model = Model::new([shell(&adds("thief")), say("Done.")]);
+        let (_tools, place) = project(&model);
+        let tool = place.workspace().join("node_modules/.bin/tool");
+        fs::create_dir_all(tool.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("../old/run", &tool).unwrap();
+        let ended = place.arg("--max-retries=0").arg(&format!("--sandbox={sandbox}")).run();
+        let report = ended.must_be(1, "gate_failed");
+        let verdict = report["attempts"][0]["verdict"]["feedback"].to_string();
+        assert!(verdict.contains("`.bin/tool` would be of `thief`, and was of `old`"), "{sandbox}: {verdict}");
+        assert_eq!(fs::read_link(&tool).unwrap().to_str(), Some("../old/run"));
+    }
+}
+
+#[test]
+fn a_manifest_that_is_a_program_runs_only_where_the_agent_has_a_network() {
+    let wrapper =
+        "#!/bin/sh\ncat pom.xml >seen\ntouch ../ran 2>/dev/null\necho \"BUILD FAILURE of $(cat pom.xml)\"\nexit 1\n";
+    let lane = "steps: [{ name: check, run: 'cat *.xml' }]";
+    let tried = |flag: &str| {
+        let model = Model::new([shell("echo new >pom.xml"), say("Done.")]);
+        let place = Fledge::simple(&model).lane("verify", lane).file("pom.xml", "old").file("mvnw", wrapper);
+        let mvnw = place.workspace().join("mvnw");
+        fs::set_permissions(mvnw, fs::Permissions::from_mode(0o755)).unwrap();
+        place.args(&["run", "task.md", "--max-retries=0", flag]).run()
+    };
+    let refused = tried("--network=deny");
+    let warnings = refused.must_be(0, "verified")["warnings"].to_string();
+    assert!(warnings.contains("pom.xml changed and is a program, so it does not run with network"), "{warnings}");
+    for flag in ["--network=allow", "--allow-edit=pom.xml"] {
+        let ran = tried(flag);
+        let feedback = ran.must_be(1, "gate_failed")["attempts"][0]["verdict"]["feedback"].to_string();
+        assert!(feedback.contains("BUILD FAILURE of new"), "{flag}: {feedback}");
+    }
 }

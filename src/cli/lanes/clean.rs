@@ -93,6 +93,7 @@ impl Court {
             limits: set.limits,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             on_tamper: OnTamper::Restore,
+            agent_has_network: false,
             pages_logs: false,
             may_judge_base: false,
         };

@@ -259,7 +259,6 @@ impl Project<'_> {
             let names = [
                 "pyproject.toml",
                 "setup.cfg",
-                "setup.py",
                 "tox.ini",
                 "noxfile.py",
                 "Pipfile",
@@ -305,7 +304,9 @@ impl Project<'_> {
             return vec![format!("-r {}", quoted(path))];
         }
         let tables = self.requirements.get(path).into_iter().flatten();
-        tables.flat_map(|(_, texts)| texts).map(|text| quoted(text)).collect()
+        let all = tables.flat_map(|(_, texts)| texts);
+        // A package of the workspace itself would have to be built, by code of the work.
+        all.filter(|text| !text.contains("file:")).map(|text| quoted(text)).collect()
     }
 
     /// The command of a package manager that fills an environment by its own lock file.

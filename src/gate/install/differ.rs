@@ -9,12 +9,15 @@ const LOCKS: [&str; 23] = [
     "go.work.sum", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt", "Gemfile.lock", "composer.lock",
     "gradle.lockfile", "packages.lock.json", "mix.lock", "pubspec.lock", "Package.resolved",
 ];
-/// Names of manifests that are not compared by section.
+/// Names of manifests that are not compared by section. `setup.py` is not one of them: installing
+/// would run it.
 #[rustfmt::skip]
-const MANIFESTS: [&str; 18] = [
+const MANIFESTS: [&str; 17] = [
     "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "libs.versions.toml", "Gemfile", "composer.json", "Pipfile",
-    "setup.py", "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "requirements.in", "bunfig.toml",
+    "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "requirements.in", "bunfig.toml",
 ];
+/// Names of manifests that are programs or name plugins that run.
+const PROGRAMS: [&str; 5] = ["pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini"];
 /// Endings of sources that a package manager looks for and never runs: cargo wants the targets of a
 /// crate, `go mod vendor` the packages that are used.
 const SOURCES: [&str; 2] = [".rs", ".go"];
@@ -23,6 +26,12 @@ const SOURCES: [&str; 2] = [".rs", ".go"];
 pub(in crate::gate) fn is_lock(path: &str) -> bool {
     let name = name_of(path);
     LOCKS.contains(&name) || (name.starts_with("requirements") && name.ends_with(".txt"))
+}
+
+/// Returns whether a manifest is a program, which an installer runs.
+pub(super) fn is_program(path: &str) -> bool {
+    let name = name_of(path);
+    PROGRAMS.contains(&name) || name.ends_with(".gradle") || name.ends_with(".gradle.kts")
 }
 
 /// Returns whether a path is that of a file which names dependencies.

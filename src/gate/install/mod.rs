@@ -7,6 +7,7 @@ mod commands;
 mod differ;
 mod in_line;
 mod packages;
+mod replaced;
 mod room;
 
 pub(super) use differ::is_lock;
@@ -98,6 +99,9 @@ pub(super) fn fetched(folder: &Path, name: &str) -> PathBuf {
 pub(super) struct Difference {
     /// The manifests and lock files that say so.
     pub(super) paths: BTreeSet<String>,
+    /// Those that an installer would run with network, although neither the agent nor the task
+    /// grants them one.
+    withheld: BTreeSet<String>,
     /// New requirements of Python, by the manifest and the table that lists them.
     requirements: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// The paths that changed and that an installer may see.
@@ -133,9 +137,13 @@ impl Difference {
         if paths.is_empty() {
             return Ok(None);
         }
+        let is_granted = |path: &str| site.agent_has_network || gate.policy.is_opened(path);
+        let withheld = |path: &str| differ::is_program(path) && !is_granted(path);
         let is_seen = |path: &&String| differ::names_dependencies(path) || Policy::reads(path);
-        let seen = changes.iter().map(|change| &change.path).filter(is_seen).cloned().collect();
-        Ok(Some(Self { paths, requirements, seen }))
+        let seen = changes.iter().map(|change| &change.path).filter(|path| is_seen(path) && !withheld(path));
+        let seen = seen.cloned().collect();
+        let (withheld, paths) = paths.into_iter().partition(|path| withheld(path));
+        Ok(Some(Self { paths, withheld, requirements, seen }))
     }
 
     /// The base with the manifests and lock files of a tree.
@@ -216,14 +224,17 @@ pub(super) async fn for_tree(
     tree: &TreeId,
     stop: &CancellationToken,
 ) -> Result<Option<Outcome>, BaseFault> {
-    let Some(difference) = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)? else {
+    let Some(mut difference) = Difference::of(gate, site, tree, stop).await.map_err(RoomFault::from)? else {
         return Ok(None);
     };
     let ground = difference.ground_with_sources(gate, site, tree, stop).await.map_err(RoomFault::from)?;
     let files: BTreeSet<String> = site.trees.paths(&ground, stop).await.map_err(RoomFault::from)?.into_iter().collect();
     let commands = difference.commands(gate, site, &files);
     if commands.is_empty() {
-        return Ok(None);
+        return Ok(difference.withheld.pop_first().map(|path| {
+            let cure = format!("`--network allow` or `--allow-edit {path}` does");
+            Outcome::Impossible(format!("{path} changed and is a program, so it does not run with network; {cure}"))
+        }));
     }
     let folder = site.rooms.with_file_name("installed").join(ground.as_str());
     if let Some(kept) = Installation::read(&folder) {

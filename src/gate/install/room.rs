@@ -1,9 +1,10 @@
 //! Runs the commands that install dependencies in a room, and takes the result from it.
 
 use super::commands::Command;
+use super::replaced::replaced;
 use super::{Installation, packages};
 use crate::gate::base::BaseFault;
-use crate::gate::clean::{Below, CleanRoom, Dependencies, RoomFault, Wanted};
+use crate::gate::clean::{Below, CleanRoom, Dependencies, RoomFault, Wanted, clear};
 use crate::gate::installed::{Installed, reached};
 use crate::gate::{Gate, Site};
 use crate::id::TreeId;
@@ -58,11 +59,31 @@ pub(super) async fn install(
     run(&lane, site, room.room(site, site.logs.join(NAME).join(ground.as_str())), stop).await?;
     let files = site.trees.paths(ground, stop).await.map_err(RoomFault::from)?;
     let taken = take(gate, site, &mut room, &files, installation);
-    taken.map_err(|source| BaseFault::Cache { path: folder, source })?;
+    taken.map_err(|source| BaseFault::Cache { path: folder.clone(), source })?;
     room.close().await;
+    let replaced = replaced_by(gate, site, installation);
+    if !replaced.is_empty() {
+        clear(&folder).map_err(|source| BaseFault::Cache { path: folder, source })?;
+        let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
+        let why = format!("{}; choose packages that do not replace what is installed", replaced.join("; "));
+        return Err(BaseFault::Install { command, why, is_missing: false });
+    }
     let told: Vec<String> = commands.iter().map(|command| command.told().to_owned()).collect();
     installation.told = Installs { commands: told, packages: packages::list(installation) };
     Ok(())
+}
+
+/// The things that were installed before the agent and would be another package's now.
+fn replaced_by(gate: &Gate, site: &Site, installation: &Installation) -> Vec<String> {
+    let before = |path: &str| if site.has_layers { site.origin.join(path) } else { site.ignored.join(path) };
+    let installed = |path: &&String| gate.installed.folders.contains(path);
+    let over = installation.over.iter().map(|(path, at)| (path, installation.folder.join(at)));
+    let whole = installation.whole().filter(|(path, _)| installed(path));
+    let told = over.chain(whole).flat_map(|(path, at)| {
+        let told = replaced(&before(path), &at);
+        told.into_iter().map(move |line| format!("in `{path}`, {line}"))
+    });
+    told.collect()
 }
 
 /// The lane that runs these commands one after the other.
