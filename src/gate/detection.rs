@@ -1,13 +1,15 @@
 //! The facts that detection wants, gathered: names in a few folders, the texts of a few files, programs. Starts nothing. And
 //! the lane that came of it, written where the project's lanes are.
 
+mod python;
+
 use crate::lane::detect::{self, DETECTED_LANE, Detected, FOLDERS, Facts, GATHERING, MARKERS, detect};
 use crate::limits::MAX_SOURCE;
 use crate::store::{self, StoreError};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Entries of one folder that are looked at; a project that has more at a place where it says what it is says enough in these.
@@ -115,7 +117,7 @@ fn facts(root: &Path, path: &str) -> Facts {
     let folders: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
     let is_there = |program: &&str| folders.iter().any(|folder| may_start(&folder.join(program)));
     let programs: BTreeSet<String> = detect::programs().into_iter().filter(is_there).map(str::to_owned).collect();
-    let pytest_by = pytest_by(&folders, &programs);
+    let pytest_by = python::pytest_by(&folders, &programs);
     let mut facts = facts_of(root, &programs, &pytest_by);
     for folder in below(root) {
         let own = facts_of(&root.join(&folder), &programs, &pytest_by);
@@ -124,56 +126,14 @@ fn facts(root: &Path, path: &str) -> Facts {
     facts
 }
 
-/// Those of the programs that have pytest: what the first line of the `pytest` of the search path names, and who has it as a package.
-fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTreeSet<String> {
-    let found = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| may_start(path));
-    let line = found("pytest").and_then(|pytest| first_line(&pytest)).unwrap_or_default();
-    let words: Vec<&str> = line.strip_prefix("#!").unwrap_or_default().split_whitespace().collect();
-    let interpreter = match words.as_slice() {
-        ["/usr/bin/env" | "/bin/env", name] => found(name),
-        [path, options @ ..] if options.iter().all(|option| option.starts_with('-')) => Some(PathBuf::from(path)),
-        _ => None,
-    };
-    // Not what links lead to: an interpreter of a virtual environment is a link to one that knows nothing of its packages.
-    let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, fs::metadata(path).ok()?.ino()));
-    let wanted = interpreter.as_deref().and_then(place);
-    let is_named = |path: &Path| wanted.is_some() && place(path) == wanted;
-    let has_it = |name: &&&str| {
-        programs.contains(**name) && found(name).is_some_and(|path| is_named(&path) || has_package(&path, "pytest"))
-    };
-    ["python3", "python"].iter().filter(has_it).map(|name| (*name).to_owned()).collect()
-}
-
-/// Whether a package lies where an interpreter has its own: below the folder that it is in, as in a virtual environment, or that it leads to.
-fn has_package(interpreter: &Path, package: &str) -> bool {
-    let Ok(real) = interpreter.canonicalize() else { return false };
-    let own = interpreter.parent().and_then(Path::parent);
-    let is_venv = own.is_some_and(|own| own.join("pyvenv.cfg").is_file());
-    let prefixes = [own, real.parent().and_then(Path::parent).filter(|_| !is_venv)];
-    // `python3.11`, whose packages those of 3.12 are not. Distributions have some that are for all of them.
-    let version = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let versions = [format!("lib/{version}"), format!("local/lib/{version}"), "lib/python3".to_owned()];
-    prefixes.into_iter().flatten().any(|prefix| {
-        let libraries =
-            versions.iter().flat_map(|library| ["site-packages", "dist-packages"].map(|end| (library, end)));
-        libraries.into_iter().any(|(library, end)| prefix.join(library).join(end).join(package).is_dir())
-    })
-}
-
-/// The first line of a file, if it is short.
-fn first_line(path: &Path) -> Option<String> {
-    let mut start = Vec::new();
-    fs::File::open(path).ok()?.take(512).read_to_end(&mut start).ok()?;
-    let line = start.split(|byte| *byte == b'\n').next()?;
-    String::from_utf8(line.to_vec()).ok()
-}
-
 fn facts_of(root: &Path, programs: &BTreeSet<String>, pytest_by: &BTreeSet<String>) -> Facts {
     let mut facts = Facts { programs: programs.clone(), pytest_by: pytest_by.clone(), ..Facts::default() };
     for folder in FOLDERS {
         let names = names_in(&root.join(folder)).into_iter();
         facts.paths.extend(names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }));
     }
+    facts.paths.extend(python::paths(root));
+    facts.editable = python::editable(root);
     let mut read: Vec<&String> = facts.paths.iter().filter(|path| detect::is_read(path)).collect();
     read.sort_by_key(|path| path.contains('/')); // the root's files count most
     for path in read.into_iter().take(MOST_TEXTS) {
@@ -247,6 +207,7 @@ mod tests {
             unreadable: BTreeMap::from([("package.json".into(), "it is a folder, not a regular file".into())]),
             programs: set(&["make", "./gradlew"]),
             pytest_by: BTreeSet::new(),
+            editable: BTreeSet::new(),
             below: BTreeMap::new(),
         };
         assert_eq!(facts, expected);

@@ -53,11 +53,12 @@ fn tool_of(check: &Check, facts: &Facts) -> String {
     if check.run.contains("gofmt") {
         return "gofmt".into();
     }
-    let words: Vec<String> = check.run.split_whitespace().map(str::to_owned).collect();
+    let words = check.run.split_whitespace().filter(|word| !word.starts_with("PYTHONPATH="));
+    let words: Vec<String> = words.map(str::to_owned).collect();
     match words.iter().position(|word| word == "run") {
         Some(run) if facts.has("package.json") && run == 1 => format!("script {}", words[run + 1..].join(" ")),
         Some(run) => ci::tool(&words[run + 1..]),
-        None => ci::tool(words.strip_prefix(&["PYTHONPATH=.".to_owned()]).unwrap_or(&words)),
+        None => ci::tool(&words),
     }
 }
 

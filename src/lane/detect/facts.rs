@@ -15,6 +15,8 @@ pub struct Facts {
     pub programs: BTreeSet<String>,
     /// Those of them that have pytest: the first line of `pytest` names them, or it is among their packages.
     pub pytest_by: BTreeSet<String>,
+    /// The virtual environments that have the project itself as an editable install: `.venv`, `.tox/py`.
+    pub editable: BTreeSet<String>,
     /// Folders further down that [`say what they are`](MARKERS), each with its own facts; these have no such folders.
     pub below: BTreeMap<String, Facts>,
 }
@@ -45,9 +47,12 @@ pub fn is_looked_into(name: &str) -> bool {
 
 /// The folders whose entries are facts; the first is the root itself.
 #[rustfmt::skip]
-pub const FOLDERS: [&str; 13] = [
-    "", ".github/workflows", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv/bin", "venv/bin",
+pub const FOLDERS: [&str; 15] = [
+    "", ".github/workflows", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv", ".venv/bin", "venv", "venv/bin",
 ];
+
+/// The folders in which tox and nox keep virtual environments. The programs of these are facts, too.
+pub const ENVIRONMENTS: [&str; 2] = [".tox", ".nox"];
 
 /// The programs that are looked for in the search path, beside those that a CI may run.
 pub fn programs() -> std::collections::BTreeSet<&'static str> {
@@ -63,8 +68,8 @@ pub(super) const PROGRAMS: [&str; 35] = [
 
 /// Files whose texts are facts, besides test files of Python and scripts.
 #[rustfmt::skip]
-const READ: [&str; 37] = [
-    ".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml",
+const READ: [&str; 41] = [
+    "pytest.ini", ".venv/pyvenv.cfg", "venv/pyvenv.cfg", "hatch.toml", ".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml",
     ".gitignore", ".gitlab-ci.yml", ".justfile", ".pre-commit-config.yaml", ".pre-commit-config.yml", "CMakeLists.txt", "Taskfile.yaml", "Taskfile.yml",
     "meson.build", "noxfile.py", "taskfile.yaml", "taskfile.yml", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
     "justfile", "makefile", "mypy.ini", "package.json", "pyproject.toml", "requirements-dev.txt", "requirements.txt",

@@ -6,6 +6,7 @@
 mod choose;
 mod ci;
 mod covers;
+mod environments;
 mod facts;
 mod native;
 mod node;
@@ -14,7 +15,7 @@ mod python;
 mod recipes;
 mod toolchains;
 
-pub use facts::{FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs};
+pub use facts::{ENVIRONMENTS, FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs};
 
 use super::{Lane, LaneFault};
 use crate::yaml::listed;

@@ -1,5 +1,6 @@
 //! Python: the tools that the project configures, and its tests by pytest or unittest, in the project's own environment.
 
+use super::environments::{self, Environment};
 use super::facts::{Facts, has_table, is_python_test, names};
 use super::{Effect, Findings};
 
@@ -30,7 +31,6 @@ const TOOLS: [Tool; 6] = [
 /// Environment managers and their lock files.
 const LOCKS: [(&str, &str); 4] =
     [("uv", "uv.lock"), ("poetry", "poetry.lock"), ("pdm", "pdm.lock"), ("pipenv", "Pipfile.lock")];
-const VENVS: [&str; 2] = [".venv/bin/", "venv/bin/"];
 
 pub(super) fn look(facts: &Facts) -> Option<Findings> {
     facts.first(&MARKERS).map(|marker| found(facts, marker))
@@ -46,8 +46,14 @@ fn found(facts: &Facts, marker: &str) -> Findings {
     let mut found = Findings::new("python", marker);
     let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
     let project = Project::open(facts);
-    if let (Some(locked), None) = (locked, project.manager) {
-        found.remark(format!("without `{locked}`, because it is not installed: tools are those that are found"));
+    match locked.filter(|_| project.manager.is_none()) {
+        Some(locked) if facts.has_program(locked) => {
+            found.remark(format!("without `{locked}`, because it has not made .venv"));
+        }
+        Some(locked) => {
+            found.remark(format!("without `{locked}`, because it is not installed: tools are those that are found"));
+        }
+        None => {}
     }
     for tool in &TOOLS {
         if !project.configures(tool) {
@@ -65,7 +71,11 @@ fn found(facts: &Facts, marker: &str) -> Findings {
 impl<'f> Project<'f> {
     fn open(facts: &'f Facts) -> Self {
         let locked = LOCKS.iter().find(|(_, lock)| facts.has(lock)).map(|(manager, _)| *manager);
-        Self { facts, manager: locked.filter(|manager| facts.has_program(manager)) }
+        let is_used =
+            |manager: &&str| facts.has_program(manager) && !(*manager == "uv" && environments::is_foreign_to_uv(facts));
+        let manager = locked.filter(is_used);
+        let environment = environments::of_tests(facts).filter(|_| manager.is_none());
+        Self { facts, manager, environment }
     }
 }
 
@@ -74,7 +84,11 @@ impl<'f> Project<'f> {
 /// # Errors
 /// The reason why there is none.
 pub(super) fn interpreter(facts: &Facts) -> Result<String, String> {
-    Project::open(facts).python().ok_or_else(|| "`python3` is not installed".to_owned())
+    Project::open(facts).python().ok_or_else(no_python)
+}
+
+fn no_python() -> String {
+    "`python3` is not installed".to_owned()
 }
 
 /// A tool of Python with its arguments, as it is started in this project.
@@ -83,7 +97,7 @@ pub(super) fn interpreter(facts: &Facts) -> Result<String, String> {
 /// The reason why it cannot be started.
 pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String> {
     let project = Project::open(facts);
-    let python = interpreter(facts)?;
+    let python = project.python().ok_or_else(no_python)?;
     let (tool, arguments) = words.split_first().ok_or_else(String::new)?;
     let with = |start: String| {
         [vec![start], arguments.iter().map(|word| super::ci::quoted(std::slice::from_ref(word))).collect()]
@@ -92,7 +106,7 @@ pub(super) fn started(facts: &Facts, words: &[String]) -> Result<String, String>
     };
     let missing = || format!("`{tool}` is not installed");
     match tool.as_str() {
-        "unittest" => Ok(with(format!("{python} -m unittest"))),
+        "unittest" => Ok(with(format!("{}{python} -m unittest", project.sources()))),
         "pytest" | "py.test" => project.pytest(&python).map(with).ok_or_else(missing),
         tool => project.program(tool).map(with).ok_or_else(missing),
     }
@@ -102,6 +116,8 @@ struct Project<'f> {
     facts: &'f Facts,
     /// The environment manager that is used, and there.
     manager: Option<&'static str>,
+    /// The environment that the tests run in, where no manager has it.
+    environment: Option<Environment<'f>>,
 }
 
 impl Project<'_> {
@@ -115,7 +131,7 @@ impl Project<'_> {
             || self.facts.first(&["pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"]).is_some()
             || files.iter().any(has_functions) // unittest would pass them over
             || (!files.is_empty() && !files.iter().any(is_unittest));
-        let in_venv = VENVS.iter().any(|venv| self.facts.has(&format!("{venv}pytest")));
+        let in_venv = environments::program(self.facts, "pytest").is_some();
         match (self.python(), wants_pytest || in_venv) {
             (None, _) => found.lacks("Python's tests", "python3"),
             (Some(python), true) => match self.pytest(&python) {
@@ -124,7 +140,7 @@ impl Project<'_> {
             },
             (Some(python), false) if !files.is_empty() => {
                 let place = self.place_of(&files);
-                found.check(Effect::Tests, "test", format!("{python} -m unittest discover{place}"));
+                found.check(Effect::Tests, "test", format!("{}{python} -m unittest discover{place}", self.sources()));
             }
             (Some(_), false) => {}
         }
@@ -133,11 +149,19 @@ impl Project<'_> {
     /// pytest as it finds the modules of the project: by the interpreter that has it, which finds
     /// packages beside the tests, too; else the program, which may not find them by itself.
     fn pytest(&self, python: &str) -> Option<String> {
+        let by_interpreter = || format!("{}{python} -m pytest", self.sources());
         match self.program("pytest") {
-            Some(pytest) if self.is_of(python, &pytest) => Some(format!("{python} -m pytest")),
-            Some(pytest) => Some(format!("PYTHONPATH=. {pytest}")),
-            None => self.facts.pytest_by.contains(python).then(|| format!("{python} -m pytest")),
+            Some(pytest) if self.is_of(python, &pytest) => Some(by_interpreter()),
+            Some(pytest) if self.sources().is_empty() => Some(format!("PYTHONPATH=. {pytest}")),
+            Some(pytest) => Some(format!("PYTHONPATH=src:. {pytest}")),
+            None => self.facts.pytest_by.contains(python).then(by_interpreter),
         }
+    }
+
+    /// The assignment before a command by which Python finds the project's modules, where it would not.
+    fn sources(&self) -> &'static str {
+        let is_hidden = self.manager.is_none() && environments::hides_sources(self.facts, self.environment);
+        if is_hidden { "PYTHONPATH=src " } else { "" }
     }
 
     /// Where unittest is to begin: in the root if tests are there, else in their folder, as a package if it is one.
@@ -187,8 +211,8 @@ impl Project<'_> {
     /// How a tool is started: by the manager if the project names it, in a virtual environment, or from the search path.
     fn program(&self, tool: &str) -> Option<String> {
         let managed = self.manager.filter(|_| self.names(tool)).map(|manager| format!("{manager} run {tool}"));
-        let in_venv = || VENVS.iter().map(|venv| format!("{venv}{tool}")).find(|path| self.facts.has(path));
-        managed.or_else(in_venv).or_else(|| self.facts.has_program(tool).then(|| tool.into()))
+        let in_environment = || environments::program(self.facts, tool);
+        managed.or_else(in_environment).or_else(|| self.facts.has_program(tool).then(|| tool.into()))
     }
 
     /// Whether this interpreter has the package of this program: one manager starts both, they are in one virtual environment, or the
@@ -205,7 +229,7 @@ impl Project<'_> {
     fn python(&self) -> Option<String> {
         let managed = self.manager.map(|manager| format!("{manager} run python"));
         managed
-            .or_else(|| self.program("python").filter(|path| path.contains('/')))
+            .or_else(|| self.environment.map(|environment| environment.program("python")))
             .or_else(|| ["python3", "python"].into_iter().find(|name| self.facts.has_program(name)).map(Into::into))
     }
 }

@@ -113,6 +113,7 @@ fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
 #[test]
 fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
     let unittest = ("tests/test_a.py", "import unittest");
+    let source = ("src/a/__init__.py", "");
     let configured = "[tool.ruff.format]\n[tool.mypy]\nstrict = true\n[tool.black]\n[dependency-groups]\ndev = [\"pytest>=8\", \"ruff\", \"mypy\"]";
     insta::assert_snapshot!(table(&[
         ("unittest", &[("setup.py", ""), unittest], "python3"),
@@ -161,6 +162,60 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
         ("nothing but tests", &[("calc.py", ""), ("test_calc.py", "import unittest")], "python3"),
         ("nothing but tests of pytest", &[("tests/test_a.py", "def test_a(): pass")], "python3 #!python3"),
         ("tests beside a recipe", &[("Makefile", "test:\n\tsh t.sh\n"), unittest], "python3 make"),
+        (
+            "tox",
+            &[
+                ("setup.py", ""),
+                ("tests/test_a.py", "def test_a(): pass"),
+                ("tox.ini", "[testenv]\ncommands = pytest -x {posargs}\n"),
+                source,
+                (".tox/lint/bin/python", ""),
+                (".tox/py/bin/python", ""),
+                (".tox/py/bin/pytest", "")
+            ],
+            "python3 pytest tox"
+        ),
+        (
+            "an environment of nox with the project",
+            &[
+                ("noxfile.py", "def tests(session):\n    session.run('pytest')\n"),
+                ("setup.py", ""),
+                (".nox/cov/bin/python", ""),
+                (".nox/cov/bin/pytest", ""),
+                (".nox/tests-3-12/bin/python", ""),
+                (".nox/tests-3-12/bin/pytest", "")
+            ],
+            "python3 nox"
+        ),
+        (
+            "sources that pytest knows",
+            &[("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = ['src']\n"), source],
+            "python3 #!python3"
+        ),
+        ("sources that unittest does not find", &[("setup.py", ""), unittest, source], "python3"),
+        ("sources for a pytest of its own", &[("pytest.ini", ""), ("setup.py", ""), source], "python3 pytest"),
+        (
+            "uv beside an environment of pip",
+            &[
+                ("pyproject.toml", configured),
+                ("uv.lock", ""),
+                (".venv/pyvenv.cfg", "home = /usr/bin\n"),
+                (".venv/bin/python", ""),
+                (".venv/bin/pytest", "")
+            ],
+            "uv black"
+        ),
+        (
+            "uv with its own environment",
+            &[
+                ("pyproject.toml", configured),
+                ("uv.lock", ""),
+                (".venv/pyvenv.cfg", "home = /usr/bin\nuv = 0.9\n"),
+                (".venv/bin/python", ""),
+                (".venv/bin/pytest", "")
+            ],
+            "uv black"
+        ),
         ("tests beside another stack", &[("Cargo.toml", ""), unittest], "python3 cargo"),
     ]));
 }

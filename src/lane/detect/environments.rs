@@ -1,0 +1,81 @@
+//! The virtual environments of a Python project, and the folders that its modules are in. Pure.
+
+use super::facts::{Facts, has_table};
+
+/// Environments of the project itself, which people activate.
+const OWN: [&str; 2] = [".venv", "venv"];
+
+/// A virtual environment below the project's root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Environment<'f> {
+    /// Its folder: `.venv`, `.tox/py`.
+    folder: &'f str,
+}
+
+impl<'f> Environment<'f> {
+    pub(super) fn program(&self, tool: &str) -> String {
+        format!("{}/bin/{tool}", self.folder)
+    }
+
+    fn has(&self, facts: &Facts, tool: &str) -> bool {
+        facts.has(&self.program(tool))
+    }
+}
+
+/// The environments, the best first: the project's own, then those of tox and nox. Among these, an environment that has pytest
+/// precedes the others, and one whose name is that of tests precedes those that also measure coverage.
+pub(super) fn list(facts: &Facts) -> Vec<Environment<'_>> {
+    let own =
+        OWN.iter().filter(|folder| facts.has(&format!("{folder}/bin/python"))).map(|folder| Environment { folder });
+    let made = facts.paths.iter().filter_map(|path| path.strip_suffix("/bin/python"));
+    let mut made: Vec<Environment<'_>> =
+        made.filter(|folder| !OWN.contains(folder)).map(|folder| Environment { folder }).collect();
+    made.sort_by_key(|environment| {
+        let name = environment.folder.rsplit('/').next().unwrap_or_default();
+        let parts = || name.split(|c: char| !c.is_ascii_alphanumeric());
+        let is_test = parts().any(|part| part.starts_with("py") || part.starts_with("test"));
+        let is_odd = parts().any(|part| ["cov", "coverage", "min", "lowest", "dev", "pre"].contains(&part));
+        (!environment.has(facts, "pytest"), !is_test, is_odd)
+    });
+    own.chain(made).collect()
+}
+
+/// The environment that the tests run in, where one is made: the project's own, else one that has pytest.
+pub(super) fn of_tests(facts: &Facts) -> Option<Environment<'_>> {
+    list(facts).into_iter().find(|environment| OWN.contains(&environment.folder) || environment.has(facts, "pytest"))
+}
+
+/// The path of a tool in the first environment that has it.
+pub(super) fn program(facts: &Facts, tool: &str) -> Option<String> {
+    let all = OWN.into_iter().map(|folder| Environment { folder }).chain(list(facts));
+    all.into_iter().find(|environment| environment.has(facts, tool)).map(|environment| environment.program(tool))
+}
+
+/// Returns whether the project's own environment was made by something else than uv, such as `python3 -m venv`. uv would
+/// replace what is installed there.
+pub(super) fn is_foreign_to_uv(facts: &Facts) -> bool {
+    let text = facts.text(".venv/pyvenv.cfg");
+    let is_of_uv = |line: &str| line.split_once('=').is_some_and(|(key, _)| key.trim() == "uv");
+    !text.is_empty() && !text.lines().any(is_of_uv)
+}
+
+/// Returns whether Python has to be told that the modules are in `src`: they are there, and neither an editable install nor the
+/// configuration of pytest names the folder.
+pub(super) fn hides_sources(facts: &Facts, environment: Option<Environment<'_>>) -> bool {
+    let is_package = |path: &String| path.strip_prefix("src/").is_some_and(|rest| rest.ends_with("/__init__.py"));
+    let has_sources =
+        facts.paths.range("src/".to_owned()..).take_while(|path| path.starts_with("src/")).any(is_package);
+    let is_editable = environment.is_some_and(|environment| facts.editable.contains(environment.folder));
+    has_sources && !is_editable && !says_pythonpath(facts)
+}
+
+fn says_pythonpath(facts: &Facts) -> bool {
+    let is_key = |line: &str| line.split_once('=').is_some_and(|(key, _)| key.trim() == "pythonpath");
+    let files = [
+        ("pyproject.toml", "tool.pytest"),
+        ("pytest.ini", "pytest"),
+        ("tox.ini", "pytest"),
+        ("setup.cfg", "tool:pytest"),
+    ];
+    files.iter().any(|(file, table)| has_table(facts.text(file), table) && facts.text(file).lines().any(is_key))
+}
