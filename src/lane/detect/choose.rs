@@ -48,6 +48,25 @@ pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
     }
 }
 
+/// Leaves one of Gradle and Maven where a project has both: the one that its CI runs, else the one that is installed. They build the same.
+pub(super) fn one_of_two_builds(found: &mut [Findings], own: &Own, facts: &Facts) {
+    let has_checks = |stack: &str| found.iter().any(|findings| findings.stack == stack && !findings.checks.is_empty());
+    if !has_checks("gradle") || !has_checks("maven") {
+        return;
+    }
+    let uses = |programs: [&str; 2]| programs.iter().any(|program| own.tools.contains(*program));
+    let kept = match (uses(["gradle", "gradlew"]), uses(["mvn", "mvnw"])) {
+        (true, false) => "gradle",
+        (false, true) => "maven",
+        _ => super::toolchains::preferred(facts),
+    };
+    let (name, other) = if kept == "gradle" { ("Gradle", "maven") } else { ("Maven", "gradle") };
+    for findings in found.iter_mut().filter(|findings| findings.stack == other) {
+        let left_out: Vec<String> = findings.checks.drain(..).map(|check| format!("`{}`", check.run)).collect();
+        findings.remark(format!("left out: {}, because {name} builds and tests the same", left_out.join(", ")));
+    }
+}
+
 /// The tool that a check uses: that of its script, where it is one.
 fn tool_of(check: &Check, facts: &Facts) -> String {
     if check.run.contains("gofmt") {

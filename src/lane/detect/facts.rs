@@ -68,8 +68,8 @@ pub(super) const PROGRAMS: [&str; 35] = [
 
 /// Files whose texts are facts, besides test files of Python and scripts.
 #[rustfmt::skip]
-const READ: [&str; 41] = [
-    "pytest.ini", ".venv/pyvenv.cfg", "venv/pyvenv.cfg", "hatch.toml", ".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml",
+const READ: [&str; 42] = [
+    "pom.xml", "pytest.ini", ".venv/pyvenv.cfg", "venv/pyvenv.cfg", "hatch.toml", ".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml",
     ".gitignore", ".gitlab-ci.yml", ".justfile", ".pre-commit-config.yaml", ".pre-commit-config.yml", "CMakeLists.txt", "Taskfile.yaml", "Taskfile.yml",
     "meson.build", "noxfile.py", "taskfile.yaml", "taskfile.yml", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
     "justfile", "makefile", "mypy.ini", "package.json", "pyproject.toml", "requirements-dev.txt", "requirements.txt",

@@ -114,6 +114,7 @@ fn one_folder(facts: &Facts) -> Detected {
     let own = ci::look(facts);
     let mut found: Vec<Findings> = STACKS.iter().filter_map(|look| look(facts)).collect();
     found.extend(native::look(facts, &own.native));
+    choose::one_of_two_builds(&mut found, &own, facts);
     found.iter_mut().for_each(|findings| choose::yield_to(findings, &own, facts));
     found.push(choose::findings(own));
     let mut has_tests = found.iter().any(Findings::has_tests);

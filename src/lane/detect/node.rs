@@ -43,7 +43,7 @@ pub(super) fn look(facts: &Facts) -> Option<Findings> {
     };
     match manager(&manifest, facts) {
         Some(manager) => {
-            scripts(&mut found, &manifest, manager, facts.has_program(manager));
+            scripts(&mut found, &manifest, manager, facts);
             let uses = |key: &str| manifest[key].as_object().is_some_and(|packages| !packages.is_empty());
             let is_bare = !facts.has("node_modules") && !facts.has(".pnp.cjs");
             if is_bare && (uses("dependencies") || uses("devDependencies")) {
@@ -68,13 +68,16 @@ fn manager(manifest: &Value, facts: &Facts) -> Option<&'static str> {
     Some(locked.map_or("npm", |(manager, _)| manager))
 }
 
-fn scripts(found: &mut Findings, manifest: &Value, manager: &str, is_there: bool) {
+fn scripts(found: &mut Findings, manifest: &Value, manager: &str, facts: &Facts) {
+    let is_there = facts.has_program(manager);
     let mut lost = Vec::new();
     for (name, effect, candidates) in SCRIPTS {
         let text = |script: &&'static str| Some((*script, manifest["scripts"][*script].as_str()?));
         let mut present = candidates.iter().filter_map(text).peekable();
-        let Some((first, why)) = present.peek().map(|(script, text)| (*script, obstacle(text))) else { continue };
-        match present.find(|(_, text)| obstacle(text).is_none()) {
+        let hindrance = |script: &str| super::ci::script_hindrance(manifest, script);
+        let Some((first, why)) = present.peek().map(|(script, _)| (*script, hindrance(script))) else { continue };
+        match present.find(|(script, _)| hindrance(script).is_none()) {
+            None if name == "test" && is_there && parts(found, manifest, first, manager, facts) => {}
             None => found.remark(format!("left out: script `{first}`, because {}", why.unwrap_or_default())),
             Some((_, text)) if name == "check" && text.contains("run ") => {} // it is made of those that stand here
             Some((script, _)) if is_there => {
@@ -89,6 +92,29 @@ fn scripts(found: &mut Findings, manifest: &Value, manager: &str, is_there: bool
     if !lost.is_empty() {
         found.lacks(&format!("scripts of package.json ({})", lost.join(", ")), manager);
     }
+}
+
+/// Adds the checks among what the script of the tests runs, where it also changes files. Returns whether there are any.
+fn parts(found: &mut Findings, manifest: &Value, script: &str, manager: &str, facts: &Facts) -> bool {
+    let parts = super::ci::script_parts(manifest, script);
+    let before = found.checks.len();
+    for words in parts.checks {
+        let (name, run) = match words.as_slice() {
+            [npm, _, name] if npm == "npm" => (name.clone(), format!("{manager} run {name}")),
+            words => match started(facts, words) {
+                Ok(run) => (words[0].clone(), run),
+                Err(_) => continue,
+            },
+        };
+        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        if !found.has(&name) && !found.checks.iter().any(|check| check.run == run) {
+            found.check(Effect::Tests, &name, run);
+        }
+    }
+    for (other, why) in parts.others {
+        found.remark(format!("left out: script `{other}` of script `{script}`, because {why}"));
+    }
+    found.checks.len() > before
 }
 
 /// Why a script is no check.

@@ -37,6 +37,12 @@ pub(super) fn look(facts: &Facts) -> Vec<Findings> {
     let just = facts.first(&JUSTFILES).map(|file| of(facts, "just", file, &just_recipes(facts.text(file))));
     let task = facts.first(&TASKFILES).map(|file| of(facts, "task", file, &task_names(facts.text(file))));
     let make = facts.first(&MAKEFILES).map(|file| of(facts, "make", file, &make_targets(facts.text(file))));
+    let make = make.or_else(|| {
+        let why = obstacle(facts, "make").filter(|_| facts.first(&["configure", "configure.ac"]).is_some())?;
+        let mut found = Findings::new("make", "configure");
+        found.remark(format!("left out: `make check`, because {why}"));
+        Some(found)
+    });
     just.into_iter().chain(task).chain(make).chain(scripts(facts)).collect()
 }
 
@@ -50,6 +56,13 @@ pub(super) fn names<'f>(facts: &'f Facts, program: &str) -> Option<BTreeSet<&'f 
     Some(recipes.into_keys().collect())
 }
 
+/// The reason why no recipe of a program can be run.
+pub(super) fn obstacle(facts: &Facts, program: &str) -> Option<&'static str> {
+    let made = ["configure", "configure.ac", "configure.in", "Makefile.in", "Makefile.am"];
+    (program == "make" && facts.first(&made).is_some())
+        .then_some("`./configure` makes the Makefile, and a clean room has none that is made")
+}
+
 fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipes<'_>) -> Findings {
     let mut found = Findings::new(program, file);
     let mut chosen: Vec<(&str, Effect)> = Vec::new();
@@ -58,6 +71,11 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
         if !chosen.iter().any(|(other, _)| runs(recipes, other, name)) {
             chosen.insert(0, (name, effect));
         }
+    }
+    if let (Some(why), false) = (obstacle(facts, program), chosen.is_empty()) {
+        let names: Vec<String> = chosen.iter().map(|(name, _)| format!("`{program} {name}`")).collect();
+        found.remark(format!("left out: {}, because {why}", names.join(", ")));
+        return found;
     }
     for (name, effect) in chosen {
         if program == "make" && facts.has(name) && !runs(recipes, ".PHONY", name) {
@@ -71,7 +89,7 @@ fn of(facts: &Facts, program: &'static str, file: &'static str, recipes: &Recipe
     let compiles = ["$(CC)", "${CC}", "$(CXX)", "${CXX}", "gcc", "g++", "clang", "cc "];
     let is_c = compiles.iter().any(|word| facts.text(file).contains(word));
     let has_goal = recipes.keys().any(|name| !name.starts_with('.'));
-    if program == "make" && found.checks.is_empty() && has_goal && is_c {
+    if program == "make" && found.checks.is_empty() && has_goal && is_c && obstacle(facts, program).is_none() {
         found.check_by(facts, program, Effect::Builds, "build", program.to_owned());
         found.remark(format!("{file} has no target that tests: this lane only builds"));
     }

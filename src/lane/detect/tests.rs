@@ -1,9 +1,9 @@
 //! What is detected in projects of every kind, and in mixtures of them.
 
+mod read_back;
+
 use super::*;
 use crate::lane::Step;
-use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 /// A project of these files (and the folders that they are in), on a machine with these programs.
 fn project(files: &[(&str, &str)], programs: &str) -> Facts {
@@ -69,6 +69,23 @@ fn toolchains_are_asked_in_their_own_words() {
         ("gradle", &[("settings.gradle", "")], "gradle"),
         ("gradle that is not there", &[("build.gradle", "")], ""),
         ("maven", &[("pom.xml", "")], "mvn"),
+        ("maven that signs", &[("pom.xml", "<profile>x</profile><artifactId>maven-gpg-plugin</artifactId>")], "mvn"),
+        (
+            "maven that signs a release",
+            &[("pom.xml", "<profile><artifactId>maven-gpg-plugin</artifactId></profile>")],
+            "mvn"
+        ),
+        ("gradle and maven", &[("build.gradle", ""), ("gradlew", ""), ("pom.xml", "")], "./gradlew mvn"),
+        ("gradle and maven, both installed", &[("build.gradle", ""), ("pom.xml", "")], "gradle mvn"),
+        (
+            "gradle and maven with a CI",
+            &[
+                ("build.gradle", ""),
+                ("pom.xml", ""),
+                (".github/workflows/ci.yml", &workflow("      - run: mvn -B test\n"))
+            ],
+            "gradle mvn"
+        ),
         ("maven by its wrapper", &[("pom.xml", ""), ("mvnw", "")], "./mvnw"),
     ]));
 }
@@ -77,6 +94,9 @@ fn toolchains_are_asked_in_their_own_words() {
 fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
     let scripts = |scripts: &str| format!("{{\"scripts\": {{{scripts}}}}}");
     let fixing = scripts(r#""lint": "eslint --fix .", "format": "prettier --write .", "test": "vitest --watch""#);
+    let writing = scripts(
+        r#""test": "npm run build && npm run format && npm run test-api", "build": "tsc -b", "format": "prettier -w .", "test-api": "node test.js""#,
+    );
     let fresh = scripts(r#""test": "echo \"Error: no test specified\" && exit 1""#);
     let umbrella = scripts(r#""check": "npm run lint && npm run test", "lint": "x", "test": "y""#);
     let svelte = scripts(r#""check": "svelte-check", "test": "y""#);
@@ -101,6 +121,7 @@ fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
         ("the manifest names the manager", &[("package.json", named), ("yarn.lock", "")], "npm pnpm yarn"),
         ("an unknown manager", &[("package.json", r#"{"packageManager": "x\n- run: y@1"}"#)], "npm"),
         ("scripts that change or never end", &[("package.json", &fixing)], "npm"),
+        ("tests that also write", &[("package.json", &writing)], "npm"),
         ("nothing written yet", &[("package.json", &fresh)], "npm"),
         ("a script of scripts", &[("package.json", &umbrella)], "npm"),
         ("a check of its own", &[("package.json", &svelte)], "npm"),
@@ -230,6 +251,15 @@ fn recipes_are_used_where_nothing_else_has_tests() {
         ("a target that runs the others", &[("Makefile", "check: lint unit\nunit: test\ntest:\nlint:\n")], "make"),
         ("targets in a circle", &[("Makefile", "check: test\ntest: check\n")], "make"),
         ("make would do nothing", &[("Makefile", "test:\n\trun"), ("test/a", "")], "make"),
+        (
+            "a Makefile that configure makes",
+            &[
+                ("Makefile", "all test:\n\t-@echo Please use ./configure first.\n"),
+                ("configure", ""),
+                ("Makefile.in", "")
+            ],
+            "make"
+        ),
         ("nothing to check", &[("Makefile", "all:\n\tcc\ntest=1\n")], "make"),
         ("a Makefile that only builds", &[("Makefile", "app: app.o\n\t$(CC) -o app app.o\n")], "make"),
         ("just", &[("justfile", just)], "just make"),
@@ -356,83 +386,4 @@ fn the_page_says_what_it_is_made_of_and_what_it_lacks() {
     let mut facts = project(&[("Cargo.toml", ""), ("go.mod", "")], "cargo cargo-fmt go gofmt");
     facts.unreadable.insert("package.json".into(), "not\na regular file".into());
     insta::assert_snapshot!(detect(&facts).yaml());
-}
-
-/// Texts that mean something to some way to look, and some that mean nothing.
-const TEXTS: [&str; 8] = [
-    "",
-    SCRIPTED,
-    "[workspace]\n[tool.ruff]\n[tool.mypy]\n[tool.black]\npytest\nunittest\nrspec\n",
-    "check: lint\nlint test:\n\trun\n.PHONY: test\n",
-    "{\"packageManager\": \"yarn@'\\n\", \"scripts\": {\"test\": \": # '\"}}",
-    "#!/bin/bash\n",
-    "\u{feff}: [[\u{0}",
-    "test: 'x' # y\n\u{2028}",
-];
-
-proptest! {
-    /// Whatever lies in a project: its lane reads back as it was meant, or there is none.
-    #[test]
-    fn every_lane_that_is_written_is_read_back(
-        files in proptest::collection::btree_map(0usize..200, 0usize..TEXTS.len(), 0..12),
-        programs in proptest::collection::btree_set(0usize..programs().len(), 0..programs().len()),
-    ) {
-        let (names, all_programs) = (all_names(), super::programs().into_iter().collect::<Vec<_>>());
-        let files: BTreeMap<&str, &str> = files.iter().map(|(name, text)| (names[name % names.len()], TEXTS[*text])).collect();
-        let programs: Vec<&str> = programs.iter().map(|number| all_programs[*number]).collect();
-        let own = project(&files.into_iter().collect::<Vec<_>>(), &programs.join(" "));
-        let below = ["apps", "apps/web", "web"].map(|folder| (folder.to_owned(), own.clone()));
-        for detected in [detect(&own), detect(&Facts { below: below.into(), ..Facts::default() })] {
-            let meant: Vec<_> = detected.checks.iter().map(|check| (&check.name, &check.run, &check.dir)).collect();
-            match detected.lane() {
-                Ok(lane) => {
-                    let read: Vec<_> = lane.steps.iter().map(|step| (&step.name, &step.run, &step.dir)).collect();
-                    prop_assert_eq!(read, meant);
-                }
-                Err(fault) => prop_assert!(meant.is_empty(), "{}", fault),
-            }
-        }
-    }
-}
-
-fn all_names() -> Vec<&'static str> {
-    let scripts = recipes::SCRIPTS.iter().flat_map(|(_, paths)| paths.iter().copied());
-    let others = [
-        "Cargo.toml",
-        "package.json",
-        "package-lock.json",
-        "yarn.lock",
-        "pnpm-lock.yaml",
-        "bun.lock",
-        "go.mod",
-        "pyproject.toml",
-        "setup.py",
-        "requirements.txt",
-        "uv.lock",
-        "poetry.lock",
-        "tests/test_a.py",
-        "Gemfile",
-        ".rspec",
-        "Rakefile",
-        "Package.swift",
-        "Tests/A.swift",
-        "build.gradle",
-        "gradlew",
-        "pom.xml",
-        "mvnw",
-        "Makefile",
-        "justfile",
-        "tests/a.bats",
-        "eslint.config.js",
-        "tsconfig.json",
-        "node_modules/.bin/eslint",
-        "node_modules/.bin/tsc",
-        ".golangci.toml",
-        ".venv/bin/python",
-        ".venv/bin/pytest",
-        ".venv/bin/ruff",
-        "mypy.ini",
-        "biome.json",
-    ];
-    others.into_iter().chain(scripts).collect()
 }

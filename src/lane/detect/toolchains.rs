@@ -86,10 +86,30 @@ pub(super) fn gradle(facts: &Facts) -> Option<Findings> {
 pub(super) fn maven(facts: &Facts) -> Option<Findings> {
     let mut found = begin(facts, "maven", &["pom.xml"])?;
     match wrapped(facts, "mvnw", "mvn") {
-        Some(maven) => found.check(Effect::Tests, "test", format!("{maven} --batch-mode verify")),
+        Some(maven) => {
+            let skipped = if signs(facts.text("pom.xml")) { " -Dgpg.skip" } else { "" };
+            found.check(Effect::Tests, "test", format!("{maven} --batch-mode verify{skipped}"));
+        }
         None => found.lacks("Maven", "mvn"),
     }
     Some(found)
+}
+
+/// Returns whether every build of a pom signs what it makes, for which it needs a key. In a profile, only those builds sign that ask for it.
+fn signs(pom: &str) -> bool {
+    let mut rest = pom;
+    let mut outside = String::new();
+    while let Some((before, after)) = rest.split_once("<profile>") {
+        outside.push_str(before);
+        rest = after.split_once("</profile>").map_or("", |(_, after)| after);
+    }
+    outside.push_str(rest);
+    outside.contains("maven-gpg-plugin")
+}
+
+/// Returns which of Gradle and Maven tests a project that has both: the one whose program is installed, else Gradle.
+pub(super) fn preferred(facts: &Facts) -> &'static str {
+    if facts.has_program("mvn") && !facts.has_program("gradle") { "maven" } else { "gradle" }
 }
 
 fn begin(facts: &Facts, stack: &'static str, markers: &[&'static str]) -> Option<Findings> {

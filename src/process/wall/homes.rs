@@ -33,6 +33,8 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".local/share/uv",
     ".local/share/pipx",
     ".local/pipx",
+    ".local/share/hatch",
+    ".local/share/virtualenvs",
     ".local/share/nvm",
     ".local/share/fnm",
     ".local/share/rtx",

@@ -6,6 +6,8 @@ mod envs;
 mod expression;
 mod github;
 mod gitlab;
+mod hatch;
+mod packages;
 mod resolve;
 mod script;
 mod tools;
@@ -17,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tools::Kind;
 
 pub(super) use command::quoted;
-pub(super) use script::only_reads as script_only_reads;
+pub(super) use script::{hindrance as script_hindrance, only_reads as script_only_reads, parts as script_parts};
 pub(super) use tools::{programs, tool};
 
 /// A command of the project's CI, before it is known whether it can be a step.
@@ -123,6 +125,9 @@ pub(super) fn look(facts: &Facts) -> Own {
             let file = if facts.has(file) { file } else { "pyproject.toml" };
             let candidate =
                 Candidate { file: file.into(), line: 1, words: vec![program.into()], ..Candidate::default() };
+            own.take(Ok(candidate), facts, &mut left_out);
+        } else if let Some(words) = hatch::tests(facts) {
+            let candidate = Candidate { file: "pyproject.toml".into(), line: 1, words, ..Candidate::default() };
             own.take(Ok(candidate), facts, &mut left_out);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::{Effect, node, python, recipes};
+use super::packages::of_node;
 use super::tools::{self, Kind};
 use super::{Candidate, Own, command, envs, script};
 
@@ -24,21 +25,17 @@ pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Res
         dir if is_native(&candidate.words) && !root.below.contains_key(dir) => root,
         dir => root.below.get(dir).ok_or_else(|| format!("its folder `{dir}` is none that fledge looks into"))?,
     };
-    let mut words = candidate.words.clone();
-    loop {
-        let before = words.len();
-        words = without_starter(&words)?;
-        if words.len() == before {
-            break;
-        }
+    if candidate.words.first().is_some_and(|word| tools::name(word) == "hatch") && candidate.words.len() > 1 {
+        return super::hatch::steps(&candidate.words, candidate, facts, root, own);
     }
+    let words = unstarted(&candidate.words)?;
     let program = words.first().map(|word| tools::name(word).to_owned()).unwrap_or_default();
     if words.len() == 2 && ["--version", "-V", "-v", "version", "-version"].contains(&words[1].as_str()) {
         return Err(String::new());
     }
     match program.as_str() {
         "" => Err(String::new()),
-        "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" | "pnpx" => of_node(&words, facts),
+        "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" | "pnpx" => of_node(&words, facts, own),
         "make" | "just" | "task" => of_recipes(&program, &words, facts),
         "cmake" | "ctest" | "meson" | "ninja" => native(&program, &words, candidate, own),
         "tox" => each(&envs::tox(&words, facts.text("tox.ini"), facts.text("pyproject.toml")), candidate, root, own),
@@ -51,12 +48,17 @@ pub(super) fn resolve(candidate: &Candidate, root: &Facts, own: &mut Own) -> Res
 }
 
 /// The steps that the lines of an environment are; the reason of the first where none is any.
-fn each(lines: &[String], candidate: &Candidate, root: &Facts, own: &mut Own) -> Result<Vec<Resolved>, String> {
+pub(super) fn each(
+    lines: &[String],
+    candidate: &Candidate,
+    root: &Facts,
+    own: &mut Own,
+) -> Result<Vec<Resolved>, String> {
     let mut steps = Vec::new();
     let mut reasons = Vec::new();
     for (_, read) in lines.iter().flat_map(|line| command::read(line, &Default::default())) {
         let Ok(command::Command { words, .. }) = read else { continue };
-        let is_gathering = words.iter().any(|word| ["tox", "nox"].contains(&tools::name(word)));
+        let is_gathering = words.iter().any(|word| ["tox", "nox", "hatch"].contains(&tools::name(word)));
         if is_gathering {
             continue;
         }
@@ -92,6 +94,12 @@ const VALUED: [&str; 12] = [
     "-e",
 ];
 
+/// A command without the programs that only start it.
+pub(super) fn unstarted(words: &[String]) -> Result<Vec<String>, String> {
+    let inner = without_starter(words)?;
+    if inner.len() == words.len() { Ok(inner) } else { unstarted(&inner) }
+}
+
 /// The command without one program that only starts it.
 fn without_starter(words: &[String]) -> Result<Vec<String>, String> {
     let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -104,13 +112,9 @@ fn without_starter(words: &[String]) -> Result<Vec<String>, String> {
     };
     let is_python = |name: &str| name == "py" || name.starts_with("python");
     Ok(match (tools::name(first), rest.first().map(String::as_str)) {
-        ("uv" | "poetry" | "pdm" | "pipenv" | "rye" | "hatch", Some(_)) if rest.iter().any(|word| word == "run") => {
+        ("uv" | "poetry" | "pdm" | "pipenv" | "rye", Some(_)) if rest.iter().any(|word| word == "run") => {
             let run = rest.iter().position(|word| word == "run").unwrap_or_default();
-            let inner = skip_flags(&rest[run + 1..]);
-            if tools::name(first) == "hatch" && inner.first().is_some_and(|word| word.contains(':')) {
-                return Err("fledge does not read the scripts of hatch".into());
-            }
-            inner
+            skip_flags(&rest[run + 1..])
         }
         ("uvx", _) => skip_flags(rest),
         (python, Some("-m")) if is_python(python) => rest[1..].to_vec(),
@@ -132,7 +136,7 @@ fn without_starter(words: &[String]) -> Result<Vec<String>, String> {
     })
 }
 
-fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, String> {
+pub(super) fn of_table(words: &[String], facts: &Facts) -> Result<Resolved, String> {
     let Some(row) = tools::find(words) else {
         return Err("fledge knows no check by that program".into());
     };
@@ -198,7 +202,7 @@ fn needed(words: &[String]) -> String {
 }
 
 /// Takes out what measures coverage, picks a toolchain, or needs a compiler that is not there.
-fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String> {
+pub(super) fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String> {
     let program = words[0].clone();
     let mut is_value = false;
     let has_compiler = ["cc", "gcc", "clang"].iter().any(|compiler| facts.has_program(compiler));
@@ -251,69 +255,6 @@ fn of_python_script(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, St
     }])
 }
 
-fn of_node(words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
-    let manager = tools::name(&words[0]).to_owned();
-    if let Some(rest) = ["npx", "bunx", "pnpx"].contains(&manager.as_str()).then(|| script::unwrapped(words)) {
-        return of_table(rest, facts).map(|step| vec![step]);
-    }
-    let manifest = node::manifest(facts);
-    let has_script = |name: &str| manifest["scripts"][name].is_string();
-    let Some(name) = script::called(words) else {
-        return match words.get(1..) {
-            Some([flag, ..]) if flag == "test" && manager == "bun" => {
-                started(&manager, words, facts, Kind::Test, None, Effect::Tests)
-            }
-            _ => Err("it installs".into()),
-        };
-    };
-    let installs = [
-        "install", "i", "ci", "add", "publish", "pack", "dedupe", "audit", "config", "set", "version", "link",
-        "create", "global", "cache",
-    ];
-    if has_script(name) {
-        if ["install", "publish", "prepare", "prepublishOnly"].contains(&name) {
-            return Err("it installs or publishes".into());
-        }
-        let work = script::work(&manifest, name)?;
-        let effect = match work.kind {
-            Kind::Test => Effect::Tests,
-            Kind::Lint if script::only_reads(&manifest, name) => Effect::Reads,
-            _ => Effect::Builds,
-        };
-        let slug: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let words: Vec<String> = words.iter().filter(|word| !word.starts_with("--coverage")).cloned().collect();
-        return started(&manager, &words, facts, work.kind, Some(slug), effect);
-    }
-    if installs.contains(&name) {
-        return Err("it installs".into());
-    }
-    let is_asked = words.get(1).is_some_and(|word| word.starts_with("run"));
-    if is_asked || ["npm", "bun"].contains(&manager.as_str()) {
-        return Err(format!("package.json has no script `{name}`"));
-    }
-    // `pnpm vitest` and `yarn vitest` start a tool.
-    let inner: Vec<String> = words[1..].iter().skip_while(|word| word.starts_with('-')).cloned().collect();
-    let mut step = of_table(&inner, facts)?;
-    if facts.has_program(&manager) {
-        step.run = command::quoted(&[vec![manager], step.words.clone()].concat());
-    }
-    Ok(vec![step])
-}
-
-fn started(
-    manager: &str,
-    words: &[String],
-    facts: &Facts,
-    kind: Kind,
-    name: Option<String>,
-    effect: Effect,
-) -> Result<Vec<Resolved>, String> {
-    if !facts.has_program(manager) {
-        return Err(format!("`{manager}` is not installed"));
-    }
-    Ok(vec![Resolved { stack: "node", kind, run: command::quoted(words), words: words.to_vec(), name, effect }])
-}
-
 /// `make a b`: its targets must be there, and be known as checks by their names.
 fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Resolved>, String> {
     let is_goal = |word: &&String| !word.starts_with('-') && !word.contains('=');
@@ -328,6 +269,9 @@ fn of_recipes(program: &str, words: &[String], facts: &Facts) -> Result<Vec<Reso
             _ if is_goal(&word) => goals.push(word),
             _ => {}
         }
+    }
+    if let Some(why) = recipes::obstacle(facts, program) {
+        return Err(why.into());
     }
     let names =
         recipes::names(facts, program).ok_or_else(|| format!("there is no file of {program} that can be read"))?;

@@ -2,7 +2,7 @@
 
 use super::super::node::obstacle;
 use super::command;
-use super::tools::{self, Kind};
+use super::tools::{self, CHANGES, Kind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,58 @@ pub(super) fn work(manifest: &Value, script: &str) -> Result<Work, String> {
     Ok(Work { kind, is_known })
 }
 
+/// The reason why a script, with all scripts that it runs, is no check: one changes files or never ends.
+pub(in super::super) fn hindrance(manifest: &Value, script: &str) -> Option<String> {
+    let mut all = Vec::new();
+    match gather(manifest, script, DEEPEST, &mut all) {
+        Err(why) => Some(why),
+        Ok(()) => all.contains(&Some(CHANGES)).then(|| "it changes files".to_owned()),
+    }
+}
+
+/// The parts of a script that is no check as a whole.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Parts {
+    /// Commands that are checks: `npm run NAME`, or a tool with its arguments.
+    pub(in super::super) checks: Vec<Vec<String>>,
+    /// Scripts that are none, with the reasons.
+    pub(in super::super) others: Vec<(String, String)>,
+}
+
+/// The checks among the commands that a script runs one after the other.
+pub(in super::super) fn parts(manifest: &Value, script: &str) -> Parts {
+    let mut parts = Parts::default();
+    take_apart(manifest, script, DEEPEST, &mut parts);
+    parts
+}
+
+fn take_apart(manifest: &Value, script: &str, depth: usize, parts: &mut Parts) {
+    let text = manifest["scripts"][script].as_str().unwrap_or_default();
+    for command in command::read(text, &BTreeMap::new()).into_iter().filter_map(|(_, line)| line.ok()) {
+        let words = unwrapped(&command.words);
+        let name = called(words).filter(|name| manifest["scripts"][*name].is_string());
+        let is_check = |kind: Kind| matches!(kind, Kind::Test | Kind::Lint | Kind::Build);
+        match name {
+            Some(name) if tools::writes(words) => parts.others.push((name.to_owned(), "it changes files".to_owned())),
+            Some(name) => {
+                let before = parts.checks.len();
+                match work(manifest, name) {
+                    Ok(_) => parts.checks.push(["npm", "run", name].map(str::to_owned).to_vec()),
+                    Err(_) if depth > 0 => take_apart(manifest, name, depth - 1, parts),
+                    Err(_) => {}
+                }
+                if parts.checks.len() == before {
+                    let why = work(manifest, name).err().unwrap_or_default();
+                    parts.others.push((name.to_owned(), why));
+                }
+            }
+            None if tools::writes(words) => {}
+            None if tools::find(words).is_some_and(|row| is_check(row.kind)) => parts.checks.push(words.to_vec()),
+            None => {}
+        }
+    }
+}
+
 /// The kinds of all programs that a script runs, and nothing for those that are not known.
 fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kind>>) -> Result<(), String> {
     let text = manifest["scripts"][script].as_str().ok_or_else(|| format!("package.json has no script `{script}`"))?;
@@ -59,6 +111,7 @@ fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kin
         };
         let words = unwrapped(&command.words);
         match called(words).filter(|name| manifest["scripts"][*name].is_string()) {
+            Some(_) if tools::writes(words) => all.push(Some(CHANGES)),
             Some(name) if depth > 0 => gather(manifest, name, depth - 1, all)?,
             Some(_) => all.push(None),
             None => {
@@ -66,7 +119,7 @@ fn gather(manifest: &Value, script: &str, depth: usize, all: &mut Vec<Option<Kin
                 let is_build =
                     tools::name(words.first().map_or("", String::as_str)) == "tsc" && !is_without_output(words);
                 all.push(match kind {
-                    _ if tools::writes(words) => Some(Kind::No("it changes files")),
+                    _ if tools::writes(words) => Some(CHANGES),
                     Some(Kind::Lint) if is_build => Some(Kind::Build),
                     Some(Kind::Helper | Kind::Recipe | Kind::No(_)) => None,
                     kind => kind,
@@ -87,6 +140,10 @@ pub(super) fn unwrapped(words: &[String]) -> &[String] {
     let mut words = words;
     while let [first, rest @ ..] = words {
         let skipped = match tools::name(first) {
+            // What precedes `--` are options of the first program.
+            "c8" | "nyc" | "npx" if rest.iter().any(|word| word == "--") => {
+                rest.iter().take_while(|word| *word != "--").count() + 1
+            }
             "npx" | "bunx" | "pnpx" | "c8" | "nyc" | "cross-env" | "time" | "exec" | "command" => {
                 rest.iter().take_while(|word| word.starts_with('-') || word.contains('=')).count()
             }
@@ -138,5 +195,26 @@ mod tests {
             assert_eq!(said(script), Err(why.to_owned()), "{script}");
         }
         assert!(said("loop").is_err());
+    }
+
+    #[test]
+    fn of_a_script_that_changes_files_those_parts_are_taken_that_only_check() {
+        let manifest = serde_json::json!({ "scripts": {
+            "test": "npm run build && npm run format && npm run test-coverage && npm run lint -- --fix && xo", "build": "tsc --build && type-coverage",
+            "format": "prettier -w . && xo --fix", "test-coverage": "c8 --100 --reporter lcov -- npm run test-api", "test-api": "node test.js", "lint": "eslint .",
+            "deep": "npm run format", "loop": "npm run loop && prettier -w .",
+        }});
+        assert_eq!(hindrance(&manifest, "test"), Some("it changes files".to_owned()));
+        assert_eq!(hindrance(&manifest, "deep"), Some("it changes files".to_owned()));
+        assert_eq!(hindrance(&manifest, "test-coverage"), None);
+        let Parts { checks, others } = parts(&manifest, "test");
+        assert_eq!(
+            checks.iter().map(|words| words.join(" ")).collect::<Vec<_>>(),
+            ["npm run build", "npm run test-api", "xo"]
+        );
+        let other = |name: &str| (name.to_owned(), "it changes files".to_owned());
+        assert_eq!(others, [other("format"), other("lint")]);
+        assert_eq!(parts(&manifest, "deep").checks, Vec::<Vec<String>>::new());
+        assert_eq!(parts(&manifest, "loop").checks, Vec::<Vec<String>>::new());
     }
 }

@@ -21,7 +21,7 @@ use Kind::{Build, Helper, Lint, No, Recipe, Test};
 const INSTALLS: Kind = No("it installs");
 const PUBLISHES: Kind = No("it publishes");
 const COVERAGE: Kind = No("it measures coverage");
-const CHANGES: Kind = No("it changes files");
+pub(super) const CHANGES: Kind = No("it changes files");
 const NETWORK: Kind = No("it needs the network");
 const MACHINE: Kind = No("it changes the machine");
 
