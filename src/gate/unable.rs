@@ -37,10 +37,16 @@ fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
     step.excerpt.lines().rev().take(LINES).map(str::trim)
 }
 
-/// Whether a program said that it needs a network.
+/// Words of package managers, in small letters, whose registry does not answer or wants credentials.
+#[rustfmt::skip]
+const NO_REGISTRY: &[&str] = &[
+    "econnrefused", "connection refused", "etimedout", "connection timed out", "enetunreach", "code e401", "401 unauthorized", "authentication required",
+];
+
+/// Returns whether a package manager could not reach its registry.
 pub(super) fn says_offline(output: &str) -> bool {
     let output = output.to_lowercase();
-    NETWORK.iter().any(|sign| output.contains(sign))
+    NETWORK.iter().chain(NO_REGISTRY).any(|sign| output.contains(sign))
 }
 
 /// A program that a shell did not find.

@@ -52,6 +52,8 @@ impl Stage {
     pub(crate) fn run(&self, line: &[&str], name: &str, limit: Duration) -> Option<i32> {
         let mut command = self.command(line, name, limit);
         command.env("PATH", tools::path(&self.at("home/.local/bin"))).env("HOME", self.at("home"));
+        // No row asks a real registry.
+        command.env("npm_config_registry", "http://127.0.0.1:9/").env("npm_config_fetch_retries", "0");
         command.env("FLEDGE_STATE_DIR", self.at("state")).env("ANTHROPIC_API_KEY", SECRET);
         command.env("GITHUB_ACTIONS", "true").env("GITHUB_ENV", self.at("said/github.env"));
         command.env("GITHUB_PATH", self.at("said/github.path"));

@@ -246,7 +246,7 @@ pub(super) async fn for_tree(
     match room::install(gate, site, &ground, &commands, &mut installation, stop).await {
         Ok(()) => {}
         Err(BaseFault::Install { command, why, is_missing }) if is_missing || unable::says_offline(&why) => {
-            let lacks = if is_missing { "cannot be started here" } else { "has no network" };
+            let lacks = if is_missing { "cannot be started here" } else { "reaches no registry" };
             return Ok(Some(Outcome::Impossible(format!("new dependencies were not installed: `{command}` {lacks}"))));
         }
         Err(fault) => return Err(fault),
