@@ -28,7 +28,7 @@ const TASK_FRONT: &str = "---\nfiles: [\"**\"] # what may be changed; the checks
 /// Its text, which is for whoever writes the task.
 const TASK_TEXT: [&str; 2] = [
     "# Say in one line what is to be done",
-    "Then say it as you would to a colleague: what is wrong or missing, where to look, and how one sees that it is done.",
+    "Then say what is wrong or missing, where to look, and how to see the result.",
 ];
 /// Where the configuration comes to be.
 const CONFIG: &str = "fledge.yaml";
@@ -81,7 +81,13 @@ pub(super) fn run(arguments: &InitArguments, environment: &Environment) -> Resul
     let env = environment.hand_env();
     let path = env.get("PATH").map_or("", String::as_str);
     let detected = gate::look(&root, path);
-    let front = if detected.has_single_quotes { TASK_FRONT.replace('"', "'") } else { TASK_FRONT.to_owned() };
+    let mut front = TASK_FRONT.to_owned();
+    if detected.style.has_single_quotes {
+        front = front.replace('"', "'");
+    }
+    if !detected.style.has_spaced_braces {
+        front = front.replace("{ ", "{").replace(" }", "}");
+    }
     let task = format!("{front}\n{}\n", TASK_TEXT.join("\n\n"));
     let mut texts = vec![(TASK, task.as_str())];
     texts.extend(arguments.config.then_some((CONFIG, CONFIG_TEXT)));
@@ -122,7 +128,8 @@ fn try_out(root: &Path, mut detected: Detected, environment: &Environment) -> Re
         proof
     })??;
     let before = detected.yaml();
-    let mut remarks = amend(&mut detected, &proof.by_hand);
+    let env = environment.own_env();
+    let mut remarks = amend(&mut detected, &proof, env.get("PATH").map_or("", String::as_str));
     table(&proof);
     remarks.extend(proof.doubts.iter().map(|doubt| format!("in a clean room: {doubt}")));
     let amended = detected.yaml();
@@ -138,24 +145,35 @@ fn try_out(root: &Path, mut detected: Detected, environment: &Environment) -> Re
     Ok(())
 }
 
-/// Takes out of a lane what cannot run on the project as it is, and has only reported which lints fail there. Returns what people should know.
-fn amend(detected: &mut Detected, by_hand: &[StepReport]) -> Vec<String> {
+/// Takes out of a lane what cannot run on the project as it is, or in a clean room, and has only reported which lints fail there. Returns
+/// what people should know. `path` is the search path of the steps.
+fn amend(detected: &mut Detected, proof: &Proof, path: &str) -> Vec<String> {
     let mut remarks = Vec::new();
-    for step in by_hand.iter().filter(|step| step.status.is_failure()) {
+    for step in proof.by_hand.iter().filter(|step| step.status.is_failure()) {
         let name = step.step.as_str();
+        let lacked = gate::lacks(step, path);
         let is_unable = step.status == StepStatus::Errored || matches!(step.exit_code, Some(126 | 127));
-        if is_unable && detected.leave_out(name, "it cannot run here") {
-            remarks.push(format!("`{name}` was left out, because it cannot run here: {}", last_line(step)));
+        let is_unable = is_unable || lacked.is_some();
+        let why = lacked.unwrap_or_else(|| last_line(step));
+        if is_unable && detected.leave_out(name, &format!("it cannot run here: {why}")) {
+            remarks.push(format!("`{name}` was left out, because it cannot run here: {why}"));
         } else if is_unable {
             remarks.push(format!(
-                "`{name}` cannot run here: {}; install what it needs, such as the project's dependencies",
-                last_line(step)
+                "`{name}` cannot run here: {why}; install what it needs, such as the project's dependencies"
             ));
         } else if detected.is_lint(name) {
             detected.let_fail(name, "it fails on the project as it is");
             remarks.push(format!("`{name}` fails on the project as it is, so its failure is only reported"));
         } else {
             remarks.push(format!("`{name}` fails on the project as it is: no run is verified before it passes; `fledge fix` can have it mended"));
+        }
+    }
+    for (room, _) in proof.in_room.iter().flatten().zip(&proof.by_hand).filter(|(room, by_hand)| {
+        room.status.is_failure() && by_hand.status == StepStatus::Passed && room.step == by_hand.step
+    }) {
+        let (name, why) = (room.step.as_str(), last_line(room));
+        if detected.leave_out(name, &format!("it passes by hand and fails in a clean room: {why}")) {
+            remarks.push(format!("`{name}` was left out, because it fails in a clean room: {why}"));
         }
     }
     remarks

@@ -49,6 +49,7 @@ pub use masked::mask_logs;
 pub use planted::CanaryFault;
 pub use policy::Policy;
 pub use seal::Seal;
+pub use unable::lacks;
 
 use crate::id::TreeId;
 use crate::lane::{Facts, Lane, RoomKind, Selection};

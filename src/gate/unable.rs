@@ -33,6 +33,11 @@ pub(super) fn why(steps: &[StepReport], path: &str, network: bool) -> Option<Str
     })
 }
 
+/// The program or module that a step has lacked, where it failed for that.
+pub fn lacks(step: &StepReport, path: &str) -> Option<String> {
+    program(step, path).or_else(|| module(step)).map(|(what, _)| what)
+}
+
 fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
     step.excerpt.lines().rev().take(LINES).map(str::trim)
 }
@@ -52,6 +57,13 @@ pub(super) fn says_offline(output: &str) -> bool {
 /// A program that a shell did not find.
 fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
     let ended_so = step.exit_code == Some(127) || ENDED_SO.iter().any(|sign| step.excerpt.contains(sign));
+    // uv ends with 2, and make with that of its own.
+    let unspawned =
+        lines(step).find_map(|line| line.split_once("Failed to spawn: ")).map(|(_, name)| name.trim_matches('`'));
+    if let Some(name) = unspawned.filter(|name| !name.contains('/')) {
+        let cure = "install it, with the project's other dependencies, before the run".to_owned();
+        return Some((format!("there is no program `{name}`"), cure));
+    }
     if !ended_so {
         return None;
     }
@@ -138,6 +150,12 @@ mod tests {
                 2,
                 "/bin/sh: 1: bats: not found\nmake: *** [Makefile:3: test] Error 127\n",
                 "there is no program `bats`",
+            ),
+            (
+                "uv run mypy",
+                2,
+                "error: Failed to spawn: `mypy`\n  cause: No such file or directory\n",
+                "there is no program `mypy`",
             ),
             ("there -q", 127, "sh: 1: there: not found", "a room does not show the program `there`"),
             (

@@ -78,6 +78,52 @@ fn what_is_written_is_as_prettier_would_write_it() {
 }
 
 #[test]
+fn what_is_written_is_indented_as_prettier_is_configured() {
+    let manifest = r#"{"scripts": {"lint": "eslint .", "format:check": "prettier --check .", "test": "true"}}"#;
+    let test = "npm test --prefix a-folder-with-a-name-that-makes-the-line-longer-than-eighty-columns";
+    let options = r#"{"tabWidth": 4, "bracketSpacing": false, "proseWrap": "always"}"#;
+    let init = Fledge::new()
+        .file("package.json", manifest)
+        .file(".prettierrc", options)
+        .file(CI, workflow(&["npm run lint", "npm run format:check", test]))
+        .args(&["init", "--no-check"])
+        .run();
+    let (lane, task) = (page(&init), init.file("tasks/first.md").unwrap());
+    for part in [
+        "env:\n    CI: \"1\"",
+        "steps:\n    - parallel: # these only read\n          - name: lint # from .github/workflows/ci.yml\n            run: ",
+        "\n    - name: test",
+        "run: |-\n          npm test --prefix",
+    ] {
+        assert!(lane.contains(part), "{part:?} is not in\n{lane}");
+    }
+    assert!(task.contains("budget: {turns: 40, time: 30m} # "), "{task}");
+    init.again(&["lanes", "validate", "--strict"]).run().must_exit(0);
+}
+
+#[test]
+fn a_build_that_fails_only_in_a_clean_room_is_left_out_and_so_is_one_that_lacks_a_program() {
+    let make = "build:\n\ttest -e made-by-hand\nlint:\n\tsh -c no-such-linter\ntest:\n\ttrue\n.PHONY: test\n";
+    let init = Fledge::new()
+        .file("Makefile", make)
+        .file(".gitignore", "made-by-hand\n")
+        .file("made-by-hand", "")
+        .file(CI, workflow(&["make build", "make lint", "make test"]))
+        .args(&["init"])
+        .run();
+    let page = page(&init);
+    assert!(page.contains("run: make test") && !page.contains("run: make lint"), "{page}");
+    assert!(
+        page.contains("left out: `make lint`, because it cannot run here: there is no program `no-such-linter`"),
+        "{page}"
+    );
+    if init.stderr.contains("there was no clean room") {
+        return;
+    }
+    assert!(page.contains("left out: `make build`, because it passes by hand and fails in a clean room"), "{page}");
+}
+
+#[test]
 fn a_lint_that_writes_has_no_company() {
     let scripts = r#"{"scripts": {"lint": "eslint .", "format:check": "prettier --check .", "typecheck": "generate-types && tsc --noEmit", "test": "true"}}"#;
     let init = Fledge::new().file("package.json", scripts).args(&["init", "--no-check"]).run();

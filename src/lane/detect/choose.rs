@@ -48,22 +48,32 @@ pub(super) fn yield_to(findings: &mut Findings, own: &Own, facts: &Facts) {
     }
 }
 
-/// Leaves one of Gradle and Maven where a project has both: the one that its CI runs, else the one that is installed. They build the same.
+/// Two build systems that build the same where a project has both: for each the stack, its name, and its programs. The second one is
+/// used where only that one is installed.
+const TWINS: [[(&str, &str, [&str; 2]); 2]; 2] = [
+    [("gradle", "Gradle", ["gradle", "gradlew"]), ("maven", "Maven", ["mvn", "mvnw"])],
+    [("cmake", "CMake", ["cmake", "ctest"]), ("meson", "Meson", ["meson", "ninja"])],
+];
+
+/// Leaves one of two build systems: the one that the project's CI runs, else the one that is installed.
 pub(super) fn one_of_two_builds(found: &mut [Findings], own: &Own, facts: &Facts) {
-    let has_checks = |stack: &str| found.iter().any(|findings| findings.stack == stack && !findings.checks.is_empty());
-    if !has_checks("gradle") || !has_checks("maven") {
-        return;
-    }
-    let uses = |programs: [&str; 2]| programs.iter().any(|program| own.tools.contains(*program));
-    let kept = match (uses(["gradle", "gradlew"]), uses(["mvn", "mvnw"])) {
-        (true, false) => "gradle",
-        (false, true) => "maven",
-        _ => super::toolchains::preferred(facts),
-    };
-    let (name, other) = if kept == "gradle" { ("Gradle", "maven") } else { ("Maven", "gradle") };
-    for findings in found.iter_mut().filter(|findings| findings.stack == other) {
-        let left_out: Vec<String> = findings.checks.drain(..).map(|check| format!("`{}`", check.run)).collect();
-        findings.remark(format!("left out: {}, because {name} builds and tests the same", left_out.join(", ")));
+    for twins in &TWINS {
+        let has_checks =
+            |stack: &str| found.iter().any(|findings| findings.stack == stack && !findings.checks.is_empty());
+        if !twins.iter().all(|(stack, ..)| has_checks(stack)) {
+            continue;
+        }
+        let [is_first, is_second] = twins.each_ref().map(|(stack, _, programs)| {
+            own.native.contains_key(stack) || programs.iter().any(|program| own.tools.contains(*program))
+        });
+        let [has_first, has_second] = twins.each_ref().map(|(.., programs)| facts.has_program(programs[0]));
+        let is_second = if is_first == is_second { has_second && !has_first } else { is_second };
+        let [first, second] = twins;
+        let ((_, name, _), (other, ..)) = if is_second { (second, first) } else { (first, second) };
+        for findings in found.iter_mut().filter(|findings| findings.stack == *other) {
+            let left_out: Vec<String> = findings.checks.drain(..).map(|check| format!("`{}`", check.run)).collect();
+            findings.remark(format!("left out: {}, because {name} builds and tests the same", left_out.join(", ")));
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What detection is told about a project, and what it wants to be told: names of files, a few of their texts, programs.
 
+use super::style;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A project as far as detection looks at it. Paths are relative to its root.
@@ -47,8 +48,8 @@ pub fn is_looked_into(name: &str) -> bool {
 
 /// The folders whose entries are facts; the first is the root itself.
 #[rustfmt::skip]
-pub const FOLDERS: [&str; 15] = [
-    "", ".github/workflows", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv", ".venv/bin", "venv", "venv/bin",
+pub const FOLDERS: [&str; 16] = [
+    "", ".git/info", ".github/workflows", "tests", "test", "Tests", "spec", "src", "bin", "script", "scripts", "node_modules/.bin", ".venv", ".venv/bin", "venv", "venv/bin",
 ];
 
 /// The folders in which tox and nox keep virtual environments. The programs of these are facts, too.
@@ -68,8 +69,9 @@ pub(super) const PROGRAMS: [&str; 35] = [
 
 /// Files whose texts are facts, besides test files of Python and scripts.
 #[rustfmt::skip]
-const READ: [&str; 42] = [
-    "pom.xml", "pytest.ini", ".venv/pyvenv.cfg", "venv/pyvenv.cfg", "hatch.toml", ".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml",
+const READ: [&str; 39] = [
+    ".git/info/exclude",
+    "pom.xml", "pytest.ini", ".venv/pyvenv.cfg", "venv/pyvenv.cfg", "hatch.toml",
     ".gitignore", ".gitlab-ci.yml", ".justfile", ".pre-commit-config.yaml", ".pre-commit-config.yml", "CMakeLists.txt", "Taskfile.yaml", "Taskfile.yml",
     "meson.build", "noxfile.py", "taskfile.yaml", "taskfile.yml", ".mypy.ini", "Cargo.toml", "GNUmakefile", "Gemfile", "Justfile", "Makefile", "Pipfile", "Rakefile",
     "justfile", "makefile", "mypy.ini", "package.json", "pyproject.toml", "requirements-dev.txt", "requirements.txt",
@@ -78,7 +80,11 @@ const READ: [&str; 42] = [
 
 /// Whether the text of this file is a fact.
 pub fn is_read(path: &str) -> bool {
-    READ.contains(&path) || is_workflow(path) || is_python_test(path) || is_script(path)
+    READ.contains(&path) || is_style(path) || is_workflow(path) || is_python_test(path) || is_script(path)
+}
+
+fn is_style(path: &str) -> bool {
+    style::FILES.contains(&path) || path == style::EDITORS
 }
 
 fn is_workflow(path: &str) -> bool {
@@ -119,15 +125,6 @@ impl Facts {
     /// The text of a file; empty where there is none.
     pub(super) fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
-    }
-
-    /// Returns whether the project's Prettier is configured to write single quotes.
-    pub(super) fn has_single_quotes(&self) -> bool {
-        let files = [".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "package.json"];
-        files.iter().any(|file| {
-            let text: String = self.text(file).chars().filter(|c| !c.is_whitespace() && *c != '"').collect();
-            text.contains("singleQuote:true")
-        })
     }
 
     pub(super) fn has_program(&self, name: &str) -> bool {

@@ -13,13 +13,16 @@ mod node;
 mod page;
 mod python;
 mod recipes;
+mod style;
 mod toolchains;
 
 pub use facts::{ENVIRONMENTS, FOLDERS, Facts, GATHERING, MARKERS, is_looked_into, is_read, is_started, programs};
 
+pub use style::Style;
+
 use super::{Lane, LaneFault};
 use crate::yaml::listed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the lane that is detected: the default gate.
 pub const DETECTED_LANE: &str = "verify";
@@ -32,8 +35,8 @@ pub struct Detected {
     /// What was left out and why, and what has to be done first; a line each.
     pub remarks: Vec<String>,
     checks: Vec<Check>,
-    /// True if the project has Prettier write single quotes.
-    pub has_single_quotes: bool,
+    /// The form of the files that are written.
+    pub style: Style,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +88,7 @@ const STACKS: [fn(&Facts) -> Option<Findings>; 8] = [
 /// Looks for every stack. Where the root has none, the folders below are looked into; else those that have others are named.
 pub fn detect(facts: &Facts) -> Detected {
     let mut detected = one_folder(facts);
-    detected.has_single_quotes = facts.has_single_quotes();
+    detected.style = Style::of(facts);
     let below = facts.below.iter().map(|(folder, facts)| (folder, one_folder(facts)));
     if detected.is_empty() {
         below.for_each(|(folder, found)| detected.add(folder, found));
@@ -119,6 +122,9 @@ fn one_folder(facts: &Facts) -> Detected {
     found.push(choose::findings(own));
     let mut has_tests = found.iter().any(Findings::has_tests);
     for mut recipes in recipes::look(facts) {
+        recipes
+            .checks
+            .retain(|check| !found.iter().flat_map(|other| &other.checks).any(|other| other.run == check.run));
         if has_tests && !recipes.checks.is_empty() {
             let steps: Vec<String> = recipes.checks.drain(..).map(|check| format!("`{}`", check.run)).collect();
             recipes.remark(format!(
@@ -165,6 +171,8 @@ fn gather(found: Vec<Findings>) -> Detected {
         detected.remarks.extend(findings.remarks);
     }
     detected.checks.sort_by_key(|check| check.effect);
+    let mut seen = BTreeSet::new();
+    detected.remarks.retain(|remark| seen.insert(remark.clone()));
     detected
 }
 
@@ -226,7 +234,7 @@ impl Detected {
 impl Check {
     /// Returns whether it looks at how the sources are written, and not at what they do.
     fn is_lint(&self) -> bool {
-        let is_lint = |part: &str| ["fmt", "format", "lint", "types", "vet"].contains(&part);
+        let is_lint = |part: &str| ["fmt", "format", "lint", "types", "typecheck", "typing", "vet"].contains(&part);
         self.effect == Effect::Reads || (self.effect == Effect::Builds && self.name.split(['-', '/']).any(is_lint))
     }
 }

@@ -17,13 +17,16 @@ fn cmake(facts: &Facts, options: &Options) -> Option<Findings> {
         return None;
     }
     let mut found = Findings::new("cmake", "CMakeLists.txt");
-    let (build, option) = (folder(facts, &mut found), joined(options, "cmake"));
+    let (build, is_ignored) = folder(facts);
+    let option = joined(options, "cmake");
+    // What a build leaves would else be taken for the project's own. Meson does the same by itself.
+    let hide = if is_ignored { String::new() } else { format!("echo '*' >{build}/.gitignore && ") };
     found.check_by(
         facts,
         "cmake",
         Effect::Builds,
         "build",
-        format!("cmake -B {build} -S .{option} && cmake --build {build}"),
+        format!("cmake -B {build} -S .{option} && {hide}cmake --build {build}"),
     );
     let tests = ["enable_testing", "add_test", "CTest"].iter().any(|word| names(text, word));
     if tests && found.has("build") {
@@ -39,7 +42,7 @@ fn meson(facts: &Facts, options: &Options) -> Option<Findings> {
         return None;
     }
     let mut found = Findings::new("meson", "meson.build");
-    let (build, option) = (folder(facts, &mut found), joined(options, "meson"));
+    let ((build, _), option) = (folder(facts), joined(options, "meson"));
     found.check_by(
         facts,
         "meson",
@@ -59,18 +62,15 @@ fn has_better(facts: &Facts) -> bool {
     facts.first(&["Cargo.toml", "package.json", "pyproject.toml", "setup.py", "go.mod"]).is_some()
 }
 
-/// The folder to build in: one that git ignores, else one that is not there yet.
-fn folder(facts: &Facts, found: &mut Findings) -> &'static str {
-    let is_ignored = facts.text(".gitignore").lines().any(|line| {
-        let line = line.trim().trim_matches('/').trim_end_matches('*').trim_end_matches('/');
-        line == "build"
-    });
-    if is_ignored {
-        return "build";
+/// The folder to build in, and whether git ignores it: one that git ignores, else one that is not there yet.
+fn folder(facts: &Facts) -> (&'static str, bool) {
+    let ignored = [".gitignore", ".git/info/exclude"].iter().flat_map(|file| facts.text(file).lines());
+    let mut ignored = ignored.map(|line| line.trim().trim_matches('/').trim_end_matches('*').trim_end_matches('/'));
+    match ignored.any(|line| line == "build") {
+        true => ("build", true),
+        false if facts.has("build") => ("build-verify", false),
+        false => ("build", false),
     }
-    let build = if facts.has("build") { "build-verify" } else { "build" };
-    found.remark(format!("the build is made in `{build}`, which git does not ignore: add `/{build}/` to .gitignore"));
-    build
 }
 
 fn joined(options: &Options, stack: &str) -> String {

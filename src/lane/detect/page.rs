@@ -1,15 +1,18 @@
 //! Writes a detected lane as a file for people: what it was made from, what is not in it, then steps in block style.
 
-use super::{Check, Detected, Effect};
+use super::{Check, Detected, Effect, Style};
 use crate::yaml::listed;
 use std::fmt::Write as _;
 
 /// Test runners of Node watch for changes unless `CI` is set.
-const CI: &str = "env:\n  CI: '1' # test runners do not watch for changes\n";
+const CI: &str = "env:\n{indent}CI: '1' # test runners do not watch for changes\n";
+/// The length from which Prettier folds a line.
+const LONGEST: usize = 80;
 
 /// The whole file. Without checks it has no steps, and is no lane.
 pub(super) fn write(detected: &Detected) -> String {
-    let is_single = detected.has_single_quotes;
+    let style = detected.style;
+    let level = " ".repeat(style.indent);
     let markers = listed(detected.markers.iter().map(String::as_str));
     let mut page = format!(
         "# What every change must pass, as fledge found it out from {markers}. Edit it: it is yours, and never written again.\n"
@@ -20,16 +23,21 @@ pub(super) fn write(detected: &Detected) -> String {
     }
     let _to_text = write!(
         page,
-        "description: Checks detected from {markers}\ntimeout: 30m\n{}steps:\n",
-        if is_node(detected) { CI.replace('\'', if is_single { "'" } else { "\"" }) } else { String::new() }
+        "description: {}\ntimeout: 30m\n{}steps:\n",
+        block(&format!("Checks detected from {markers}"), 0, "description".len(), style),
+        if is_node(detected) {
+            CI.replace('\'', if style.has_single_quotes { "'" } else { "\"" }).replace("{indent}", &level)
+        } else {
+            String::new()
+        }
     );
     let (together, alone) = detected.checks.split_at(detected.checks.partition_point(|c| c.effect == Effect::Reads));
-    let indent = if together.len() > 1 { "      " } else { "  " };
+    let indent = if together.len() > 1 { 2 * style.indent + 2 } else { style.indent };
     if together.len() > 1 {
-        page.push_str("  - parallel: # these only read\n");
+        let _to_text = writeln!(page, "{level}- parallel: # these only read");
     }
-    together.iter().for_each(|check| step(&mut page, check, indent, is_single));
-    alone.iter().for_each(|check| step(&mut page, check, "  ", is_single));
+    together.iter().for_each(|check| step(&mut page, check, indent, style));
+    alone.iter().for_each(|check| step(&mut page, check, style.indent, style));
     page
 }
 
@@ -41,18 +49,20 @@ fn is_node(detected: &Detected) -> bool {
     detected.markers.iter().any(|marker| marker.ends_with("package.json")) || detected.checks.iter().any(starts)
 }
 
-fn step(page: &mut String, check: &Check, indent: &str, is_single: bool) {
+fn step(page: &mut String, check: &Check, column: usize, style: Style) {
+    let (indent, is_single) = (" ".repeat(column), style.has_single_quotes);
+    let below = " ".repeat(column + 2 + style.indent);
     let timeout = match check.effect {
         Effect::Reads => "10m",
         Effect::Builds | Effect::Tests => "20m",
     };
-    let (name, run) = (scalar(&check.name, is_single), block(&check.run, indent));
+    let (name, run) = (scalar(&check.name, is_single), block(&check.run, column + 2, "run".len(), style));
     let dir = check.dir.as_ref().map(|dir| format!("{indent}  dir: {}\n", scalar(dir, is_single))).unwrap_or_default();
     let from = check.from.as_ref().map(|from| format!(" # from {from}")).unwrap_or_default();
     let mut env = String::new();
     for (place, (name, value)) in check.env.iter().enumerate() {
         let head = if place == 0 { format!("{indent}  env:\n") } else { String::new() };
-        let _to_text = writeln!(env, "{head}{indent}    {}: {}", scalar(name, is_single), scalar(value, is_single));
+        let _to_text = writeln!(env, "{head}{below}{}: {}", scalar(name, is_single), scalar(value, is_single));
     }
     let _to_text =
         writeln!(page, "{indent}- name: {name}{from}\n{indent}  run: {run}\n{dir}{env}{indent}  timeout: {timeout}");
@@ -61,10 +71,14 @@ fn step(page: &mut String, check: &Check, indent: &str, is_single: bool) {
     }
 }
 
-/// A command: plain where nothing in it means anything to YAML, else as a block, in which nothing
-/// does. Formatters leave both as they are.
-fn block(text: &str, indent: &str) -> String {
-    if is_plain(text) { text.into() } else { format!("|-\n{indent}    {text}") }
+/// A text under a key of this length in this column: plain where nothing in it means anything to YAML, else as a block, in which
+/// nothing does. Formatters leave both as they are, unless they fold what is plain and long.
+fn block(text: &str, column: usize, key: usize, style: Style) -> String {
+    let is_folded = style.folds && column + key + ": ".len() + text.len() > LONGEST;
+    if is_plain(text) && !is_folded {
+        return text.into();
+    }
+    format!("|-\n{}{text}", " ".repeat(column + style.indent))
 }
 
 /// A text as YAML reads it back: plain where nothing in it means anything to YAML, else in quotes,

@@ -326,6 +326,11 @@ fn c_is_built_and_tested_by_cmake_and_meson_with_the_options_of_the_ci() {
         ("cmake", &[("CMakeLists.txt", lists), (".gitignore", "/build/\n")], "cmake ctest"),
         ("cmake with a folder of its own", &[("CMakeLists.txt", lists), ("build/x", "")], "cmake ctest"),
         ("cmake without tests", &[("CMakeLists.txt", "project(a)")], "cmake ctest"),
+        (
+            "cmake and meson",
+            &[("CMakeLists.txt", lists), ("meson.build", "project('a', 'c')"), (".git/info/exclude", "/build/\n")],
+            "cmake ctest meson"
+        ),
         ("cmake that is not there", &[("CMakeLists.txt", lists)], ""),
         ("cmake with a CI", &[("CMakeLists.txt", lists), (".gitignore", "build\n"), (ci, &cmake)], "cmake ctest"),
         ("meson", &[("meson.build", "project('a', 'c')"), (".gitignore", "build\n")], "meson"),

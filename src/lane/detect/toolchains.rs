@@ -107,11 +107,6 @@ fn signs(pom: &str) -> bool {
     outside.contains("maven-gpg-plugin")
 }
 
-/// Returns which of Gradle and Maven tests a project that has both: the one whose program is installed, else Gradle.
-pub(super) fn preferred(facts: &Facts) -> &'static str {
-    if facts.has_program("mvn") && !facts.has_program("gradle") { "maven" } else { "gradle" }
-}
-
 fn begin(facts: &Facts, stack: &'static str, markers: &[&'static str]) -> Option<Findings> {
     facts.first(markers).map(|marker| Findings::new(stack, marker))
 }

@@ -164,6 +164,8 @@ pub(super) fn by_name(name: &str) -> Kind {
         COVERAGE
     } else if has(&["e2e", "browser", "browsers", "playwright", "cypress"]) {
         No("it drives a browser")
+    } else if has(&["arch", "arches", "cross", "darwin", "macos", "windows"]) {
+        No("it builds for another platform")
     } else if has(&["watch", "dev", "serve", "start"]) {
         No("it never ends")
     } else if has(&[
@@ -258,6 +260,7 @@ mod tests {
             ("install-deps", INSTALLS),
             ("test:coverage", COVERAGE),
             ("test:watch", No("it never ends")),
+            ("build.arches", No("it builds for another platform")),
             ("frobnicate", No("fledge does not know what it does")),
         ] {
             assert_eq!(by_name(name), kind, "{name}");
