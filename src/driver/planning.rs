@@ -158,6 +158,10 @@ impl Planner {
         let unwalled = |error| PlanFault::new(Reason::NoSandbox, chain(&error));
         host.ready(&self.stop).await.map_err(unwalled)?;
         if self.task.gate != GateChoice::Skip {
+            let site = ground.site(&self.settings, &self.task, &self.run_dir, &plan.tools);
+            if let Some(why) = gate.unreached(&site, &self.stop).await {
+                return Err(PlanFault::new(Reason::GateErrored, why));
+            }
             self.ask_base(&gate, &ground, &mut plan).await?;
         }
         let needs_model = !(self.task.is_fix && plan.base_passes == Some(true));

@@ -29,6 +29,7 @@ mod pages;
 mod planted;
 pub mod policy;
 mod protected;
+mod reach;
 mod refreshed;
 mod seal;
 mod sentry;
@@ -48,6 +49,7 @@ pub use kept::ThawFault;
 pub use masked::mask_logs;
 pub use planted::CanaryFault;
 pub use policy::Policy;
+pub use reach::{Unreached, unreached};
 pub use seal::Seal;
 pub use unable::lacks;
 

@@ -12,6 +12,17 @@ const LINES: usize = 30;
 const NOT_FOUND: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
 /// Signs that a step, or a program that it started, ended because a program could not be found.
 const ENDED_SO: [&str; 4] = ["Error 127", "exit status 127", "exit code 127", "code 127"];
+/// What version managers say when they know no version of a program: asdf, mise, Volta, rbenv, nodenv, pyenv, jenv, corepack.
+const UNMANAGED: [&str; 8] = [
+    "No version is set for command",
+    "No version is set for shim",
+    "not a valid shim",
+    "Volta error: ",
+    "is not installed (set by",
+    "The command exists in these Python versions",
+    "are not trusted",
+    "Internal Error: Error when performing the request to https://registry.",
+];
 /// Modules that are tools and no module of a project.
 const TOOLS: [&str; 12] =
     ["pytest", "tox", "nox", "mypy", "ruff", "black", "flake8", "coverage", "pylint", "isort", "build", "pip"];
@@ -28,7 +39,10 @@ const NETWORK: &[&str] = &[
 pub(super) fn why(steps: &[StepReport], path: &str, network: bool) -> Option<String> {
     let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
     failed.into_iter().find_map(|step| {
-        let (what, cure) = program(step, path).or_else(|| module(step)).or_else(|| offline(step, network))?;
+        let (what, cure) = program(step, path)
+            .or_else(|| unmanaged(step))
+            .or_else(|| module(step))
+            .or_else(|| offline(step, network))?;
         Some(format!("step `{}` of lane `{}` cannot run there: {what}; {cure}", step.step, step.lane))
     })
 }
@@ -81,14 +95,25 @@ fn program(step: &StepReport, path: &str) -> Option<(String, String)> {
             "install it, with the project's other dependencies, before the run, or give the lane a `setup` that does"
                 .to_owned(),
         )),
-        Some(place) => {
-            let real = place.canonicalize().ok().filter(|real| *real != place);
-            let leads = real.as_deref().map(|real| format!(", which leads to {}", real.display())).unwrap_or_default();
-            let at = place.display();
-            let cure = "have it in a folder that a room shows (docs/gate.md), or run the lane with `room: in-place`";
-            Some((format!("a room does not show the program `{name}` at {at}{leads}"), cure.to_owned()))
-        }
+        Some(place) => Some(hidden_program(&name, &place)),
     }
+}
+
+/// A program that is there by hand and that a room does not show, with what mends it.
+pub(super) fn hidden_program(name: &str, place: &Path) -> (String, String) {
+    let real = place.canonicalize().ok().filter(|real| real != place);
+    let leads = real.as_deref().map(|real| format!(", which leads to {}", real.display())).unwrap_or_default();
+    let at = place.display();
+    let cure = "have it in a folder that a room shows (docs/gate.md), or run the lane with `room: in-place`";
+    (format!("a room does not show the program `{name}` at {at}{leads}"), cure.to_owned())
+}
+
+/// A program that a version manager did not find.
+fn unmanaged(step: &StepReport) -> Option<(String, String)> {
+    let line = lines(step).find(|line| UNMANAGED.iter().any(|sign| line.contains(sign)))?;
+    let cure = "name the version in a file of the project (`.tool-versions`, `mise.toml`, `package.json`), install it before \
+        the run, or put the program's own folder into PATH";
+    Some((format!("a version manager finds no program ({line})"), cure.to_owned()))
 }
 
 /// A module that `python -m` did not find.
@@ -156,6 +181,12 @@ mod tests {
                 2,
                 "error: Failed to spawn: `mypy`\n  cause: No such file or directory\n",
                 "there is no program `mypy`",
+            ),
+            (
+                "node x.js",
+                126,
+                "No version is set for command node\nConsider adding one of the following versions\n",
+                "a version manager finds no program (No version is set for command node)",
             ),
             ("there -q", 127, "sh: 1: there: not found", "a room does not show the program `there`"),
             (

@@ -15,6 +15,23 @@ impl Step {
         (self.has_plain_shell() && !SHELL_WORDS.contains(&word)).then_some(word)
     }
 
+    /// The programs that its command starts, as far as plain words name them: the first word of each simple command, and the
+    /// shell where it is not the system's. In quotes and here-documents other words can be among them.
+    pub fn programs(&self) -> Vec<&str> {
+        let plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
+        let own = self.shell.first().filter(|_| !self.has_plain_shell()).map(String::as_str);
+        let is_shell = own.is_none_or(|own| own.ends_with("sh"));
+        let commands = self.run.split(['\n', ';', '&', '|', '(', ')', '{', '}', '`', '$']).filter(|_| is_shell);
+        let is_before = |word: &&str| {
+            word.contains('=')
+                || word.starts_with('-')
+                || word.starts_with(|c: char| c.is_ascii_digit())
+                || STARTERS.contains(word)
+        };
+        let first = commands.filter_map(|command| command.split_whitespace().find(|word| !is_before(word)));
+        own.into_iter().chain(first.filter(plain).filter(|word| !SHELL_WORDS.contains(word))).collect()
+    }
+
     /// Whether its command has several lines, and a POSIX shell goes on after one that fails: what it exits with is the last one's.
     pub fn is_deaf_to_failures(&self) -> bool {
         let lines = self.run.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -38,6 +55,12 @@ impl Step {
         self.program().is_some() && self.run.chars().all(plain)
     }
 }
+
+/// Words that another command follows.
+const STARTERS: [&str; 18] = [
+    "!", "if", "then", "elif", "else", "while", "until", "do", "time", "exec", "command", "env", "nice", "nohup",
+    "timeout", "xargs", "sudo", "stdbuf",
+];
 
 /// Words that a command goes on after, and words that it goes on with.
 const OPENING: [&str; 4] = ["do", "then", "else", "in"];
@@ -77,6 +100,22 @@ mod tests {
             assert_eq!(step.is_deaf_to_failures(), is_deaf, "{run}");
             step.shell = ["/bin/sh", "-ec"].map(str::to_owned).into();
             assert!(!step.is_deaf_to_failures());
+        }
+    }
+
+    #[test]
+    fn each_simple_command_names_a_program() {
+        for (run, shell, programs) in [
+            ("cargo test --all", "", vec!["cargo"]),
+            ("A=1 timeout 5 pytest -q && (cd web; ruff check) | tee log", "", vec!["pytest", "ruff", "tee"]),
+            ("if black --check .; then\n  exec eslint .\nfi", "", vec!["black", "eslint"]),
+            ("$CARGO test; \"a b\" c", "", vec!["CARGO"]),
+            ("import sys", ", shell: python3", vec!["python3"]),
+            ("x", ", shell: bash", vec!["bash", "x"]),
+        ] {
+            let mut step = parse("v", "v.yaml", &format!("steps: [{{ run: x{shell} }}]")).unwrap().steps.remove(0);
+            step.run = run.into();
+            assert_eq!(step.programs(), programs, "{run}");
         }
     }
 

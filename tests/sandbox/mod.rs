@@ -5,6 +5,7 @@ mod layers;
 mod orphans;
 mod outside;
 mod probes;
+mod programs;
 pub(crate) mod secrets;
 mod summary;
 mod tool_host;

@@ -7,9 +7,11 @@ use crate::driver::project_of;
 use crate::gate::{self, Listed};
 use crate::lane::detect::DETECTED_LANE;
 use crate::lane::{Lane, LaneFault, RoomKind};
+use crate::process::{self, wall::Wall};
 use crate::store::{Filter, Only, Store};
 use crate::task::Tier;
 use std::path::Path;
+use tokio_util::sync::CancellationToken;
 
 /// The model that a task without one would have, then the other ones that are configured. None is called.
 pub(super) fn models(set: &config::Settings, environment: &Environment) -> Vec<Found> {
@@ -84,6 +86,26 @@ pub(super) fn lanes(root: &Path, environment: &Environment) -> Vec<Found> {
         found.push(Found::warning("lanes", says, "write lanes/verify.yaml, or name the lane in tasks: `lane: …`"));
     }
     found.extend(lanes.iter().map(|lane| about(root, lane, path).of(&lane.name)));
+    found
+}
+
+/// Programs that steps find by hand and not in a room, as seen from inside of a sandbox.
+pub(super) async fn rooms(root: &Path, set: &config::Settings, environment: &Environment) -> Vec<Found> {
+    let env: Vec<(String, String)> = environment.step_env().into_iter().collect();
+    let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let Ok(Listed { lanes, .. }) = gate::list(root, path) else { return Vec::new() };
+    let raised = Wall::raise(set.sandbox, environment.program(), &process::outside(path, root)).await;
+    let Ok(wall) = raised else { return Vec::new() }; // told of the sandbox
+    let hidden: Vec<_> = environment.state_dir().into_iter().collect();
+    let unreached = gate::unreached(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await;
+    let mut found: Vec<Found> = Vec::new();
+    for gate::Unreached { lane, step, what, cure } in unreached {
+        let says = format!("{lane}: step `{step}` cannot run in a room: {what}");
+        let part = format!("{lane}.room");
+        if !found.iter().any(|found| found.part.as_ref() == Some(&part)) {
+            found.push(Found::problem("lane", says, cure).of(part));
+        }
+    }
     found
 }
 

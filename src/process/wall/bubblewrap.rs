@@ -122,6 +122,7 @@ impl Arguments {
         let at = text(&rule.at);
         let (exists, is_folder) = (rule.at.exists(), rule.at.is_dir());
         match (rule.sight, &rule.from) {
+            (Sight::Link, target) => self.add(&["--symlink", &target.as_deref().map(text).unwrap_or_default(), &at]),
             (Sight::Writable, Some(from)) => self.add(&["--bind", &text(from), &at]),
             (Sight::ReadOnly, Some(from)) => self.add(&["--ro-bind", &text(from), &at]),
             (Sight::ReadOnly, None) if !exists && holes.read_only.contains(&rule.at) => self.close(at),
@@ -227,7 +228,7 @@ fn below(place: &Path, rules: &[Rule]) -> Option<Vec<PathBuf>> {
 fn is_in_sight(path: &Path, rules: &[Rule]) -> bool {
     over(rules, path).is_none_or(|rule| match rule.sight {
         Sight::ReadOnly | Sight::Writable => rule.from.is_none() && rule.at.exists(),
-        Sight::Empty | Sight::Masked => false,
+        Sight::Empty | Sight::Masked | Sight::Link => false,
     })
 }
 

@@ -1,12 +1,13 @@
 //! What a wall lets through, as rules for paths. Of two rules the one for the deeper path holds, so that a read-only folder may lie in a
 //! writable one, and that in a hidden one.
 
+use super::bounds::WallLimits;
+use super::programs::{Needs, Search};
 use super::view::View;
-use super::{gits, homes};
-use crate::process::{Bounds, Variables, census};
+use super::{gits, homes, programs};
+use crate::process::Variables;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 /// What a program behind a wall may see and do. What is not named can be read and not written, but for devices, other processes, temporary
 /// folders and `/run`, which are its own and empty, and homes, which it does not see.
@@ -41,54 +42,6 @@ pub struct Mount {
     pub writable: bool,
 }
 
-/// What programs behind a wall may use up; `None` is without a bound of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WallLimits {
-    /// Processes and threads, all together.
-    pub processes: Option<u64>,
-    /// Bytes of memory, all together.
-    pub memory: Option<u64>,
-    /// Bytes of one file.
-    pub file_size: Option<u64>,
-}
-
-impl Default for WallLimits {
-    fn default() -> Self {
-        Self { processes: Some(4096), memory: machine_memory().map(|all| all / 4 * 3), file_size: Some(16 << 30) }
-    }
-}
-
-impl WallLimits {
-    /// The lower ones of both.
-    #[must_use]
-    pub fn within(self, other: Self) -> Self {
-        let lower = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
-        Self {
-            processes: lower(self.processes, other.processes),
-            memory: lower(self.memory, other.memory),
-            file_size: lower(self.file_size, other.file_size),
-        }
-    }
-
-    /// What is looked at from here while a program runs: the kernel does not count for root, and memory of none but one by one.
-    pub fn bounds(self) -> Bounds {
-        Bounds { processes: self.processes, memory: self.memory }
-    }
-}
-
-/// The memory of this machine, or of the container that this process is in, in bytes.
-fn machine_memory() -> Option<u64> {
-    static ALL: LazyLock<Option<u64>> = LazyLock::new(|| {
-        let text = census::read("/proc/meminfo")?;
-        let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
-        let machine = kilobytes.trim().parse::<u64>().ok()?.saturating_mul(1024);
-        let of_group = |path| census::read(path)?.trim().parse::<u64>().ok();
-        let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-        group.into_iter().filter_map(of_group).chain([machine]).min()
-    });
-    *ALL
-}
-
 /// How a path is found inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,6 +52,8 @@ pub(super) enum Sight {
     Masked,
     ReadOnly,
     Writable,
+    /// A link, to what the rule calls `from`.
+    Link,
 }
 
 /// A rule for a path.
@@ -175,17 +130,6 @@ impl Holes {
                 secret.for_each(|at| add(&home.join(at), Sight::Masked));
             }
             add(&folder, Sight::ReadOnly);
-            // A link in the workspace may be an agent's.
-            let is_own = self
-                .writable
-                .iter()
-                .chain(self.mounts.iter().map(|mount| &mount.at))
-                .any(|own| folder.starts_with(own));
-            let home = self.home.as_deref().filter(|home| !is_own && folder.starts_with(home));
-            home.map(|home| homes::behind_links(&folder, home))
-                .unwrap_or_default()
-                .iter()
-                .for_each(|at| add(at, Sight::ReadOnly));
         }
         for (variable, place) in homes::LED_TO {
             for folder in env.get(variable).into_iter().flat_map(std::env::split_paths) {
@@ -198,6 +142,11 @@ impl Holes {
             add(home, Sight::Empty);
             homes::TOOLCHAINS.iter().for_each(|at| add(&home.join(at), Sight::ReadOnly));
             homes::CREDENTIALS.iter().for_each(|at| add(&home.join(at), Sight::Masked));
+        }
+        let needs = self.needs(env);
+        for at in &needs.shown {
+            add(at, Sight::ReadOnly);
+            programs::SECRETS.iter().map(|name| at.join(name)).for_each(|secret| add(&secret, Sight::Masked));
         }
         self.hidden.iter().for_each(|at| add(at, Sight::Masked));
         add(helper, Sight::ReadOnly);
@@ -221,7 +170,31 @@ impl Holes {
             (0..rules.len()).map(|at| rules[at + 1..].iter().all(|later| later.at != rules[at].at)).collect();
         let mut last = last.into_iter();
         rules.retain(|_| last.next().unwrap_or(true));
+        let links =
+            needs.links.into_iter().filter(|(at, _)| over(&rules, at).is_some_and(|it| it.sight == Sight::Empty));
+        let links: Vec<Rule> = links.map(|(at, target)| Rule { at, sight: Sight::Link, from: Some(target) }).collect();
+        rules.extend(links);
+        rules.sort_by_key(|rule| rule.at.components().count());
         rules
+    }
+
+    /// What the programs of the search path need that is hidden otherwise.
+    fn needs(&self, env: &Variables) -> Needs {
+        let own = self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at));
+        let own: Vec<PathBuf> = own.map(|path| whole(path)).collect();
+        let mut search = Search::new(self.home.as_deref(), &PRIVATE, &own);
+        for folder in std::env::split_paths(env.get("PATH").unwrap_or_default()) {
+            search.add_folder(&folder);
+        }
+        for folder in homes::INSTALLATIONS.iter().filter_map(|name| env.get(name)) {
+            search.add_installation(Path::new(folder));
+        }
+        for home in self.home.iter() {
+            homes::version_files(home).for_each(|file| search.add_file(&file));
+            let toolchains = homes::TOOLCHAINS.iter().map(|at| home.join(at)).filter(|at| at.is_symlink());
+            toolchains.for_each(|at| search.add_installation(&at));
+        }
+        search.into_needs()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::process::Variables;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Toolchains and their caches, below a home.
@@ -141,7 +140,78 @@ pub(super) const LED_TO: &[(&str, &str)] = &[
     ("RBENV_ROOT", ".rbenv"),
     ("VOLTA_HOME", ".volta"),
     ("npm_config_cache", ".npm"),
+    ("ASDF_DATA_DIR", ".asdf"),
+    ("MISE_DATA_DIR", ".local/share/mise"),
+    ("COREPACK_HOME", ".cache/node/corepack"),
+    ("PNPM_HOME", ".local/share/pnpm"),
+    ("SDKMAN_DIR", ".sdkman"),
 ];
+
+/// Variables that lead to an installation, wherever it is.
+pub(super) const INSTALLATIONS: &[&str] = &[
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "ASDF_DIR",
+    "BUN_INSTALL",
+    "CONDA_PREFIX",
+    "DENO_DIR",
+    "DENO_INSTALL",
+    "DOTNET_ROOT",
+    "FLUTTER_ROOT",
+    "FNM_DIR",
+    "GOENV_ROOT",
+    "GOROOT",
+    "GRADLE_HOME",
+    "JAVA_HOME",
+    "JENV_ROOT",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "NODENV_ROOT",
+    "PIPX_HOME",
+    "POETRY_HOME",
+    "PROTO_HOME",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_TOOL_DIR",
+    "VIRTUAL_ENV",
+];
+
+/// Files below a home that name versions of programs, for the version managers that start these.
+pub(super) const VERSIONS: &[&str] = &[
+    ".tool-versions",
+    ".asdfrc",
+    ".nvmrc",
+    ".node-version",
+    ".python-version",
+    ".ruby-version",
+    ".java-version",
+    ".go-version",
+    ".local/state/mise/trusted-configs",
+];
+/// The same as files of TOML, in which users also set variables.
+const TOML_VERSIONS: &[&str] = &[".config/mise/config.toml", ".config/mise.toml", ".mise.toml", "mise.toml"];
+/// Tables of such a file that hold no values of variables.
+const PLAIN_TABLES: [&str; 6] = ["tools", "alias", "tool_alias", "plugins", "settings", "tasks"];
+/// Words by which a line is taken for a credential.
+const SECRET_WORDS: [&str; 5] = ["token", "secret", "password", "passwd", "key"];
+
+/// Returns the files of a home that name versions of programs and show no credentials.
+pub(super) fn version_files(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let plain = VERSIONS.iter().map(|name| home.join(name)).filter(|path| path.exists());
+    let toml = TOML_VERSIONS.iter().map(|name| home.join(name));
+    plain.chain(toml.filter(|path| std::fs::read_to_string(path).is_ok_and(|text| names_versions_alone(&text))))
+}
+
+/// Whether a file of mise names versions of tools, and sets no variables.
+fn names_versions_alone(toml: &str) -> bool {
+    let is_plain = |line: &str| {
+        let table = line.trim().trim_start_matches('[').split(['.', ']']).next().unwrap_or_default();
+        let small = line.to_lowercase();
+        !SECRET_WORDS.iter().any(|word| small.contains(word))
+            && (!line.trim_start().starts_with('[') || PLAIN_TABLES.contains(&table.trim()))
+            && !small.trim_start().starts_with("env")
+    };
+    toml.lines().all(is_plain)
+}
 
 /// A home and a temporary folder of its own for a program that nothing stands around, both made anew in `own`; the toolchains of the user's
 /// home are found in it by links, as they are seen behind a wall.
@@ -159,9 +229,39 @@ pub fn at_home_in(own: &Path, env: &Variables) -> io::Result<Variables> {
             std::os::unix::fs::symlink(real, at)?;
         }
     }
+    theirs.map_or(Ok(()), |theirs| link_versions(theirs, &home))?;
     let changed = [("HOME", &home), ("TMPDIR", &temp)];
     let changed = changed.map(|(name, at)| (name.to_owned(), at.to_string_lossy().into_owned()));
     Ok(env.with(changed.iter().map(|(name, value)| (name, value))))
+}
+
+/// Gives a home links to the files of another one that name versions of programs.
+fn link_versions(theirs: &Path, home: &Path) -> io::Result<()> {
+    for real in version_files(theirs) {
+        let at = home.join(real.strip_prefix(theirs).unwrap_or(&real));
+        at.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        if at.symlink_metadata().is_err() {
+            std::os::unix::fs::symlink(real, at)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the private home of a sandbox without mounts links to the toolchains of the user's home that
+/// no variable leads to and that their tools do not write into.
+///
+/// # Errors
+/// When a link cannot be made.
+pub(super) fn link_toolchains(theirs: &Path, home: &Path) -> io::Result<()> {
+    let is_led_to = |name: &str| LED_TO.iter().any(|(_, place)| *place == name);
+    for name in TOOLCHAINS.iter().filter(|name| !is_led_to(name) && !WRITTEN.contains(name)) {
+        let (real, at) = (theirs.join(name), home.join(name));
+        if real.is_dir() && at.symlink_metadata().is_err() {
+            at.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::os::unix::fs::symlink(real, at)?;
+        }
+    }
+    link_versions(theirs, home)
 }
 
 /// Whether a folder is in, is, or has in it what is listed among the credentials of any home.
@@ -172,25 +272,6 @@ pub fn holds_credentials(folder: &Path) -> bool {
             folder.starts_with(&secret) || (home != folder && secret.starts_with(folder) && secret.exists())
         })
     })
-}
-
-/// The folders that links in a folder of programs lead to, each with all that its program needs: `~/bin/tool` may lead to
-/// `~/apps/tool/bin/tool`, which needs `~/apps/tool`. Only those below `home` count, and never the home itself or a folder right in it.
-pub(super) fn behind_links(folder: &Path, home: &Path) -> Vec<PathBuf> {
-    let is_deep = |path: &&Path| path.strip_prefix(home).is_ok_and(|below| below.components().count() > 1);
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let runs =
-        |real: &PathBuf| real.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-    let real = links.filter_map(|link| link.path().canonicalize().ok()).filter(runs);
-    let wholes = real.filter_map(|real| {
-        let around = real.ancestors().skip(1).take(2).collect::<Vec<_>>();
-        around.into_iter().rev().find(|path| is_deep(path) && !holds_credentials(path)).map(Path::to_owned)
-    });
-    let mut wholes: Vec<PathBuf> = wholes.collect();
-    wholes.sort();
-    wholes.dedup();
-    wholes
 }
 
 /// The homes that a folder of programs is in, each with the toolchain that has it there.
@@ -210,23 +291,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_in_a_folder_of_programs_leads_to_what_its_program_needs_and_to_no_more() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().canonicalize().unwrap();
-        for (link, to) in [
-            ("tool", "apps/tool/bin/tool"),
-            ("lone", "lone/x"),
-            ("own", "own"),
-            ("secret", ".aws/sso/cache/x"),
-            ("data", "apps/data/bin/x"),
+    fn a_file_of_versions_is_shown_unless_it_sets_variables() {
+        for (text, is_shown) in [
+            ("[tools]\nnode = \"22\"\n[settings]\nexperimental = true\n", true),
+            ("min_version = '2024'\n[tools.python]\nversion = '3'\n", true),
+            ("[tools]\nnode = '22'\n[env]\nA = 'b'\n", false),
+            ("env.A = 'b'\n", false),
+            ("[settings]\ngithub_token = 'x'\n", false),
+            ("[[env]]\nA = 'b'\n", false),
         ] {
-            std::fs::create_dir_all(home.join("bin")).unwrap();
-            std::fs::create_dir_all(home.join(to).parent().unwrap()).unwrap();
-            std::fs::write(home.join(to), "").unwrap();
-            let mode = if link == "data" { 0o644 } else { 0o755 };
-            std::fs::set_permissions(home.join(to), std::fs::Permissions::from_mode(mode)).unwrap();
-            std::os::unix::fs::symlink(home.join(to), home.join("bin").join(link)).unwrap();
+            assert_eq!(names_versions_alone(text), is_shown, "{text}");
         }
-        assert_eq!(behind_links(&home.join("bin"), &home), [home.join("apps/tool")]);
     }
 }

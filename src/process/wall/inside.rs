@@ -1,7 +1,8 @@
 //! What a program does to itself behind the wall, before it becomes another one: bounds on what it may use up, system calls that it may not
 //! make, and with Landlock the paths that it may reach. None of it can be taken back, by it or by what it starts.
 
-use super::holes::{Holes, Rule, WallLimits};
+use super::bounds::WallLimits;
+use super::holes::{Holes, Rule};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 #[cfg(target_os = "linux")]
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};

@@ -26,7 +26,13 @@ pub(super) fn around(helper: &Path, scratch: &Path, holes: &Holes, inner: Invoca
     if let Err(error) = made {
         tracing::warn!(%error, "there is no private home and temporary folder");
     }
+    let linked = holes.home.as_deref().map_or(Ok(()), |theirs| homes::link_toolchains(theirs, &folders[0]));
+    if let Err(error) = linked {
+        tracing::warn!(%error, "the private home lacks toolchains");
+    }
     let mut ground = holes.rules(&inner.env, helper);
+    // Nothing covers the links that there are.
+    ground.retain(|rule| rule.sight != Sight::Link);
     let mut add = |at: &Path, sight| ground.push(Rule { at: at.into(), sight, from: None });
     add(scratch, Sight::Writable);
     add(Path::new("/dev"), Sight::Masked);

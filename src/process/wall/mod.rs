@@ -2,6 +2,7 @@
 //! network, nor other processes, nor what the operator keeps to themselves. Bubblewrap builds it where it works; else Landlock and seccomp
 //! by this program itself, which is weaker and is called so. What cannot be walled is not run.
 
+mod bounds;
 mod bubblewrap;
 mod caches;
 mod gits;
@@ -12,18 +13,21 @@ mod inside;
 mod landlock;
 mod placeholders;
 mod probe;
+mod programs;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod starts;
 mod view;
 
+pub use bounds::WallLimits;
 pub use caches::{ToolCache, add_layers, tool_caches};
 pub use gits::{git_led_to, gits_below};
-pub use holes::{Holes, Mount, WallLimits};
+pub use holes::{Holes, Mount};
 pub use homes::{at_home_in, holds_credentials};
 pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};
+pub use programs::interpreter;
 pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hold, join};
 
 use super::{End, Ended, Invocation};

@@ -1,0 +1,137 @@
+//! Looks from inside of a sandbox for the programs that steps name, before anything is spent: a home is
+//! hidden there, and a program that is in it, or behind a link into it, may be missing.
+
+use super::{Gate, Site, unable};
+use crate::lane::Lane;
+use crate::process::wall::{Holes, Wall, WallKind, interpreter};
+use crate::process::{End, Invocation, Variables};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Prints each of its arguments that is no program which can be read. Landlock hides nothing from
+/// `test`.
+const LOOK: &str = r#"for p; do (: <"$p") 2>/dev/null && test -x "$p" || printf '%s\n' "$p"; done"#;
+/// The longest wait for that.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Interpreters that are followed, each a script itself.
+const MOST_SCRIPTS: usize = 4;
+/// Bytes of output that are read.
+const MOST_OUTPUT: usize = 64 * 1024;
+
+/// A step whose program is found by hand and not in a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// The lane.
+    pub lane: String,
+    /// The step.
+    pub step: String,
+    /// The program that is missing, and where it is by hand.
+    pub what: String,
+    /// What mends it.
+    pub cure: String,
+}
+
+/// A program of a step, and the file that it, or its interpreter, is by hand.
+#[derive(Debug, PartialEq, Eq)]
+struct Named<'l> {
+    lane: &'l Lane,
+    step: &'l str,
+    program: String,
+}
+
+/// Looks in a sandbox for the programs that the steps of these lanes name and that the search path has
+/// outside of `root`. `hidden` is what no program sees there.
+pub async fn unreached<'l>(
+    lanes: impl IntoIterator<Item = &'l Lane>,
+    root: &Path,
+    (wall, hidden): (&Wall, &[PathBuf]),
+    env: &[(String, String)],
+    stop: &CancellationToken,
+) -> Vec<Unreached> {
+    let env = Variables::new(env.iter().cloned());
+    let mut places: BTreeMap<PathBuf, Vec<Named<'_>>> = BTreeMap::new();
+    for lane in lanes {
+        for step in &lane.steps {
+            let path = step.env.get("PATH").or_else(|| lane.env.get("PATH")).map(String::as_str);
+            let path = path.or_else(|| env.get("PATH")).unwrap_or_default();
+            for program in step.programs() {
+                for (program, file) in files_of(program, path, root) {
+                    places.entry(file).or_default().push(Named { lane, step: &step.name, program });
+                }
+            }
+        }
+    }
+    if places.is_empty() || wall.kind() == WallKind::Off {
+        return Vec::new();
+    }
+    let home = env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let holes = Holes { home, hidden: hidden.to_vec(), ..Holes::default() };
+    let files = places.keys().map(|file| file.to_string_lossy().into_owned());
+    let look = Invocation {
+        program: "/bin/sh".into(),
+        args: ["-c", LOOK, "sh"].map(str::to_owned).into_iter().chain(files).collect(),
+        dir: "/".into(),
+        env,
+        timeout: Some(PATIENCE),
+        grace: Duration::ZERO,
+        linger: Duration::ZERO,
+        log: None,
+        log_limit: 0,
+    };
+    let ended = wall.run_at(None, &holes, look, stop, &|_| {}).await;
+    if ended.end != End::Exited(0) {
+        return Vec::new(); // a sandbox that cannot be built is told elsewhere
+    }
+    let said = ended.output.text(MOST_OUTPUT);
+    let missing = said.lines().filter_map(|line| places.get_key_value(Path::new(line)));
+    let told = missing.flat_map(|(file, named)| named.iter().map(move |named| (file, named)));
+    let told = told.map(|(file, named)| {
+        let (what, cure) = unable::hidden_program(&named.program, file);
+        Unreached { lane: named.lane.name.clone(), step: named.step.to_owned(), what, cure }
+    });
+    told.collect()
+}
+
+/// The file of a program that the search path has outside of the project, and those of the
+/// interpreters that run it.
+fn files_of(program: &str, path: &str, root: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    let mut next = file_of(program, path);
+    while let Some(file) = next.filter(|file| !file.starts_with(root) && found.len() < MOST_SCRIPTS) {
+        let words = interpreter(&file);
+        let is_env = words.first().is_some_and(|first| first.ends_with("/env"));
+        let run_by = if is_env { words.iter().skip(1).find(|word| !word.starts_with('-')) } else { words.first() };
+        next = run_by.and_then(|word| file_of(word, path));
+        found.push((program.to_owned(), file));
+    }
+    found
+}
+
+/// The file that is run as a program, where it can be read.
+fn file_of(program: &str, path: &str) -> Option<PathBuf> {
+    let runs = |file: &PathBuf| {
+        file.is_absolute()
+            && file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+            && File::open(file).is_ok()
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(runs);
+    }
+    std::env::split_paths(path).map(|folder| folder.join(program)).find(runs)
+}
+
+impl Gate {
+    /// Why a step could not find in a room a program that it finds by hand; `None` where all are found.
+    pub async fn unreached(&self, site: &Site, stop: &CancellationToken) -> Option<String> {
+        let around = (&site.wall, site.hidden.as_slice());
+        let all = unreached(&self.lanes, &site.root, around, &site.env, stop).await;
+        let Unreached { lane, step, what, cure } = all.into_iter().next()?;
+        Some(format!(
+            "the checks cannot pass here: step `{step}` of lane `{lane}` cannot run in a room: {what}; {cure}"
+        ))
+    }
+}

@@ -1,0 +1,53 @@
+//! The limits on what programs in a sandbox use up.
+
+use crate::process::{Bounds, census};
+use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
+
+/// What programs behind a wall may use up; `None` is without a bound of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WallLimits {
+    /// Processes and threads, all together.
+    pub processes: Option<u64>,
+    /// Bytes of memory, all together.
+    pub memory: Option<u64>,
+    /// Bytes of one file.
+    pub file_size: Option<u64>,
+}
+
+impl Default for WallLimits {
+    fn default() -> Self {
+        Self { processes: Some(4096), memory: machine_memory().map(|all| all / 4 * 3), file_size: Some(16 << 30) }
+    }
+}
+
+impl WallLimits {
+    /// The lower ones of both.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        let lower = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            processes: lower(self.processes, other.processes),
+            memory: lower(self.memory, other.memory),
+            file_size: lower(self.file_size, other.file_size),
+        }
+    }
+
+    /// What is looked at from here while a program runs: the kernel does not count for root, and memory of none but one by one.
+    pub fn bounds(self) -> Bounds {
+        Bounds { processes: self.processes, memory: self.memory }
+    }
+}
+
+/// The memory of this machine, or of the container that this process is in, in bytes.
+fn machine_memory() -> Option<u64> {
+    static ALL: LazyLock<Option<u64>> = LazyLock::new(|| {
+        let text = census::read("/proc/meminfo")?;
+        let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
+        let machine = kilobytes.trim().parse::<u64>().ok()?.saturating_mul(1024);
+        let of_group = |path| census::read(path)?.trim().parse::<u64>().ok();
+        let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+        group.into_iter().filter_map(of_group).chain([machine]).min()
+    });
+    *ALL
+}

@@ -1,0 +1,400 @@
+//! Programs of the search path whose files are in a home, which a sandbox hides: the links that lead
+//! to each program, and the folders that the program needs.
+
+use super::homes::{TOOLCHAINS, holds_credentials};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// Links that are followed for one path, as in the kernel.
+const MOST_LINKS: usize = 40;
+/// Programs that are followed from one to the next: a link to a script, the script's interpreter,
+/// the interpreter of a virtual environment.
+const MOST_HOPS: usize = 6;
+/// Entries of one folder that are looked at.
+const MOST_ENTRIES: usize = 2000;
+/// Bytes of a script that are looked at for the program that the script becomes.
+const HEAD: u64 = 4096;
+/// Folders of the system that have no links into a home.
+const SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
+/// Folders in a home that hold more than one installation, so none of them is shown as a whole.
+const SHARED: [&str; 11] = [
+    ".local",
+    ".local/share",
+    ".local/state",
+    ".config",
+    ".cache",
+    ".var",
+    "Documents",
+    "Desktop",
+    "Downloads",
+    "Library",
+    "snap",
+];
+/// Neighbours of a folder of programs by which an installation is known.
+const NEIGHBOURS: [&str; 11] = [
+    "lib",
+    "lib64",
+    "libexec",
+    "share",
+    "include",
+    "pkg",
+    "jmods",
+    "versions",
+    "packages",
+    "node_modules",
+    "pyvenv.cfg",
+];
+/// Files with credentials in an installation.
+pub(super) const SECRETS: [&str; 5] = [".env", ".npmrc", ".pypirc", ".netrc", ".git-credentials"];
+
+/// Links to make and paths to show, so that programs are found in a sandbox.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// Links in hidden places, with their targets.
+    pub(super) links: BTreeMap<PathBuf, PathBuf>,
+    /// Folders and files, without links.
+    pub(super) shown: BTreeSet<PathBuf>,
+}
+
+/// A search for what programs need.
+pub(super) struct Search<'a> {
+    /// Folders that a sandbox hides, without links.
+    hidden: Vec<PathBuf>,
+    /// Homes, without links.
+    homes: Vec<PathBuf>,
+    /// Folders in which an agent can write, without links: links in them are not followed.
+    writable: &'a [PathBuf],
+    needs: Needs,
+    /// Programs that were looked at.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl<'a> Search<'a> {
+    /// Starts a search. `hidden` are the folders that a sandbox hides, the user's home among them.
+    pub(super) fn new(home: Option<&Path>, hidden: &[&str], writable: &'a [PathBuf]) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
+        let homes: Vec<PathBuf> = home.map(real).into_iter().chain([PathBuf::from("/root")]).collect();
+        let hidden = hidden.iter().map(|path| real(Path::new(path))).chain(homes.iter().cloned()).collect();
+        Self { hidden, homes, writable, needs: Needs::default(), seen: BTreeSet::new() }
+    }
+
+    /// Returns what was found.
+    pub(super) fn into_needs(self) -> Needs {
+        self.needs
+    }
+
+    /// Adds a folder of the search path with the programs in it.
+    pub(super) fn add_folder(&mut self, folder: &Path) {
+        let Some(real) = self.follow(folder).filter(|real| real.is_dir()) else { return };
+        if SYSTEM.iter().any(|system| real == Path::new(system)) || self.is_writable(&real) {
+            return;
+        }
+        let is_hidden = self.is_hidden(&real);
+        if is_hidden && self.depth(&real) == 0 {
+            return; // a whole home
+        }
+        if is_hidden {
+            self.needs.shown.insert(real.clone());
+            if let Some(whole) = real.parent().filter(|whole| is_installation(whole, &real) && self.may_show(whole)) {
+                self.show(whole.to_owned());
+            }
+        }
+        let has_scripts = is_hidden && !self.is_in_toolchain(&real);
+        for entry in fs::read_dir(&real).into_iter().flatten().flatten().take(MOST_ENTRIES) {
+            if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                self.add_program(&entry.path(), MOST_HOPS);
+            } else if has_scripts {
+                started(&entry.path(), &self.homes).iter().for_each(|next| self.add_program(next, MOST_HOPS));
+            }
+        }
+    }
+
+    /// Adds a folder that a variable names, such as `JAVA_HOME`.
+    pub(super) fn add_installation(&mut self, folder: &Path) {
+        if let Some(real) = self.follow(folder).filter(|real| real.is_dir() && self.may_show(real)) {
+            self.show(real);
+        }
+    }
+
+    /// Adds a file of the home that says which version of a program is meant.
+    pub(super) fn add_file(&mut self, file: &Path) {
+        if let Some(real) = self.follow(file)
+            && self.is_hidden(&real)
+            && self.depth(&real) > 0
+            && !holds_credentials(&real)
+        {
+            self.needs.shown.insert(real);
+        }
+    }
+
+    /// Adds a program, what its file needs, and the programs that it starts.
+    fn add_program(&mut self, path: &Path, hops: usize) {
+        let Some(real) = self.follow(path).filter(|real| !self.is_writable(real)) else { return };
+        let runs = |real: &Path| real.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
+        if hops == 0 || !self.is_hidden(&real) || !runs(&real) || holds_credentials(&real) {
+            return;
+        }
+        if !self.seen.insert(real.clone()) {
+            return;
+        }
+        match self.whole(&real) {
+            Some(whole) => self.show(whole),
+            None => drop(self.needs.shown.insert(real.clone())),
+        }
+        for next in started(&real, &self.homes) {
+            self.add_program(&next, hops - 1);
+        }
+    }
+
+    fn show(&mut self, folder: PathBuf) {
+        if self.needs.shown.insert(folder.clone()) && folder.join("pyvenv.cfg").is_file() {
+            for python in ["python", "python3"] {
+                self.add_program(&folder.join("bin").join(python), MOST_HOPS / 2);
+            }
+        }
+    }
+
+    /// The folder with all that a program needs, where one can be told.
+    fn whole(&self, real: &Path) -> Option<PathBuf> {
+        let above = || real.ancestors().skip(1).take_while(|folder| self.is_hidden(folder));
+        let is_modules = |folder: &&Path| folder.file_name().is_some_and(|name| name == "node_modules");
+        let modules = above().filter(is_modules).last();
+        let package = || above().find(|folder| folder.join("package.json").is_file());
+        let prefix = || {
+            let bin = real.parent()?;
+            let prefix = bin.parent()?;
+            (is_installation(prefix, bin) || self.depth(prefix) > 1).then_some(prefix)
+        };
+        let beside = || real.parent().filter(|folder| self.depth(folder) > 1);
+        let all = [modules, package(), prefix(), beside()];
+        all.into_iter().flatten().find(|folder| self.may_show(folder)).map(Path::to_owned)
+    }
+
+    /// Whether a folder can be shown whole: a hidden one that is no home and has no credentials.
+    fn may_show(&self, folder: &Path) -> bool {
+        let is_shared = SHARED.iter().any(|name| self.homes.iter().any(|home| folder == home.join(name)));
+        self.is_hidden(folder)
+            && self.depth(folder) > 0
+            && !is_shared
+            && !holds_credentials(folder)
+            && !self.hidden.iter().any(|hidden| hidden.starts_with(folder))
+            && !self.writable.iter().any(|own| own.starts_with(folder))
+    }
+
+    /// The number of folders from the home, or another hidden folder, down to this one.
+    fn depth(&self, folder: &Path) -> usize {
+        let below = self.hidden.iter().filter_map(|hidden| folder.strip_prefix(hidden).ok());
+        below.map(|below| below.components().count()).min().unwrap_or(0)
+    }
+
+    fn is_hidden(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|hidden| path.starts_with(hidden))
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|own| path.starts_with(own))
+    }
+
+    /// Whether a folder is in a toolchain, which is shown with all of its scripts. `.local/bin` is a
+    /// folder of links and wrappers to anything.
+    fn is_in_toolchain(&self, folder: &Path) -> bool {
+        let toolchains = TOOLCHAINS.iter().filter(|name| **name != ".local/bin");
+        toolchains.into_iter().any(|name| self.homes.iter().any(|home| folder.starts_with(home.join(name))))
+    }
+
+    /// Resolves a path, and notes the links that a sandbox hides. `None` where the path leads nowhere,
+    /// or a link on the way could be an agent's.
+    fn follow(&mut self, path: &Path) -> Option<PathBuf> {
+        let mut rest: Vec<OsString> = Vec::new();
+        let push = |rest: &mut Vec<OsString>, path: &Path| {
+            rest.extend(path.components().rev().filter_map(|part| match part {
+                Component::Normal(name) => Some(name.to_owned()),
+                Component::ParentDir => Some("..".into()),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+            }));
+        };
+        let (mut real, mut links) = (PathBuf::from("/"), 0);
+        push(&mut rest, path.is_absolute().then_some(path)?);
+        while let Some(part) = rest.pop() {
+            if part == ".." {
+                real.pop();
+                continue;
+            }
+            let at = real.join(&part);
+            let Ok(target) = fs::read_link(&at) else {
+                real = at;
+                continue;
+            };
+            links += 1;
+            if links > MOST_LINKS || self.is_writable(&at) {
+                return None;
+            }
+            if target.is_absolute() {
+                real = PathBuf::from("/");
+            }
+            push(&mut rest, &target);
+            if self.is_hidden(&at) {
+                self.needs.links.insert(at, target);
+            }
+        }
+        real.exists().then_some(real)
+    }
+}
+
+/// Whether a folder of programs is a part of an installation: `~/jdk/bin` beside `~/jdk/lib`.
+fn is_installation(whole: &Path, programs: &Path) -> bool {
+    let is_bin =
+        programs.file_name().is_some_and(|name| ["bin", "sbin", "shims", "libexec"].iter().any(|it| name == *it));
+    is_bin && NEIGHBOURS.iter().any(|name| whole.join(name).exists())
+}
+
+/// Returns the words of the first line of a script, by which the kernel finds the interpreter.
+pub fn interpreter(script: &Path) -> Vec<String> {
+    words_of(&head_of(script))
+}
+
+fn head_of(script: &Path) -> Vec<u8> {
+    let mut head = Vec::new();
+    let read = File::open(script).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    if read.is_ok() && head.starts_with(b"#!") { head } else { Vec::new() }
+}
+
+fn words_of(head: &[u8]) -> Vec<String> {
+    let first = String::from_utf8_lossy(head).lines().next().unwrap_or_default().to_owned();
+    first.trim_start_matches("#!").split_whitespace().map(str::to_owned).collect()
+}
+
+/// The programs that a script names by their paths: the interpreter in the first line, and what a
+/// shell script becomes by `exec`.
+fn started(script: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
+    let head = head_of(script);
+    let words = words_of(&head);
+    let mut found: Vec<PathBuf> = words.iter().take(1).map(PathBuf::from).collect();
+    if words.iter().take(2).any(|word| word.ends_with("sh")) {
+        let text = String::from_utf8_lossy(&head);
+        let starts = text.lines().filter_map(|line| line.trim_start().strip_prefix("exec "));
+        found.extend(starts.flat_map(str::split_whitespace).filter_map(|word| whole_path(word, homes)));
+    }
+    found
+}
+
+/// The path that a word of a shell script stands for, where it begins at the root or in a home.
+fn whole_path(word: &str, homes: &[PathBuf]) -> Option<PathBuf> {
+    let word = word.trim_matches(['"', '\'']);
+    let below = ["$HOME/", "${HOME}/", "~/"].iter().find_map(|start| word.strip_prefix(start));
+    match below {
+        Some(below) => Some(homes.first()?.join(below)),
+        None => Some(PathBuf::from(word)).filter(|path| path.is_absolute()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Home {
+        _folder: tempfile::TempDir,
+        root: PathBuf,
+    }
+
+    impl Home {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let real = folder.path().canonicalize().unwrap();
+            Self { _folder: folder, root: real }
+        }
+
+        fn program(&self, path: &str, text: &str) {
+            let at = self.root.join(path);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(&at, text).unwrap();
+            fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+
+        fn link(&self, path: &str, target: &str) {
+            let at = self.root.join(path);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            let target = target.strip_prefix("~/").map_or_else(|| target.into(), |below| self.root.join(below));
+            symlink(target, at).unwrap();
+        }
+
+        /// What the programs of a folder need: links, and shown paths but for the folder.
+        fn needs(&self, folder: &str) -> (Vec<String>, Vec<String>) {
+            let own = [self.root.join("work")];
+            let mut search = Search::new(Some(&self.root), &[], &own);
+            search.add_folder(&self.root.join(folder));
+            let needs = search.into_needs();
+            let text = |path: &Path| path.strip_prefix(&self.root).unwrap_or(path).to_str().unwrap().to_owned();
+            let shown = needs.shown.iter().map(|path| text(path)).filter(|path| path != folder);
+            (needs.links.keys().map(|path| text(path)).collect(), shown.collect())
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_what_its_program_needs_and_to_no_more() {
+        let home = Home::new();
+        for (link, to) in [("tool", "apps/tool/bin/tool"), ("lone", "lone/x"), ("own", "own"), ("key", ".aws/sso/x")] {
+            home.program(to, "");
+            home.link(&format!("bin/{link}"), &format!("~/{to}"));
+        }
+        fs::create_dir_all(home.root.join("apps/data/bin")).unwrap();
+        fs::write(home.root.join("apps/data/bin/x"), "").unwrap();
+        home.link("bin/data", "~/apps/data/bin/x");
+        assert_eq!(home.needs("bin").1, ["apps/tool", "lone/x", "own"]);
+    }
+
+    #[test]
+    fn each_link_on_the_way_to_a_program_is_noted() {
+        let home = Home::new();
+        home.program("apps/v2/bin/tool", "");
+        home.link("apps/current", "v2");
+        home.link("bin/tool", "../apps/current/bin/tool");
+        home.link("node", "apps/v2");
+        assert_eq!(home.needs("bin"), (vec!["apps/current".into(), "bin/tool".into()], vec!["apps/v2".into()]));
+        let (links, shown) = home.needs("node/bin");
+        assert_eq!((links, shown), (vec!["node".to_owned()], vec!["apps/v2/bin".to_owned()]));
+    }
+
+    #[test]
+    fn an_interpreter_and_what_a_wrapper_becomes_are_followed() {
+        let home = Home::new();
+        let python = home.root.join("venvs/black/bin/python");
+        home.program("venvs/black/bin/black", &format!("#!{}\nimport black\n", python.display()));
+        home.program("pythons/3.13/bin/python3.13", "");
+        home.link("venvs/black/bin/python", "~/pythons/3.13/bin/python3.13");
+        fs::write(home.root.join("venvs/black/pyvenv.cfg"), "").unwrap();
+        home.link("bin/black", "~/venvs/black/bin/black");
+        home.program("apps/deep/run", "");
+        home.program("bin/wrapped", "#!/bin/sh\nexec \"$HOME/apps/deep/run\" \"$@\"\n");
+        let (links, shown) = home.needs("bin");
+        assert_eq!(links, ["bin/black", "venvs/black/bin/python"]);
+        assert_eq!(shown, ["apps/deep", "pythons/3.13", "venvs/black"]);
+    }
+
+    #[test]
+    fn a_package_of_node_comes_with_its_neighbours() {
+        let home = Home::new();
+        home.program("prefix/lib/node_modules/tool/dist/cli/index.js", "#!/usr/bin/env node\n");
+        home.link("prefix/bin/tool", "../lib/node_modules/tool/dist/cli/index.js");
+        home.program("source/dist/cli/index.js", "#!/usr/bin/env node\n");
+        fs::write(home.root.join("source/package.json"), "{}").unwrap();
+        home.link("prefix/bin/linked", "~/source/dist/cli/index.js");
+        let (_, shown) = home.needs("prefix/bin");
+        assert_eq!(shown, ["prefix", "prefix/lib/node_modules", "source"]);
+    }
+
+    #[test]
+    fn a_link_that_an_agent_can_make_shows_nothing() {
+        let home = Home::new();
+        home.program("private/bin/x", "");
+        home.link("work/bin/x", "~/private/bin/x");
+        assert_eq!(home.needs("work/bin"), (Vec::new(), Vec::new()));
+        home.link("bin/x", "~/work/bin/x");
+        assert_eq!(home.needs("bin").1, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,112 @@
+//! Programs that are links into a home, and what they need, are found in rooms as by hand.
+
+use crate::support::{Fledge, Model, Need, say};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+/// The installations of a home: as pipx, npm's global prefix, fnm and asdf make them, a wrapper, and a
+/// toolchain that is a link itself. Each program fails without what it needs.
+fn install(home: &Path) {
+    let put = |path: &str, text: &str| {
+        let at = home.join(path);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        fs::write(&at, text.replace('~', home.to_str().unwrap())).unwrap();
+        fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let link = |path: &str, target: &str| {
+        let at = home.join(path);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        symlink(target.replace('~', home.to_str().unwrap()), at).unwrap();
+    };
+    // The interpreter of a virtual environment is a link to another installation.
+    put("pythons/3.13/bin/python3.13", "#!/bin/sh\n. ~/pythons/3.13/lib/start\n. \"$1\"\n");
+    put("pythons/3.13/lib/start", "");
+    put("own/venvs/black/pyvenv.cfg", "");
+    link("own/venvs/black/bin/python", "~/pythons/3.13/bin/python3.13");
+    put("own/venvs/black/bin/black", "#!~/own/venvs/black/bin/python\n. ~/own/venvs/black/lib/black\n");
+    put("own/venvs/black/lib/black", "");
+    link(".local/bin/black", "../../own/venvs/black/bin/black");
+    put("prefix/lib/node_modules/eslint/dist/cli/index.js", "#!/bin/sh\n. ~/prefix/lib/node_modules/parser/index.js\n");
+    put("prefix/lib/node_modules/parser/index.js", "");
+    put("prefix/.npmrc", "_authToken=secret");
+    link("prefix/bin/eslint", "../lib/node_modules/eslint/dist/cli/index.js");
+    put("versions/v20/installation/bin/node", "#!/bin/sh\n. ~/versions/v20/installation/lib/node\n");
+    put("versions/v20/installation/lib/node", "");
+    link("shells/1", "~/versions/v20/installation");
+    put(".asdf/shims/ruby", "#!/bin/sh\ngrep -q ruby \"$HOME/.tool-versions\"\n");
+    put(".tool-versions", "ruby 3.3\n");
+    put("apps/deep/run", "#!/bin/sh\n. ~/apps/deep/data\n");
+    put("apps/deep/data", "");
+    put(".local/bin/wrapped", "#!/bin/sh\nexec \"~/apps/deep/run\" \"$@\"\n");
+    put("big/volta/real", "#!/bin/sh\n. ~/.volta/data\n");
+    put("big/volta/data", "");
+    link("big/volta/bin/yarn", "../real");
+    link(".volta", "big/volta");
+    put("diary", "secret");
+}
+
+const FOLDERS: [&str; 5] = [".local/bin", "prefix/bin", "shells/1/bin", ".asdf/shims", ".volta/bin"];
+const STEPS: &str = "steps:\n  - { name: tools, run: 'set -e; black; eslint; node; ruby; wrapped; yarn' }\n";
+const PRIVATE: &str = "  - { name: private, run: '! cat $OWN/diary $OWN/prefix/.npmrc 2>/dev/null' }\n";
+
+fn search_path(home: &Path) -> String {
+    FOLDERS.map(|folder| home.join(folder).to_str().unwrap().to_owned()).join(":") + ":/usr/bin:/bin"
+}
+
+#[test]
+fn programs_behind_links_are_found_in_a_room_with_what_they_need() {
+    let place = Fledge::new().lane("verify", &format!("{STEPS}{PRIVATE}"));
+    let home = place.workspace().join("../home").canonicalize().unwrap();
+    install(&home);
+    let (path, own) = (search_path(&home), home.to_str().unwrap().to_owned());
+    let place = place.env("PATH", &path).env("OWN", &own).args(&["lanes", "run", "verify", "--only", "tools"]);
+    let by_hand = place.run();
+    by_hand.must_exit(0);
+    let clean = by_hand.again(&["lanes", "run", "verify", "--clean"]).env("PATH", &path).env("OWN", &own).run();
+    clean.must_exit(0);
+}
+
+#[test]
+fn programs_behind_links_are_found_behind_landlock() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    ["workspace/lanes", "home", "tmp"].iter().for_each(|path| fs::create_dir_all(root.join(path)).unwrap());
+    install(&root.join("home"));
+    fs::write(root.join("workspace/lanes/verify.yaml"), format!("{STEPS}{PRIVATE}")).unwrap();
+    let covered = "test ! -e /usr/bin/bwrap || mount --bind /dev/null /usr/bin/bwrap || exit 99";
+    let script = format!("{covered}; exec {} lanes run verify --clean -v", env!("CARGO_BIN_EXE_fledge"));
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]).current_dir(root.join("workspace")).env_clear();
+    let path = search_path(&root.join("home")) + ":/usr/sbin:/sbin";
+    command.env("PATH", path).env("HOME", root.join("home")).env("OWN", root.join("home"));
+    command.env("TMPDIR", root.join("tmp")).env("FLEDGE_STATE_DIR", root.join("state"));
+    let Ok(ended) = command.output() else { return Need::Landlock.lacks("there is no `unshare`") };
+    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+    if !said.contains("sandbox landlock") {
+        return Need::Landlock.lacks("no sandbox by Landlock");
+    }
+    assert!(ended.status.success(), "{said}");
+}
+
+#[test]
+fn a_program_that_a_room_cannot_show_ends_the_run_before_a_model_is_asked() {
+    let model = Model::new([say("Done.").always()]);
+    let place = Fledge::simple(&model).lane("verify", "steps: [{ name: lint, run: 'true; tool --check' }]");
+    let home = place.workspace().join("../home").canonicalize().unwrap();
+    fs::create_dir_all(home.join(".ssh/bin")).unwrap();
+    fs::create_dir_all(home.join(".local/bin")).unwrap();
+    fs::write(home.join(".ssh/bin/tool"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(home.join(".ssh/bin/tool"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("../../.ssh/bin/tool", home.join(".local/bin/tool")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.join(".local/bin").display());
+    let ended = place.env("PATH", &path).run();
+    let report = ended.must_be(5, "gate_errored");
+    let message = report["message"].as_str().unwrap();
+    let said =
+        format!("a room does not show the program `tool` at {}/.local/bin/tool, which leads to ", home.display());
+    assert!(message.contains("step `lint` of lane `verify`") && message.contains(&said), "{message}");
+    assert_eq!(model.count(), 0, "{}", ended.story());
+    let doctor = ended.again(&["doctor"]).env("PATH", &path).run();
+    assert!(doctor.stdout.contains("✗ lane     verify: step `lint` cannot run in a room: "), "{}", doctor.story());
+}
