@@ -90,10 +90,10 @@ impl Style {
         for line in text.lines().map(str::trim) {
             if let Some(pattern) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 is_meant = pattern == "*" || ["yaml", "y{a,}ml", "y?(a)ml"].iter().any(|part| pattern.contains(part));
-            } else if let Some((key, value)) = line.split_once('=').filter(|_| is_meant) {
-                if ["indent_size", "tab_width"].contains(&key.trim()) {
-                    self.set_indent(value.trim());
-                }
+            } else if let Some((key, value)) = line.split_once('=').filter(|_| is_meant)
+                && ["indent_size", "tab_width"].contains(&key.trim())
+            {
+                self.set_indent(value.trim());
             }
         }
     }

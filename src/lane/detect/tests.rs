@@ -134,7 +134,6 @@ fn node_projects_are_checked_by_their_own_manager_scripts_and_tools() {
 #[test]
 fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
     let unittest = ("tests/test_a.py", "import unittest");
-    let source = ("src/a/__init__.py", "");
     let configured = "[tool.ruff.format]\n[tool.mypy]\nstrict = true\n[tool.black]\n[dependency-groups]\ndev = [\"pytest>=8\", \"ruff\", \"mypy\"]";
     insta::assert_snapshot!(table(&[
         ("unittest", &[("setup.py", ""), unittest], "python3"),
@@ -183,6 +182,16 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
         ("nothing but tests", &[("calc.py", ""), ("test_calc.py", "import unittest")], "python3"),
         ("nothing but tests of pytest", &[("tests/test_a.py", "def test_a(): pass")], "python3 #!python3"),
         ("tests beside a recipe", &[("Makefile", "test:\n\tsh t.sh\n"), unittest], "python3 make"),
+        ("tests beside another stack", &[("Cargo.toml", ""), unittest], "python3 cargo"),
+    ]));
+}
+
+#[test]
+fn python_is_checked_in_an_environment_that_another_tool_has_made() {
+    let unittest = ("tests/test_a.py", "import unittest");
+    let source = ("src/a/__init__.py", "");
+    let configured = "[tool.ruff.format]\n[tool.mypy]\nstrict = true\n[tool.black]\n[dependency-groups]\ndev = [\"pytest>=8\", \"ruff\", \"mypy\"]";
+    insta::assert_snapshot!(table(&[
         (
             "tox",
             &[
@@ -237,7 +246,6 @@ fn python_is_checked_in_its_environment_with_the_tools_that_it_configures() {
             ],
             "uv black"
         ),
-        ("tests beside another stack", &[("Cargo.toml", ""), unittest], "python3 cargo"),
     ]));
 }
 
