@@ -28,6 +28,14 @@ pub async fn changed_paths(
     Some(entries.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
+/// The paths below `root` that git ignores, a folder with `/` behind it. None where there is no repository, or the list is too long.
+pub async fn ignored_paths(root: &Path, env: &[(String, String)], stop: &CancellationToken) -> Vec<String> {
+    let args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
+    let bytes = answer(root, env, &args, stop).await.unwrap_or_default();
+    let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+}
+
 /// What git prints; `None` when it fails, or prints more than is kept.
 async fn answer(root: &Path, env: &[(String, String)], args: &[&str], stop: &CancellationToken) -> Option<Vec<u8>> {
     let args: Vec<&str> = NO_PROGRAMS.iter().chain(args).copied().collect();

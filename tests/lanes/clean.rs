@@ -142,3 +142,25 @@ fn a_fledge_inside_of_the_workspace_is_told_instead_of_a_lane_that_could_not_run
     let told = place.again(&["doctor"]).under(&inner).run();
     assert!(told.stdout.contains("is inside the workspace"), "{}", told.story());
 }
+
+#[test]
+fn the_closing_lines_say_what_the_room_lacks_and_so_does_doctor() {
+    let lane = "fail_fast: false\nsteps:\n  - { name: file, run: cat .env.test }\n  - { name: key, run: 'test -n \"$DEPLOY_TOKEN\"' }\n  - { name: other, run: 'test -f dropped.bin || { echo dropped.bin: not found; exit 1; }' }\n";
+    let place =
+        clean(lane).file(".gitignore", ".env.test\ndropped.bin\n").file(".env.test", "A=1\n").file("dropped.bin", "");
+    let place = place.committed().env("DEPLOY_TOKEN", "t-1");
+    let ended = place.arg("--json").run();
+    ended.must_exit(1);
+    let said = [
+        "step `file` reads what git ignores, and the room does not have it: .env.test; write `include_ignored: [.env.test]`",
+        "step `key` names variables that steps of a gate do not have, for they may be secrets: DEPLOY_TOKEN",
+        "step `other` reads what git ignores, and the room does not have it: dropped.bin",
+    ];
+    for said in said {
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.story());
+    }
+    assert!(ended.stdout.contains("include_ignored: [.env.test]"), "{}", ended.story());
+    let doctor = ended.again(&["doctor"]).run();
+    assert!(doctor.stdout.contains("verify: step `file` names `.env.test`, which git ignores"), "{}", doctor.story());
+    doctor.again(&["lanes", "run", "verify"]).env("DEPLOY_TOKEN", "t-1").run().must_exit(0);
+}

@@ -10,6 +10,7 @@ use crate::lane::{Lane, LaneFault, RoomKind};
 use crate::process::{self, wall::Wall};
 use crate::store::{Filter, Only, Store};
 use crate::task::Tier;
+use crate::workspace::ignored_paths;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -97,8 +98,22 @@ pub(super) async fn rooms(root: &Path, set: &config::Settings, environment: &Env
     let raised = Wall::raise(set.sandbox, environment.program(), &process::outside(path, root)).await;
     let Ok(wall) = raised else { return Vec::new() }; // told of the sandbox
     let hidden: Vec<_> = environment.state_dir().into_iter().collect();
-    let unreached = gate::unreached(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await;
     let mut found: Vec<Found> = Vec::new();
+    let hand: Vec<(String, String)> = environment.hand_env().into_iter().collect();
+    let ignored = ignored_paths(root, &hand, &CancellationToken::new()).await;
+    for lane in lanes.iter().filter(|lane| lane.room == RoomKind::Clean) {
+        if let Some((step, path)) = gate::ignored_in_commands(lane, &ignored).into_iter().next() {
+            let says = format!("{}: step `{step}` names `{path}`, which git ignores, so no room has it", lane.name);
+            let mend = format!("write `include_ignored: [{path}]` into the lane");
+            found.push(Found::warning("lane", says, mend).of(format!("{}.ignored", lane.name)));
+        }
+        if let Some((step, words)) = gate::fetching(lane).into_iter().next() {
+            let says = format!("{}: step `{step}` runs `{words}`, and a room has no network", lane.name);
+            let mend = "put it into `setup`, which has one, or write `network: true` into the lane";
+            found.push(Found::warning("lane", says, mend).of(format!("{}.network", lane.name)));
+        }
+    }
+    let unreached = gate::unreached(&lanes, root, (&wall, &hidden), &env, &CancellationToken::new()).await;
     for gate::Unreached { lane, step, what, cure } in unreached {
         let says = format!("{lane}: step `{step}` cannot run in a room: {what}");
         let part = format!("{lane}.room");

@@ -100,9 +100,10 @@ impl Court {
         Ok(Self { gate, site })
     }
 
-    /// The room as data, with why a pass in it would be none of the gate's.
-    pub(super) fn data(&self, doubts: &[String]) -> Value {
-        json!({ "kind": "clean", "sandbox": self.site.wall.kind(), "tree": self.gate.base(), "doubts": doubts })
+    /// The room as data, with why a pass in it would be none of the gate's, and what it lacks that a lane has by hand.
+    pub(super) fn data(&self, doubts: &[String], differences: &[String]) -> Value {
+        let (sandbox, tree) = (self.site.wall.kind(), self.gate.base());
+        json!({ "kind": "clean", "sandbox": sandbox, "tree": tree, "doubts": doubts, "differences": differences })
     }
 
     /// What is said of it before anything runs.

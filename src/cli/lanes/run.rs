@@ -17,7 +17,7 @@ use crate::report::lane_data;
 use crate::store::{self, LaneDir};
 use crate::tool::Mask;
 use crate::verdict::{Reason, StopCause};
-use crate::workspace::changed_paths;
+use crate::workspace::{changed_paths, ignored_paths};
 use crate::yaml::listed;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -165,18 +165,30 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
         }
     };
     say(&doubts);
+    let differences = match &court {
+        Some(court) if outcome.ruling != LaneRuling::Passed => differences(ask, &lane, court, &outcome).await,
+        Some(_) | None => Vec::new(),
+    };
     let (word, data_word, code) = ruled(&outcome, &doubts, stop.cause());
     let data = || {
         let mut data = lane_data::ended(&lane, &outcome, data_word, code, from);
         if let Some(court) = &court {
-            data["room"] = court.data(&doubts);
+            data["room"] = court.data(&doubts, &differences);
         }
         data
     };
     was_told.set(true);
     let code = voice.close(&outcome, (word, &why(&outcome, &doubts)), code, data, stop).await;
+    say(&differences);
     remember(&lane, &outcome, &project); // nobody waits for it
     code
+}
+
+/// Why steps failed in the room that may pass by hand.
+async fn differences(ask: Ask<'_>, lane: &Lane, court: &Court, outcome: &LaneOutcome) -> Vec<String> {
+    let ignored = ignored_paths(ask.root, &hand_env(ask.environment), ask.stop.token()).await;
+    let removed: Vec<&str> = ask.environment.kept_from_steps().collect();
+    gate::differences(lane, &outcome.steps, &court.site, &ignored, &removed)
 }
 
 /// Where fledge keeps its state. In the project it may be for a lane that runs in place, where all that is changed is somebody's anyway; a
