@@ -173,7 +173,8 @@ impl Results {
     /// The first that cannot be written; the others are.
     pub(super) fn write(&self, result: &TaskResult) -> Result<(), Failure> {
         let lanes = job::lanes(result);
-        let lane = job::judged(result, &lanes);
+        let before = job::before(result);
+        let lane = job::judged(result, &lanes, &before);
         // Who wants no gate is not told that it was not run.
         let told = if result.verification == Verification::Skipped { &[][..] } else { &[&lane] };
         self.put(&lane, told, &job::page(result, &lane), &job::outputs(result))
@@ -259,7 +260,9 @@ impl Results {
     pub(super) fn annotate(&self, result: &TaskResult) {
         let lanes = job::lanes(result);
         if let Some(job) = &self.job {
-            github::annotations(&job::judged(result, &lanes), &job.below).iter().for_each(|line| paint::command(line));
+            github::annotations(&job::judged(result, &lanes, &job::before(result)), &job.below)
+                .iter()
+                .for_each(|line| paint::command(line));
         }
     }
 

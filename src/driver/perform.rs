@@ -369,6 +369,7 @@ fn could_not_judge(why: &str) -> Verdict {
         signature: String::new(),
         notes: Vec::new(),
         installed: None,
+        failed_before: Vec::new(),
         proof: None,
     }
 }

@@ -265,6 +265,7 @@ async fn a_delivery_that_came_through_counts_although_the_driver_panicked() {
         signature: String::new(),
         notes: Vec::new(),
         installed: None,
+        failed_before: Vec::new(),
         proof: Some(Box::new(proof)),
     };
     let said = Block::Text { text: "Done.".into() };

@@ -246,17 +246,11 @@ impl Sitting<'_> {
     /// The lanes failed. What failed on the base too is labelled so, for which the base is judged now if it was not.
     async fn failed(&self, record: &Record) -> Early {
         let mut limit = FEEDBACK_LIMIT;
-        let (mut known, mut before) = (String::new(), None);
+        let (mut known, mut before) = (String::new(), Vec::new());
         if !self.is_base && self.site.may_judge_base && self.gate.is_clean() {
             match self.base().await {
                 Ok(base) => {
-                    let knew = base.knew(&record.steps);
-                    if !knew.is_empty() {
-                        known = format!("failed before any change, too: {}", knew.join(", "));
-                        known.truncate(known.floor_char_boundary(FEEDBACK_LIMIT / 8));
-                        before = Some(known.clone());
-                        known.push('\n');
-                    }
+                    before = base.knew(&record.steps);
                 }
                 Err(fault) if self.stop.is_cancelled() => return fault.into(),
                 // Else the failure is real, and only the label is missing.
@@ -267,6 +261,11 @@ impl Sitting<'_> {
                 }
             }
         }
+        let told = Verdict { failed_before: before, ..self.verdict(Ruling::Failed, record) };
+        if let Some(mut line) = told.told_before() {
+            line.truncate(line.floor_char_boundary(FEEDBACK_LIMIT / 8));
+            known = line + "\n";
+        }
         known.push_str(&feedback::unwritable(&record.steps, &record.kept));
         let missing = unfetched::line(&record.steps, &record.added);
         known.extend(missing.iter().map(|line| format!("{line}\n")));
@@ -276,8 +275,8 @@ impl Sitting<'_> {
         limit -= known.len();
         let feedback = feedback::of(&record.steps, limit) + &known;
         let signature = feedback::signature(&record.steps);
-        let mut verdict = Verdict { feedback, signature, ..self.verdict(Ruling::Failed, record) };
-        verdict.notes.extend(before.into_iter().chain(missing));
+        let mut verdict = Verdict { feedback, signature, ..told };
+        verdict.notes.extend(verdict.told_before().into_iter().chain(missing));
         Early::Said(Box::new(verdict))
     }
 
@@ -302,6 +301,7 @@ impl Sitting<'_> {
             signature: String::new(),
             notes: record.notes.clone(),
             installed: record.installed.as_ref().and_then(|(_, it)| Some(Box::new(it.as_ref()?.told.clone()))),
+            failed_before: Vec::new(),
             proof: None,
         }
     }

@@ -37,6 +37,9 @@ pub fn closing(result: &TaskResult) -> Vec<Fact> {
     if result.protected.len() > FINDINGS {
         say("", format!("and {} more", result.protected.len() - FINDINGS));
     }
+    if let Some(told) = result.attempts.last().and_then(|attempt| attempt.verdict.told_before()) {
+        say("before", told);
+    }
     say("attempts", format!("{judged}, {} model turns", result.turns));
     for (place, file) in result.files_changed.iter().take(FILES_NAMED).enumerate() {
         let what = match file.kind {

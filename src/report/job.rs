@@ -18,7 +18,7 @@ pub(crate) fn lanes(result: &TaskResult) -> String {
 }
 
 /// The last verdict as the result of one lane, by that name.
-pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str) -> LaneResult<'a> {
+pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str, before: &'a str) -> LaneResult<'a> {
     LaneResult {
         lane: lanes,
         word: word(result.verification),
@@ -27,14 +27,30 @@ pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str) -> LaneResult<'
         steps: steps(result),
         retried: &[],
         why: &result.message,
+        before,
         at: Some(("lanes", 1)),
     }
+}
+
+/// What failed before any change, too, in one line; else empty.
+pub(crate) fn before(result: &TaskResult) -> String {
+    result.attempts.last().and_then(|attempt| attempt.verdict.told_before()).unwrap_or_default()
 }
 
 /// A run that could not begin, as a lane that was not reached.
 pub(crate) fn unbegun(why: &str) -> LaneResult<'_> {
     let (lane, word) = (NO_LANE, word(Verification::NotReached));
-    LaneResult { lane, word, passed: false, duration_ms: 0, steps: &[], retried: &[], why, at: Some(("lanes", 1)) }
+    LaneResult {
+        lane,
+        word,
+        passed: false,
+        duration_ms: 0,
+        steps: &[],
+        retried: &[],
+        why,
+        before: "",
+        at: Some(("lanes", 1)),
+    }
 }
 
 fn steps(result: &TaskResult) -> &[StepReport] {
@@ -147,7 +163,7 @@ mod tests {
     fn a_run_that_reached_no_gate_has_a_page_and_a_lane_that_says_so() {
         let result = cancelled();
         let lanes = lanes(&result);
-        let page = page(&result, &judged(&result, &lanes));
+        let page = page(&result, &judged(&result, &lanes, ""));
         assert!(page.starts_with("# ✗ ``a `b` ::error::c``\n\n"), "{page}");
         assert!(page.contains("## ✗ lane `gate` was not reached\n"), "{page}");
     }

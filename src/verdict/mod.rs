@@ -26,6 +26,9 @@ pub struct Verdict {
     pub signature: String,
     /// What else should be known, a line each; every one becomes a warning of the run.
     pub notes: Vec<String>,
+    /// Steps and tests that failed and that failed before any change, too: `lane/step`, `lane/step: test`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_before: Vec<String>,
     /// What was installed for the checks, where the dependencies of the work are others than the base's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<Box<Installs>>,
@@ -129,6 +132,9 @@ pub fn shell_word(text: &str) -> String {
         format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
+
+/// The most failures of before that are named in one line.
+const BEFORE_NAMED: usize = 20;
 
 /// How one step of a lane ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -315,6 +321,13 @@ pub enum StepProgress {
 }
 
 impl Verdict {
+    /// What failed before any change, too, in one line; `None` where nothing did.
+    pub fn told_before(&self) -> Option<String> {
+        let (named, more) = self.failed_before.split_at(self.failed_before.len().min(BEFORE_NAMED));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        (!named.is_empty()).then(|| format!("failed before any change, too: {}{more}", named.join(", ")))
+    }
+
     /// Whether the gate passed.
     pub fn passed(&self) -> bool {
         self.ruling == Ruling::Passed

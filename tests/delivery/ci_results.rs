@@ -58,6 +58,19 @@ fn a_job_of_github_has_annotations_a_summary_and_outputs() {
 }
 
 #[test]
+fn annotations_and_the_page_name_what_failed_before_any_change() {
+    let model = Model::new([say("Done.").always()]);
+    let job = failing(&model).file("summary.md", "");
+    let summary = job.workspace().join("summary.md");
+    let ended = job.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()).run();
+    ended.must_be(1, "gate_failed");
+    let told = "failed before any change, too: verify/cc";
+    assert!(ended.stderr.contains(&format!("::notice title=verify::{told}")), "{}", ended.story());
+    let page = ended.file("summary.md").unwrap();
+    assert!(page.contains(&format!("- before: `{told}")), "{page}");
+}
+
+#[test]
 fn a_result_without_a_place_is_refused_before_anything_runs() {
     let model = Model::new([]);
     let ended = Fledge::simple(&model).arg("--sarif=nowhere/r.sarif").run();

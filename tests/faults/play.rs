@@ -239,6 +239,7 @@ fn passed() -> Verdict {
         signature,
         notes,
         installed: None,
+        failed_before: Vec::new(),
         proof: None,
     }
 }

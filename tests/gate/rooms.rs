@@ -100,4 +100,11 @@ fn people_are_told_what_failed_before_any_change_too() {
     let report = run.must_be(1, "gate_failed");
     assert_eq!(report["warnings"], json!(["failed before any change, too: verify/lint"]));
     assert!(run.stderr.contains("failed before any change, too: verify/lint"), "{}", run.story());
+    assert_eq!(report["message"], json!("failed: verify/lint; failed before any change, too: verify/lint"));
+    assert_eq!(report["attempts"][0]["verdict"]["failed_before"], json!(["verify/lint"]));
+    assert!(
+        run.stderr.lines().any(|line| line.starts_with("  before ") && line.ends_with("verify/lint")),
+        "{}",
+        run.story()
+    );
 }

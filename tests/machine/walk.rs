@@ -205,6 +205,7 @@ pub(crate) fn judged(ruling: Ruling) -> impl FnOnce(CallId) -> Event {
         signature: if passed { String::new() } else { "test".into() },
         notes: Vec::new(),
         installed: None,
+        failed_before: Vec::new(),
         proof: None,
     };
     move |call| Event::GateFinished { call, verdict: Box::new(verdict) }

@@ -37,6 +37,7 @@ impl Refused<'_> {
             steps: &[],
             retried: &[],
             why: &message,
+            before: "",
             at,
         };
         let files = if self.is_dry { Files::default() } else { self.voice.sound_places(environment) };

@@ -223,6 +223,7 @@ impl Voice {
             steps: &outcome.steps,
             retried: &retried,
             why,
+            before: "",
             at: None,
         };
         self.data.ended(&outcome.steps, object);

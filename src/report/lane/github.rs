@@ -35,7 +35,10 @@ pub(crate) fn annotations(result: &LaneResult<'_>, below: &Path) -> Vec<String> 
     let is_bad: Wanted = |step| step.status.is_failure();
     let is_odd: Wanted = |step| matches!(step.status, StepStatus::Flaky | StepStatus::AllowedFailure);
     let first = |kind, is_wanted| first(kind, result.steps, is_wanted, below);
-    [of_lane(result, below).into_iter().collect(), first("error", is_bad), first("warning", is_odd)].concat()
+    let before = (!result.before.is_empty())
+        .then(|| format!("::notice title={}::{}", property(result.lane), data(result.before)));
+    let own = of_lane(result, below).into_iter().chain(before).collect();
+    [own, first("error", is_bad), first("warning", is_odd)].concat()
 }
 
 /// The error for a lane that has not passed and of which no step failed.

@@ -63,7 +63,17 @@ pub(crate) fn all_kinds() -> Vec<StepReport> {
 
 /// A lane with these steps, which failed.
 pub(crate) fn failed<'a>(steps: &'a [StepReport], retried: &'a [StepReport]) -> LaneResult<'a> {
-    LaneResult { lane: "verify", word: "failed", passed: false, duration_ms: 4321, steps, retried, why: "", at: None }
+    LaneResult {
+        lane: "verify",
+        word: "failed",
+        passed: false,
+        duration_ms: 4321,
+        steps,
+        retried,
+        why: "",
+        before: "",
+        at: None,
+    }
 }
 
 #[test]

@@ -95,6 +95,7 @@ pub(super) fn reject(why: &str, cx: &mut Context) -> Next {
         signature: "output_schema".into(),
         notes: Vec::new(),
         installed: None,
+        failed_before: Vec::new(),
         proof: None,
     };
     tell(&verdict, attempt, cx);
@@ -181,7 +182,10 @@ fn is_stuck(verdict: &Verdict, cx: &Context) -> bool {
 fn why(verdict: &Verdict) -> String {
     match failed_steps(verdict) {
         steps if steps.is_empty() => verdict.feedback.split_whitespace().collect::<Vec<_>>().join(" "),
-        steps => format!("failed: {}", steps.join(", ")),
+        steps => {
+            let before = verdict.told_before().map(|told| format!("; {told}")).unwrap_or_default();
+            format!("failed: {}{before}", steps.join(", "))
+        }
     }
 }
 

@@ -54,7 +54,7 @@ impl Engine {
             .stored(move |store| {
                 let text = read_text(&store.folder(&run).report(), LARGEST)?;
                 let result = text.and_then(|text| serde_json::from_str::<TaskResult>(&text).ok());
-                Ok(result.map(|result| job::page(&result, &job::judged(&result, &job::lanes(&result)))))
+                Ok(result.map(|result| job::page(&result, &job::judged(&result, &job::lanes(&result), ""))))
             })
             .await
     }

@@ -118,6 +118,7 @@ pub(crate) fn passed_plan() -> Plan {
         signature: String::new(),
         notes: vec!["a lane has written".into()],
         installed: None,
+        failed_before: Vec::new(),
         proof: Some(Box::new(proof())),
     };
     Plan { base_passes: Some(true), base_verdict: Some(Box::new(verdict)), ..plan() }
@@ -283,6 +284,7 @@ pub(crate) fn verdict(temper: Temper, dice: &mut Dice) -> Verdict {
         signature: if ruling == Passed { String::new() } else { mark.into() },
         notes: Vec::new(),
         installed: None,
+        failed_before: Vec::new(),
         proof: (ruling == Passed && dice.chance(700)).then(|| Box::new(proof())),
     }
 }
