@@ -17,7 +17,10 @@ fn a_quiet_failed_run_prints_why_in_one_line() {
     let model = Model::new([say("Done.").always()]);
     let run = Fledge::simple(&model).arg("-q").arg("--max-retries=0").run();
     run.must_be(1, "gate_failed");
-    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "gate_failed: failed: verify/there; failed before any change, too: verify/there\n"));
+    assert_eq!(
+        (run.stdout.as_str(), run.stderr.as_str()),
+        ("", "gate_failed: failed: verify/there; failed before any change, too: verify/there\n")
+    );
 }
 
 #[test]
