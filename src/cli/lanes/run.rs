@@ -164,11 +164,7 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
             return Err(failure);
         }
     };
-    say(&doubts);
-    let differences = match &court {
-        Some(court) if outcome.ruling != LaneRuling::Passed => differences(ask, &lane, court, &outcome).await,
-        Some(_) | None => Vec::new(),
-    };
+    let differences = differences(ask, &lane, court.as_ref(), (&outcome, &doubts)).await;
     let (word, data_word, code) = ruled(&outcome, &doubts, stop.cause());
     let data = || {
         let mut data = lane_data::ended(&lane, &outcome, data_word, code, from);
@@ -179,16 +175,24 @@ async fn attempt(ask: Ask<'_>, was_told: &Cell<bool>) -> Result<u8, Failure> {
     };
     was_told.set(true);
     let code = voice.close(&outcome, (word, &why(&outcome, &doubts)), code, data, stop).await;
-    say(&differences);
     remember(&lane, &outcome, &project); // nobody waits for it
     code
 }
 
-/// Why steps failed in the room that may pass by hand.
-async fn differences(ask: Ask<'_>, lane: &Lane, court: &Court, outcome: &LaneOutcome) -> Vec<String> {
+/// Says what a gate would hold against a pass, and why steps failed in the room that may pass by hand. Returns the latter.
+async fn differences(
+    ask: Ask<'_>,
+    lane: &Lane,
+    court: Option<&Court>,
+    (outcome, doubts): (&LaneOutcome, &[String]),
+) -> Vec<String> {
+    say(doubts);
+    let Some(court) = court.filter(|_| outcome.ruling != LaneRuling::Passed) else { return Vec::new() };
     let ignored = ignored_paths(ask.root, &hand_env(ask.environment), ask.stop.token()).await;
     let removed: Vec<&str> = ask.environment.kept_from_steps().collect();
-    gate::differences(lane, &outcome.steps, &court.site, &ignored, &removed)
+    let told = gate::differences(lane, &outcome.steps, &court.site, &ignored, &removed);
+    say(&told);
+    told
 }
 
 /// Where fledge keeps its state. In the project it may be for a lane that runs in place, where all that is changed is somebody's anyway; a
