@@ -52,15 +52,15 @@ fn stands_in(path: &Path, before: &str, after: &str) -> String {
     format!("`{}` would be of `{after}`, and was of `{before}`", path.display())
 }
 
-/// The package that a program of Node belongs to: by the target of its link, or by the last path in
-/// its text.
+/// The package that a program of Node belongs to: by the target of its link, or by the last path that
+/// its text gives relative to `$basedir`.
 fn owner(program: &Path) -> Option<String> {
     let meta = program.symlink_metadata().ok()?;
     let target = if meta.is_symlink() {
         fs::read_link(program).ok()?.to_string_lossy().into_owned()
     } else {
         let text = String::from_utf8(fs::read(program).ok().filter(|_| meta.len() < LARGEST)?).ok()?;
-        text.rsplit_once("node_modules/").map(|(_, rest)| rest.to_owned())?
+        text.rsplit_once("$basedir/").map(|(_, rest)| rest.to_owned())?
     };
     let target = target.rsplit_once("node_modules/").map_or(target.as_str(), |(_, rest)| rest);
     let mut parts = target.split('/').skip_while(|part| matches!(*part, ".." | "."));
@@ -158,6 +158,13 @@ mod tests {
         file(upper, ".bin/tap", "exec node \"$basedir/../.pnpm/tap@2.0.0/node_modules/tap/bin/main.js\" \"$@\"");
         file(upper, "expect/package.json", r#"{"name": "expect", "version": "2.0.0"}"#);
         link(upper, ".bin/new", "../new/bin.js");
+        let starts = "exec node \"$basedir/../@s/fmt/bin/fmt\" \"$@\"";
+        file(
+            lower,
+            ".bin/fmt",
+            &format!("export NODE_PATH=\"/p/node_modules/.pnpm/node_modules:$NODE_PATH\"\n{starts}"),
+        );
+        file(upper, ".bin/fmt", starts);
         link(upper, "own", "../own");
         assert_eq!(replaced(lower, upper), Vec::<String>::new());
         fs::remove_dir_all(upper).unwrap();
