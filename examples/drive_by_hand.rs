@@ -54,6 +54,7 @@ fn answer(action: Action, attempt: &mut u32) -> Event {
                 feedback: "one test failed".into(),
                 signature: "test".into(),
                 notes: Vec::new(),
+                failed_before: Vec::new(),
                 installed: None,
                 proof: None,
             };
