@@ -112,7 +112,8 @@ fn an_error_carries_the_whole_result() {
     assert_eq!((result.attempts.len(), result.files_changed[0].path.as_str()), (2, "half"));
     assert_eq!((result.summary.as_str(), result.turns), ("I think it is done.", 3));
     assert_eq!(error.result(), Some(&**result));
-    assert_eq!(error.to_string(), "verification failed: failed: verify/there");
+    let said = "verification failed: failed: verify/there; failed before any change, too: verify/there";
+    assert_eq!(error.to_string(), said);
 }
 
 #[test]
