@@ -189,6 +189,10 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
     let strange = workflow(
         "      - run: ./own-thing\n      - run: cargo test ${{ github.sha }}\n      - run: sudo make install\n",
     );
+    let maven = workflow(
+        "      - run: mvn clean compile -D maven.compiler.source=8 -D maven.test.skip=true\n      - run: mvn test -D maven.compiler.source=8\n      - run: mvn test -D maven.compiler.source=11\n      \
+         - run: mvn surefire-report:report-only\n      - run: mvn site -D generateReports=false\n      - run: mvn spotless:check\n",
+    );
     let make = workflow("      - run: make lint test\n      - run: make deploy\n");
     let python_files = [("setup.py", ""), ("pytest.ini", ""), (ci, python.as_str())];
     insta::assert_snapshot!(table(&[
@@ -199,6 +203,7 @@ fn the_checks_are_those_that_the_projects_own_ci_runs() {
         ("python", &python_files, "python3 #!python3"),
         ("nothing that can be used", &[("Cargo.toml", ""), (ci, &strange)], "cargo make"),
         ("recipes", &[("Makefile", "lint:\n\tx\ntest:\n\ty\n"), ("go.mod", ""), (ci, &make)], "make go"),
+        ("maven", &[("pom.xml", ""), (ci, &maven)], "mvn"),
         ("no YAML", &[("Cargo.toml", ""), (ci, "a: [")], "cargo"),
     ]));
 }

@@ -222,7 +222,16 @@ impl Own {
             .filter(|own| own.stack == "rust" && own.check.effect == Effect::Tests)
             .map(|own| (own.check.dir.clone(), rest(&own.words)))
             .collect();
+        let tests_by_maven: BTreeSet<Option<String>> = self
+            .checks
+            .iter()
+            .filter(|own| own.stack == "maven" && own.check.effect == Effect::Tests)
+            .map(|own| own.check.dir.clone())
+            .collect();
         self.checks.retain(|own| {
+            if own.stack == "maven" && own.check.effect == Effect::Builds && tests_by_maven.contains(&own.check.dir) {
+                return false;
+            }
             let is_build = ["cargo build", "cargo check"].contains(&tools::tool(&own.words).as_str());
             !(is_build && tests.contains(&(own.check.dir.clone(), rest(&own.words))))
         });

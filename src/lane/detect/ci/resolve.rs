@@ -185,6 +185,17 @@ fn recipe_kind(words: &[String]) -> Result<Kind, String> {
     if goals.iter().any(|goal| installs.contains(&goal.rsplit(':').next().unwrap_or(goal))) {
         return Err("it installs or publishes".into());
     }
+    // `site` and the goals of plugins make pages about a project, but for those that check it.
+    let is_report = |goal: &&&String| match goal.rsplit_once(':') {
+        Some((_, goal)) => tools::name(&words[0]).starts_with("mvn") && !["check", "test", "verify"].contains(&goal),
+        None => goal.as_str() == "site",
+    };
+    if goals.iter().any(|goal| is_report(&goal)) {
+        return Err("it makes a report".into());
+    }
+    if words.iter().any(|word| ["-DskipTests", "-Dmaven.test.skip"].iter().any(|skip| word.starts_with(skip))) {
+        return Ok(Kind::Build);
+    }
     let kinds: Vec<Kind> = goals.iter().map(|goal| tools::by_name(goal)).collect();
     let has = |kind: Kind| kinds.contains(&kind);
     Ok(if has(Kind::Test) || goals.is_empty() { Kind::Test } else { Kind::Build })
@@ -204,6 +215,9 @@ fn needed(words: &[String]) -> String {
 /// Takes out what measures coverage, picks a toolchain, or needs a compiler that is not there.
 pub(super) fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String> {
     let program = words[0].clone();
+    if tools::name(&program).starts_with("mvn") {
+        strip_maven(words);
+    }
     let mut is_value = false;
     let has_compiler = ["cc", "gcc", "clang"].iter().any(|compiler| facts.has_program(compiler));
     words.retain(|word| {
@@ -236,6 +250,16 @@ pub(super) fn strip(words: &mut Vec<String>, facts: &Facts) -> Result<(), String
         return Err("it builds for another platform".into());
     }
     Ok(())
+}
+
+/// Takes out of a call of Maven what picks a compiler, and `clean`: a room is.
+fn strip_maven(words: &mut Vec<String>) {
+    let mut rest = std::mem::take(words).into_iter();
+    while let Some(word) = rest.next() {
+        let word = if word == "-D" { format!("-D{}", rest.next().unwrap_or_default()) } else { word };
+        let is_taken_out = word == "clean" || word.starts_with("-Dmaven.compiler.");
+        words.extend(Some(word).filter(|_| !is_taken_out));
+    }
 }
 
 /// `python X`, where X is known.
