@@ -1,6 +1,7 @@
 //! A canary: a failing test that is planted in a room of its own. A lane that does not go red for it cannot see failures there, so its
 //! pass proves nothing: what is judged has silenced the tests. Pure: says what is planted where; who runs it is elsewhere.
 
+use super::names::name_of;
 use crate::lane::Canary;
 use crate::verdict::StepStatus;
 use std::collections::BTreeSet;
@@ -115,7 +116,7 @@ pub(super) fn plant(
 /// Whether the text of a file is needed to find the place.
 pub(super) fn may_read(canary: &Canary, path: &str) -> bool {
     match canary {
-        Canary::CargoTest => path.rsplit('/').next() == Some("Cargo.toml"),
+        Canary::CargoTest => name_of(path) == "Cargo.toml",
         Canary::GoTest => path.ends_with(".go"),
         Canary::Pytest | Canary::NodeTest | Canary::Jest | Canary::File { .. } => false,
     }

@@ -1,6 +1,7 @@
-//! Says what a clean room lacks that a lane has by hand: programs of a home, files that git ignores, the network, variables. Pure, but
-//! for a look at names of files.
+//! Says what a clean room lacks that a lane has by hand: programs of a home, files that git
+//! ignores, the network, variables. Pure, but for a look at names of files.
 
+use super::names::{has_name, name_of};
 use super::{Site, unable};
 use crate::lane::Lane;
 use crate::verdict::{StepReport, StepStatus};
@@ -32,7 +33,7 @@ const FETCHING: [&str; 16] = [
     "wget",
     "curl",
 ];
-/// What programs say of a file that is not there, in small letters.
+/// Signs, in small letters, that a program misses a file.
 const ABSENT: [&str; 9] = [
     "no such file",
     "not found",
@@ -45,8 +46,9 @@ const ABSENT: [&str; 9] = [
     "missing",
 ];
 
-/// Says why steps that failed in a room may pass by hand, a line each with what mends that. `ignored` are the paths of the workspace that
-/// git ignores, a folder with `/` behind it; `removed` names the variables that steps do not have.
+/// Says why steps that failed in a room may pass by hand, a line each with what mends that.
+/// `ignored` are the paths of the workspace that git ignores, a folder with `/` behind it;
+/// `removed` names the variables that steps do not have.
 pub fn differences(
     lane: &Lane,
     steps: &[StepReport],
@@ -78,7 +80,7 @@ pub fn differences(
         let variables: Vec<&str> = removed
             .iter()
             .copied()
-            .filter(|name| has_word(&step.excerpt, name) || has_word(&step.command, name))
+            .filter(|name| has_name(&step.excerpt, name) || has_name(&step.command, name))
             .collect();
         if !variables.is_empty() {
             let names = variables.join(", ");
@@ -92,7 +94,8 @@ pub fn differences(
     told
 }
 
-/// The ignored files that a failed step names: in its command, or in a line that says that they are absent.
+/// The ignored files that a failed step names: in its command, or in a line that says that they are
+/// absent.
 fn ignored_in(step: &StepReport, lane: &Lane, ignored: &[String], is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let lines: Vec<&str> = step
         .excerpt
@@ -106,85 +109,56 @@ fn ignored_in(step: &StepReport, lane: &Lane, ignored: &[String], is_there: impl
         if path.ends_with('/') {
             return step.command.contains(path) || lines.iter().any(|line| line.contains(path));
         }
-        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
+        let name = name_of(path);
         let is_long = name.len() >= SHORTEST;
-        has_word(&step.command, path.trim_end_matches('/'))
-            || lines.iter().any(|line| has_word(line, path.trim_end_matches('/')) || (is_long && has_word(line, name)))
-    };
-    let is_brought = |path: &str| {
-        lane.include_ignored
-            .iter()
-            .chain(lane.kept_folders())
-            .any(|own| Path::new(path).starts_with(own.trim_end_matches('/')))
+        has_name(&step.command, path)
+            || lines.iter().any(|line| has_name(line, path) || (is_long && has_name(line, name)))
     };
     let found: BTreeSet<String> = ignored
         .iter()
         .take(MOST_FILES)
-        .filter(|path| !is_brought(path) && is_named(path) && is_there(path))
+        .filter(|path| !is_brought(lane, path) && is_named(path) && is_there(path))
         .map(|path| path.trim_end_matches('/').to_owned())
         .collect();
     found.into_iter().collect()
 }
 
-/// The steps of a lane without a network whose commands fetch something, each with the words that do.
+/// Returns whether a room has an ignored file, because its lane says so.
+fn is_brought(lane: &Lane, path: &str) -> bool {
+    let mut own = lane.include_ignored.iter().chain(lane.kept_folders());
+    own.any(|own| Path::new(path).starts_with(own.trim_end_matches('/')))
+}
+
+/// Returns the steps of a lane without a network whose commands fetch, each with the words that do.
 pub fn fetching(lane: &Lane) -> Vec<(String, &'static str)> {
     let steps = lane.steps.iter().filter(|_| !lane.network);
     let named = |step: &crate::lane::Step| {
         let run = step.run.split_whitespace().collect::<Vec<_>>().join(" ");
-        let words = FETCHING.iter().find(|words| has_word(&run, words))?;
+        let words = FETCHING.iter().find(|words| has_name(&run, words))?;
         let is_here = ["localhost", "127.0.0.1"].iter().any(|host| run.contains(host));
         (!is_here).then(|| (step.name.clone(), *words))
     };
     steps.filter_map(named).collect()
 }
 
-/// Steps whose commands name files that git ignores and that no room has, each with the path.
+/// Returns the steps whose commands name files that git ignores and that no room has, each with the
+/// path.
 pub fn ignored_in_commands(lane: &Lane, ignored: &[String]) -> Vec<(String, String)> {
-    let is_brought = |path: &str| {
-        lane.include_ignored
-            .iter()
-            .chain(lane.kept_folders())
-            .any(|own| Path::new(path).starts_with(own.trim_end_matches('/')))
+    let files = || {
+        ignored.iter().take(MOST_FILES).map(|path| path.trim_end_matches('/')).filter(|path| !is_brought(lane, path))
     };
-    let files =
-        || ignored.iter().take(MOST_FILES).map(|path| path.trim_end_matches('/')).filter(|path| !is_brought(path));
     let named = |step: &crate::lane::Step| {
-        let found = files().find(|path| has_word(&step.run, path))?;
+        let found = files().find(|path| has_name(&step.run, path))?;
         Some((step.name.clone(), found.to_owned()))
     };
     lane.steps.iter().filter_map(named).collect()
-}
-
-/// Whether a text has a name with no letter of a name beside it.
-fn has_word(text: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    !word.is_empty()
-        && text.match_indices(word).any(|(at, _)| {
-            !text[..at].ends_with(|c| is_part(c) || c == '.') && !text[at + word.len()..].starts_with(is_part)
-        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lane::parse;
-
-    fn step(command: &str, excerpt: &str) -> StepReport {
-        StepReport {
-            lane: "verify".into(),
-            step: "test".into(),
-            command: command.into(),
-            status: StepStatus::Failed,
-            tries: 1,
-            exit_code: Some(1),
-            signal: None,
-            duration_ms: 0,
-            log: None,
-            excerpt: excerpt.into(),
-            note: String::new(),
-            tests: None,
-        }
-    }
+    use crate::test_support::step_report;
 
     #[test]
     fn an_ignored_file_is_named_where_a_step_asks_for_it() {
@@ -203,7 +177,11 @@ mod tests {
             ("sh t.sh", "logs: not found", &[]),
             ("sh t.sh", "runner: not found", &[]),
         ] {
-            assert_eq!(ignored_in(&step(command, excerpt), &lane, &ignored, |_| true), found, "{command}: {excerpt}");
+            assert_eq!(
+                ignored_in(&step_report(command, StepStatus::Failed, excerpt), &lane, &ignored, |_| true),
+                found,
+                "{command}: {excerpt}"
+            );
         }
         let lane = parse("verify", "v.yaml", "steps: [{ name: a, run: 'source ./.env.test' }]").unwrap();
         assert_eq!(fetching(&lane), []);

@@ -199,23 +199,11 @@ fn keep_start(text: &str, limit: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_support::step_report;
     use crate::verdict::TestStatus;
 
     fn step(name: &str, status: StepStatus, excerpt: &str) -> StepReport {
-        StepReport {
-            lane: "verify".into(),
-            step: name.into(),
-            command: format!("run {name}"),
-            status,
-            tries: 1,
-            exit_code: (status == StepStatus::Failed).then_some(1),
-            signal: None,
-            duration_ms: 1500,
-            log: None,
-            excerpt: excerpt.into(),
-            note: String::new(),
-            tests: None,
-        }
+        StepReport { duration_ms: 1500, step: name.into(), ..step_report(&format!("run {name}"), status, excerpt) }
     }
 
     fn broken(suite: &str, name: &str, message: &str) -> TestCase {

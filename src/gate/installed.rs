@@ -6,6 +6,7 @@ mod made;
 
 use super::clean::copy_tree;
 use super::install::is_lock;
+use super::names::joined;
 use crate::process::wall::{Layer, Mounts, Pin, holds_credentials};
 use crate::store::sha256;
 use serde::{Deserialize, Serialize};
@@ -201,10 +202,6 @@ impl Installed {
         }
         Ok(())
     }
-}
-
-fn joined(dir: &str, name: &str) -> String {
-    [dir, name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// The path below a folder, where no link is on the way to it and it is none itself. What is not there yet is no link.

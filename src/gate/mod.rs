@@ -26,6 +26,7 @@ mod kept;
 mod locks;
 mod logs;
 mod masked;
+mod names;
 mod pages;
 mod planted;
 pub mod policy;
@@ -138,7 +139,7 @@ pub struct Site {
     pub on_tamper: OnTamper,
     /// Whether the base may be judged, so that failures that were there before can be told from new ones.
     pub may_judge_base: bool,
-    /// Whether the agent has a network. Manifests that are programs are run with one only where it has.
+    /// The agent has a network. Manifests that are programs are run with one only where it has.
     pub agent_has_network: bool,
     /// Whether the agent has the tool that pages through what steps print, and is told so where it is told a part of that.
     pub pages_logs: bool,

@@ -1,5 +1,5 @@
-//! Looks from inside of a sandbox for the programs that steps name, before anything is spent: a home is
-//! hidden there, and a program that is in it, or behind a link into it, may be missing.
+//! Looks from inside of a sandbox for the programs that steps name, before anything is spent: a
+//! home is hidden there, and a program that is in it, or behind a link into it, may be missing.
 
 use super::{Gate, Site, unable};
 use crate::lane::Lane;
@@ -31,7 +31,7 @@ pub struct Unreached {
     pub step: String,
     /// The program that is missing, and where it is by hand.
     pub what: String,
-    /// What mends it.
+    /// The change that mends it.
     pub cure: String,
 }
 
@@ -43,8 +43,8 @@ struct Named<'l> {
     program: String,
 }
 
-/// Looks in a sandbox for the programs that the steps of these lanes name and that the search path has
-/// outside of `root`. `hidden` is what no program sees there.
+/// Looks in a sandbox for the programs that the steps of these lanes name and that the search path
+/// has outside of `root`. `hidden` is what no program sees there.
 pub async fn unreached<'l>(
     lanes: impl IntoIterator<Item = &'l Lane>,
     root: &Path,
@@ -125,7 +125,8 @@ fn file_of(program: &str, path: &str) -> Option<PathBuf> {
 }
 
 impl Gate {
-    /// Why a step could not find in a room a program that it finds by hand; `None` where all are found.
+    /// Why a step could not find in a room a program that it finds by hand; `None` where all are
+    /// found.
     pub async fn unreached(&self, site: &Site, stop: &CancellationToken) -> Option<String> {
         let around = (&site.wall, site.hidden.as_slice());
         let all = unreached(&self.lanes, &site.root, around, &site.env, stop).await;

@@ -12,7 +12,7 @@ const LINES: usize = 30;
 const NOT_FOUND: [&str; 3] = [": command not found", ": not found", ": No such file or directory"];
 /// Signs that a step, or a program that it started, ended because a program could not be found.
 const ENDED_SO: [&str; 4] = ["Error 127", "exit status 127", "exit code 127", "code 127"];
-/// What version managers say when they know no version of a program: asdf, mise, Volta, rbenv, nodenv, pyenv, jenv, corepack.
+/// Signs that a version manager knows no version of a program: asdf, mise, Volta, rbenv, nodenv, pyenv, jenv, corepack.
 const UNMANAGED: [&str; 8] = [
     "No version is set for command",
     "No version is set for shim",
@@ -145,22 +145,10 @@ fn offline(step: &StepReport, network: bool) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_support::step_report;
 
     fn step(command: &str, exit_code: i32, excerpt: &str) -> StepReport {
-        StepReport {
-            lane: "verify".into(),
-            step: "test".into(),
-            command: command.into(),
-            status: StepStatus::Failed,
-            tries: 1,
-            exit_code: Some(exit_code),
-            signal: None,
-            duration_ms: 0,
-            log: None,
-            excerpt: excerpt.into(),
-            note: String::new(),
-            tests: None,
-        }
+        StepReport { exit_code: Some(exit_code), ..step_report(command, StepStatus::Failed, excerpt) }
     }
 
     #[test]

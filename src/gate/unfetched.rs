@@ -1,6 +1,7 @@
-//! Dependencies that the work adds and that no room has: nothing is fetched there. What a step says of that is often far from the cause,
-//! so it is said in one line, with what is to be done. Pure.
+//! Dependencies that the work adds and that were not installed for the checks. The output of a step is
+//! often far from that cause, so one line names it, with the remedy. Pure.
 
+use super::names::has_name;
 use crate::verdict::{StepReport, StepStatus};
 
 /// A dependency that the base did not have: its name, and the manifest that names it.
@@ -10,7 +11,7 @@ pub(super) struct Added {
     pub(super) manifest: String,
 }
 
-/// What tools say, in small letters, of what they cannot find or fetch.
+/// Signs, in small letters, that a tool cannot find or fetch something.
 #[rustfmt::skip]
 const SIGNS: &[&str] = &[
     "no module named", "could not find a version", "cannot find module", "cannot find package", "enotcached", "enotfound", "eai_again",
@@ -18,14 +19,14 @@ const SIGNS: &[&str] = &[
     "no required module", "missing go.sum", "module lookup disabled", "offline", "dial tcp", "could not resolve", "name resolution", "network is unreachable",
 ];
 
-/// The line on those that a failing step misses; nothing where none does.
+/// Returns the line on those that a failing step misses.
 pub(super) fn line(steps: &[StepReport], added: &[Added]) -> Option<String> {
     let failing = steps.iter().filter(|step| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut));
     let said: Vec<String> = failing.map(|step| step.excerpt.to_lowercase()).collect();
     let is_missed = |added: &&Added| {
         let name = added.name.to_lowercase();
         let spellings = [name.replace('-', "_"), name];
-        let misses = |line: &str| spellings.iter().any(|name| has_word(line, name));
+        let misses = |line: &str| spellings.iter().any(|name| has_name(line, name));
         let signs = |text: &str| SIGNS.iter().any(|sign| text.contains(sign));
         said.iter().any(|text| signs(text) && text.lines().any(misses))
     };
@@ -33,50 +34,24 @@ pub(super) fn line(steps: &[StepReport], added: &[Added]) -> Option<String> {
         added.iter().filter(is_missed).map(|added| format!("`{}` (new in {})", added.name, added.manifest)).collect();
     (!missed.is_empty()).then(|| {
         format!(
-            "not in the room of the checks, which fetches nothing: {}; do without, or somebody adds it to the project and installs it before the run",
+            "not installed for the checks: {}; do without, or say at the end that it must be installed before the next run",
             missed.join(", ")
         )
     })
 }
 
-/// Whether a name stands in a line by itself.
-fn has_word(line: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let alone = |start: usize| {
-        let (before, after) = (&line[..start], &line[start + name.len()..]);
-        !before.ends_with(is_part) && !after.starts_with(is_part)
-    };
-    !name.is_empty() && line.match_indices(name).any(|(start, _)| alone(start))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn step(status: StepStatus, excerpt: &str) -> StepReport {
-        StepReport {
-            lane: "verify".into(),
-            step: "test".into(),
-            command: "pytest".into(),
-            status,
-            tries: 1,
-            exit_code: None,
-            signal: None,
-            duration_ms: 0,
-            log: None,
-            excerpt: excerpt.into(),
-            note: String::new(),
-            tests: None,
-        }
-    }
+    use crate::test_support::step_report;
 
     #[test]
     fn a_new_dependency_that_a_step_misses_is_told_in_a_line_with_what_to_do() {
         let added = |name: &str, manifest: &str| Added { name: name.into(), manifest: manifest.into() };
         let news =
             [added("rich", "pyproject.toml"), added("left-pad", "web/package.json"), added("serde", "Cargo.toml")];
-        let told = |excerpt: &str| line(&[step(StepStatus::Failed, excerpt)], &news);
-        let rich = "not in the room of the checks, which fetches nothing: `rich` (new in pyproject.toml); do without, or somebody adds it to the project and installs it before the run";
+        let told = |excerpt: &str| line(&[step_report("pytest", StepStatus::Failed, excerpt)], &news);
+        let rich = "not installed for the checks: `rich` (new in pyproject.toml); do without, or say at the end that it must be installed before the next run";
         assert_eq!(told("E   ModuleNotFoundError: No module named 'rich'").as_deref(), Some(rich));
         assert!(told("Error: Cannot find module 'left-pad'").unwrap().contains("`left-pad` (new in web/package.json)"));
         assert!(
@@ -85,6 +60,6 @@ mod tests {
         for other in ["No module named 'enriched'", "rich is not equal to poor", "Cannot find module './own.js'", ""] {
             assert_eq!(told(other), None, "{other}");
         }
-        assert_eq!(line(&[step(StepStatus::Passed, "No module named 'rich'")], &news), None);
+        assert_eq!(line(&[step_report("pytest", StepStatus::Passed, "No module named 'rich'")], &news), None);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn judged<'a>(result: &'a TaskResult, lanes: &'a str, before: &'a str
     }
 }
 
-/// What failed before any change, too, in one line; else empty.
+/// The failures that were there before any change, in one line; empty where there were none.
 pub(crate) fn before(result: &TaskResult) -> String {
     result.attempts.last().and_then(|attempt| attempt.verdict.told_before()).unwrap_or_default()
 }

@@ -29,7 +29,7 @@ pub struct Verdict {
     /// Steps and tests that failed and that failed before any change, too: `lane/step`, `lane/step: test`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_before: Vec<String>,
-    /// What was installed for the checks, where the dependencies of the work are others than the base's.
+    /// The packages installed for the checks, where the dependencies of the work differ from the base's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<Box<Installs>>,
     /// What a pass rests on. A pass of an earlier version of fledge has none.
@@ -37,13 +37,13 @@ pub struct Verdict {
     pub proof: Option<Box<Proof>>,
 }
 
-/// What was installed for the checks of a tree.
+/// The packages installed for the checks of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Installs {
     /// The commands, as they were derived from the manifests and lock files.
     pub commands: Vec<String>,
-    /// What was not there before, by name and version, sorted; as far as the package manager leaves that to be seen.
+    /// The packages that were not there before, by name and version, sorted, as far as the package manager leaves records.
     pub packages: Vec<String>,
 }
 
@@ -321,7 +321,7 @@ pub enum StepProgress {
 }
 
 impl Verdict {
-    /// What failed before any change, too, in one line; `None` where nothing did.
+    /// The failures that were there before any change, in one line; `None` where there were none.
     pub fn told_before(&self) -> Option<String> {
         let (named, more) = self.failed_before.split_at(self.failed_before.len().min(BEFORE_NAMED));
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// The installations of a home: as pipx, npm's global prefix, fnm and asdf make them, a wrapper, and a
-/// toolchain that is a link itself. Each program fails without what it needs.
+/// The installations of a home: as pipx, npm's global prefix, fnm and asdf make them, a wrapper,
+/// and a toolchain that is a link itself. Each program fails without what it needs.
 fn install(home: &Path) {
     let put = |path: &str, text: &str| {
         let at = home.join(path);

@@ -50,9 +50,9 @@ pub enum BaseFault {
     /// A cache cannot be stored.
     #[error("cannot keep the cache `{}`", path.display())]
     Cache {
-        /// Where.
+        /// The folder of the cache.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A planted failure cannot be looked for.

@@ -1,4 +1,5 @@
-//! Facts about Python: the packages of interpreters, the virtual environments in a project, and where its own packages are.
+//! Facts about Python: the packages of interpreters, the virtual environments in a project, and
+//! where its own packages are.
 
 use super::{may_start, names_in};
 use crate::lane::detect::ENVIRONMENTS;
@@ -32,7 +33,8 @@ pub(super) fn paths(root: &Path) -> Vec<String> {
     programs.chain(packages.filter(|path| root.join(path).is_file())).collect()
 }
 
-/// The environments in which the project is an editable install: a file of their packages leads to it.
+/// The environments in which the project is an editable install: a file of their packages leads to
+/// it.
 pub(super) fn editable(root: &Path) -> BTreeSet<String> {
     let all = [".venv", "venv"].map(str::to_owned).into_iter().chain(made(root));
     all.filter(|folder| leads_to(&root.join(folder), root)).collect()
@@ -62,7 +64,8 @@ fn start_of(path: &Path) -> Option<String> {
     String::from_utf8(start).ok()
 }
 
-/// Those of the programs that have pytest: what the first line of the `pytest` of the search path names, and who has it as a package.
+/// Those of the programs that have pytest: what the first line of the `pytest` of the search path
+/// names, and who has it as a package.
 pub(super) fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTreeSet<String> {
     let found = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| may_start(path));
     let line = found("pytest").and_then(|pytest| first_line(&pytest)).unwrap_or_default();
@@ -72,7 +75,8 @@ pub(super) fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTr
         [path, options @ ..] if options.iter().all(|option| option.starts_with('-')) => Some(PathBuf::from(path)),
         _ => None,
     };
-    // Not what links lead to: an interpreter of a virtual environment is a link to one that knows nothing of its packages.
+    // Not what links lead to: an interpreter of a virtual environment is a link to one that knows
+    // nothing of its packages.
     let place = |path: &Path| Some((path.parent()?.canonicalize().ok()?, fs::metadata(path).ok()?.ino()));
     let wanted = interpreter.as_deref().and_then(place);
     let is_named = |path: &Path| wanted.is_some() && place(path) == wanted;
@@ -82,13 +86,15 @@ pub(super) fn pytest_by(folders: &[PathBuf], programs: &BTreeSet<String>) -> BTr
     ["python3", "python"].iter().filter(has_it).map(|name| (*name).to_owned()).collect()
 }
 
-/// Whether a package lies where an interpreter has its own: below the folder that it is in, as in a virtual environment, or that it leads to.
+/// Returns whether a package lies where an interpreter has its own: below the folder that it is in,
+/// as in a virtual environment, or that it leads to.
 fn has_package(interpreter: &Path, package: &str) -> bool {
     let Ok(real) = interpreter.canonicalize() else { return false };
     let own = interpreter.parent().and_then(Path::parent);
     let is_venv = own.is_some_and(|own| own.join("pyvenv.cfg").is_file());
     let prefixes = [own, real.parent().and_then(Path::parent).filter(|_| !is_venv)];
-    // `python3.11`, whose packages those of 3.12 are not. Distributions have some that are for all of them.
+    // `python3.11`, whose packages those of 3.12 are not. Distributions have some that are for all
+    // of them.
     let version = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let versions = [format!("lib/{version}"), format!("local/lib/{version}"), "lib/python3".to_owned()];
     prefixes.into_iter().flatten().any(|prefix| {

@@ -1,8 +1,8 @@
 //! Derives the commands that install what manifests and lock files name, from the package managers
 //! of a project. None of them runs a script of a package. Pure; the caller reads installed files.
 
-use super::differ::name_of;
 use crate::gate::installed::Installed;
+use crate::gate::names::{joined, name_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A command that installs dependencies.
@@ -127,10 +127,6 @@ fn command(folder: &str, run: String) -> Command {
 
 fn into_cache(folder: &str, run: &str) -> Command {
     Command { folder: folder.into(), run: run.into(), fills_folders: false }
-}
-
-fn joined(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.into() } else { format!("{folder}/{name}") }
 }
 
 /// A folder and those that it is in, up to the root.

@@ -1,5 +1,6 @@
 //! Decides which changes of manifests and lock files are changes of dependencies. Pure.
 
+use crate::gate::names::name_of;
 use crate::gate::policy::Policy;
 
 /// Names of lock files.
@@ -52,10 +53,6 @@ pub(super) fn differs(path: &str, was: Option<&[u8]>, is: Option<&[u8]>) -> bool
     }
     let tables = |bytes: Option<&[u8]>| bytes.map(|bytes| Policy::dependencies(path, bytes)).unwrap_or_default();
     tables(was) != tables(is)
-}
-
-pub(super) fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]

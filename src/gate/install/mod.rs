@@ -40,7 +40,7 @@ pub(super) struct Installation {
     folder: PathBuf,
     /// Folders of the workspace over which something is laid, each with the folder that holds it.
     over: BTreeMap<String, PathBuf>,
-    /// The same for caches of tools in the user's home.
+    /// Layers over caches of tools in the user's home.
     caches: BTreeMap<PathBuf, PathBuf>,
     /// Folders of the workspace that are as a whole in `whole`.
     whole: BTreeSet<String>,
@@ -157,7 +157,7 @@ impl Difference {
         site.trees.with_paths_of(gate.base(), tree, &self.seen, stop).await
     }
 
-    /// The same with the sources that package managers look for.
+    /// A ground that also has the sources that package managers look for.
     async fn ground_with_sources(
         &self,
         gate: &Gate,

@@ -52,8 +52,8 @@ fn stands_in(path: &Path, before: &str, after: &str) -> String {
     format!("`{}` would be of `{after}`, and was of `{before}`", path.display())
 }
 
-/// The package that a program of Node belongs to: by the target of its link, or by the last path that
-/// its text gives relative to `$basedir`.
+/// The package that a program of Node belongs to: by the target of its link, or by the last path
+/// that its text gives relative to `$basedir`.
 fn owner(program: &Path) -> Option<String> {
     let meta = program.symlink_metadata().ok()?;
     let target = if meta.is_symlink() {

@@ -2,6 +2,7 @@
 
 use super::json_locks::{list, table};
 use super::{Ecosystem, compare, json_locks};
+use crate::gate::names::name_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -24,10 +25,6 @@ const GEMFILE: [&str; 12] = [
 /// Returns whether a path is that of a manifest which [`new_sources`] compares.
 pub(in crate::gate) fn is_manifest(path: &str) -> bool {
     matches!(name_of(path), "Gemfile" | "composer.json" | "Pipfile" | "pnpm-workspace.yaml")
-}
-
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Returns whether a path is that of the manifest beside a lock file.

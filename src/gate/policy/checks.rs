@@ -1,8 +1,8 @@
 //! Which of the sources that a step runs is a check, and which is the work itself.
 
 use super::Base;
-use super::name_of;
 use super::named::{LONGEST, is_script, is_shell, is_source};
+use crate::gate::names::name_of;
 use crate::workspace::pattern::Patterns;
 
 /// Words in the name of a source by which it is a check.

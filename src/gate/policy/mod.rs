@@ -14,6 +14,7 @@ mod shadows;
 mod table;
 mod vendored;
 
+use crate::gate::names::name_of;
 use crate::lane::Lane;
 use crate::verdict::Finding;
 use crate::workspace::pattern::{PatternError, Patterns};
@@ -348,10 +349,6 @@ pub(super) fn is_a_test(rule: &ProtectedRule) -> bool {
 /// The pattern that means one path alone.
 pub(super) fn exactly(path: &str) -> String {
     format!("/{}", globset::escape(path))
-}
-
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn folders_of(path: &str) -> impl Iterator<Item = &str> {

@@ -3,7 +3,7 @@
 use super::Base;
 use super::checks::{is_asked_to_check, is_check};
 use super::ci;
-use super::name_of;
+use crate::gate::names::name_of;
 use crate::lane::{Canary, Lane};
 use crate::workspace::pattern::Patterns;
 use std::collections::{BTreeMap, BTreeSet};

@@ -22,8 +22,9 @@ impl<'f> Environment<'f> {
     }
 }
 
-/// The environments, the best first: the project's own, then those of tox and nox. Among these, an environment that has pytest
-/// precedes the others, and one whose name is that of tests precedes those that also measure coverage.
+/// The environments, the best first: the project's own, then those of tox and nox. Among these, an
+/// environment that has pytest precedes the others, and one whose name is that of tests precedes
+/// those that also measure coverage.
 pub(super) fn list(facts: &Facts) -> Vec<Environment<'_>> {
     let own =
         OWN.iter().filter(|folder| facts.has(&format!("{folder}/bin/python"))).map(|folder| Environment { folder });
@@ -40,7 +41,8 @@ pub(super) fn list(facts: &Facts) -> Vec<Environment<'_>> {
     own.chain(made).collect()
 }
 
-/// The environment that the tests run in, where one is made: the project's own, else one that has pytest.
+/// The environment that the tests run in, where one is made: the project's own, else one that has
+/// pytest.
 pub(super) fn of_tests(facts: &Facts) -> Option<Environment<'_>> {
     list(facts).into_iter().find(|environment| OWN.contains(&environment.folder) || environment.has(facts, "pytest"))
 }
@@ -51,16 +53,16 @@ pub(super) fn program(facts: &Facts, tool: &str) -> Option<String> {
     all.into_iter().find(|environment| environment.has(facts, tool)).map(|environment| environment.program(tool))
 }
 
-/// Returns whether the project's own environment was made by something else than uv, such as `python3 -m venv`. uv would
-/// replace what is installed there.
+/// Returns whether the project's own environment was made by something else than uv, such as
+/// `python3 -m venv`. uv would replace what is installed there.
 pub(super) fn is_foreign_to_uv(facts: &Facts) -> bool {
     let text = facts.text(".venv/pyvenv.cfg");
     let is_of_uv = |line: &str| line.split_once('=').is_some_and(|(key, _)| key.trim() == "uv");
     !text.is_empty() && !text.lines().any(is_of_uv)
 }
 
-/// Returns whether Python has to be told that the modules are in `src`: they are there, and neither an editable install nor the
-/// configuration of pytest names the folder.
+/// Returns whether Python has to be told that the modules are in `src`: they are there, and neither
+/// an editable install nor the configuration of pytest names the folder.
 pub(super) fn hides_sources(facts: &Facts, environment: Option<Environment<'_>>) -> bool {
     let is_package = |path: &String| path.strip_prefix("src/").is_some_and(|rest| rest.ends_with("/__init__.py"));
     let has_sources =

@@ -33,7 +33,8 @@ impl WallLimits {
         }
     }
 
-    /// What is looked at from here while a program runs: the kernel does not count for root, and memory of none but one by one.
+    /// What is looked at from here while a program runs: the kernel does not count for root, and
+    /// memory of none but one by one.
     pub fn bounds(self) -> Bounds {
         Bounds { processes: self.processes, memory: self.memory }
     }

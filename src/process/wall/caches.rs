@@ -32,7 +32,7 @@ pub struct ToolCache {
     pub folder: PathBuf,
     /// The beginnings of commands that use it.
     pub programs: &'static [&'static str],
-    /// Whether the folder is there. A tool that has fetched nothing yet has none.
+    /// The folder exists. A tool that has fetched nothing yet has none.
     pub exists: bool,
 }
 

@@ -178,7 +178,7 @@ impl Holes {
         rules
     }
 
-    /// What the programs of the search path need that is hidden otherwise.
+    /// The hidden paths that the programs of the search path need.
     fn needs(&self, env: &Variables) -> Needs {
         let own = self.writable.iter().chain(self.mounts.iter().map(|mount| &mount.at));
         let own: Vec<PathBuf> = own.map(|path| whole(path)).collect();

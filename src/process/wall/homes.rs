@@ -187,7 +187,7 @@ pub(super) const VERSIONS: &[&str] = &[
     ".go-version",
     ".local/state/mise/trusted-configs",
 ];
-/// The same as files of TOML, in which users also set variables.
+/// Such files in TOML, in which users also set variables.
 const TOML_VERSIONS: &[&str] = &[".config/mise/config.toml", ".config/mise.toml", ".mise.toml", "mise.toml"];
 /// Tables of such a file that hold no values of variables.
 const PLAIN_TABLES: [&str; 6] = ["tools", "alias", "tool_alias", "plugins", "settings", "tasks"];
@@ -201,7 +201,7 @@ pub(super) fn version_files(home: &Path) -> impl Iterator<Item = PathBuf> {
     plain.chain(toml.filter(|path| std::fs::read_to_string(path).is_ok_and(|text| names_versions_alone(&text))))
 }
 
-/// Whether a file of mise names versions of tools, and sets no variables.
+/// Returns whether a file of mise names versions of tools, and sets no variables.
 fn names_versions_alone(toml: &str) -> bool {
     let is_plain = |line: &str| {
         let table = line.trim().trim_start_matches('[').split(['.', ']']).next().unwrap_or_default();

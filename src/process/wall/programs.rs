@@ -1,5 +1,5 @@
-//! Programs of the search path whose files are in a home, which a sandbox hides: the links that lead
-//! to each program, and the folders that the program needs.
+//! Programs of the search path whose files are in a home, which a sandbox hides: the links that
+//! lead to each program, and the folders that the program needs.
 
 use super::homes::{TOOLCHAINS, holds_credentials};
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
         all.into_iter().flatten().find(|folder| self.may_show(folder)).map(Path::to_owned)
     }
 
-    /// Whether a folder can be shown whole: a hidden one that is no home and has no credentials.
+    /// Returns whether a folder can be shown whole: hidden, no home, without credentials.
     fn may_show(&self, folder: &Path) -> bool {
         let is_shared = SHARED.iter().any(|name| self.homes.iter().any(|home| folder == home.join(name)));
         self.is_hidden(folder)
@@ -199,15 +199,15 @@ impl<'a> Search<'a> {
         self.writable.iter().any(|own| path.starts_with(own))
     }
 
-    /// Whether a folder is in a toolchain, which is shown with all of its scripts. `.local/bin` is a
-    /// folder of links and wrappers to anything.
+    /// Returns whether a folder is in a toolchain, which is shown with all of its scripts.
+    /// `.local/bin` is a folder of links and wrappers to anything.
     fn is_in_toolchain(&self, folder: &Path) -> bool {
         let toolchains = TOOLCHAINS.iter().filter(|name| **name != ".local/bin");
         toolchains.into_iter().any(|name| self.homes.iter().any(|home| folder.starts_with(home.join(name))))
     }
 
-    /// Resolves a path, and notes the links that a sandbox hides. `None` where the path leads nowhere,
-    /// or a link on the way could be an agent's.
+    /// Resolves a path, and notes the links that a sandbox hides. `None` where the path leads
+    /// nowhere, or a link on the way could be an agent's.
     fn follow(&mut self, path: &Path) -> Option<PathBuf> {
         let mut rest: Vec<OsString> = Vec::new();
         let push = |rest: &mut Vec<OsString>, path: &Path| {
@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a folder of programs is a part of an installation: `~/jdk/bin` beside `~/jdk/lib`.
+/// Returns whether a folder of programs is part of an installation: `~/jdk/bin` of `~/jdk`.
 fn is_installation(whole: &Path, programs: &Path) -> bool {
     let is_bin =
         programs.file_name().is_some_and(|name| ["bin", "sbin", "shims", "libexec"].iter().any(|it| name == *it));
@@ -323,7 +323,7 @@ mod tests {
             symlink(target, at).unwrap();
         }
 
-        /// What the programs of a folder need: links, and shown paths but for the folder.
+        /// The needs of the programs of a folder: links, and shown paths but for the folder.
         fn needs(&self, folder: &str) -> (Vec<String>, Vec<String>) {
             let own = [self.root.join("work")];
             let mut search = Search::new(Some(&self.root), &[], &own);

@@ -1,12 +1,14 @@
-//! A mount namespace in which layers lie over folders and pins keep files: programs find a folder as it is and may change it, and what
-//! they write goes elsewhere. One process holds the namespace; each program that is to see it joins it first.
+//! A mount namespace in which layers lie over folders and pins keep files: programs find a folder
+//! as it is and may change it, and what they write goes elsewhere. One process holds the namespace;
+//! each program that is to see it joins it first.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The word that a holder and the programs that join it are started with: `fledge layers hold`, `fledge layers join PID PROGRAM ARGUMENTS`.
+/// The word that a holder and the programs that join it are started with: `fledge layers hold`,
+/// `fledge layers join PID PROGRAM ARGUMENTS`.
 pub const LAYERS: &str = "layers";
 /// What is printed before the reason when a program could not join.
 pub(super) const SAYS: &[u8] = b"fledge layers: ";
@@ -19,10 +21,12 @@ const READY: &str = "ready";
 pub struct Layer {
     /// The folder below. It is never written.
     pub lower: PathBuf,
-    /// What earlier layers over the same folder have kept, the newest first: it lies between both. None of it is written.
+    /// The folders that earlier layers over the same folder have kept, the newest first. They lie
+    /// between both, and are not written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub between: Vec<PathBuf>,
-    /// The folder that keeps what is written, in `upper`, and what the kernel needs for that, in `work`. No two layers share one.
+    /// The folder that keeps what is written, in `upper`, and what the kernel needs for that, in
+    /// `work`. No two layers share one.
     pub over: PathBuf,
     /// Where both together are found.
     pub at: PathBuf,
@@ -123,10 +127,12 @@ impl View {
         self.0.process
     }
 
-    /// Mounts layers and pins in a namespace that `helper`, the fledge program itself, holds. Folders for what is written are made.
+    /// Mounts layers and pins in a namespace that `helper`, the fledge program itself, holds.
+    /// Folders for what is written are made.
     ///
     /// # Errors
-    /// The reason, where this system cannot do that: it has no overlayfs for users, or no namespaces.
+    /// The reason, where this system cannot do that: it has no overlayfs for users, or no
+    /// namespaces.
     #[cfg(target_os = "linux")]
     pub async fn open(helper: &Path, mounts: &Mounts) -> Result<Self, String> {
         use std::process::Stdio;
@@ -179,7 +185,8 @@ impl View {
     }
 }
 
-/// Mounts what standard input names in its first line, as JSON, and waits for its end. For a process with one thread.
+/// Mounts what standard input names in its first line, as JSON, and waits for its end. For a
+/// process with one thread.
 ///
 /// # Errors
 /// [`ViewError`] where a step is refused.
@@ -196,7 +203,8 @@ pub fn hold() -> Result<(), ViewError> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop).map_err(refused("wait"))
 }
 
-/// Becomes a program in the namespace that a process holds. Returns only where that fails. For a process with one thread.
+/// Becomes a program in the namespace that a process holds. Returns only where that fails. For a
+/// process with one thread.
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "this process becomes the program")]
 pub fn join(holder: u32, program: &OsStr, args: &[OsString]) -> ViewError {
@@ -236,9 +244,11 @@ mod linux {
     use std::io;
     use std::path::Path;
 
-    /// Leaves the mounts of the machine to themselves, in a namespace of users as far as there are any.
+    /// Leaves the mounts of the machine to themselves, in a namespace of users as far as there are
+    /// any.
     pub(super) fn unshare() -> Result<(), ViewError> {
-        // The kernel lets only the owner's own processes join, and those only while this one is dumpable. It knows no secret.
+        // The kernel lets only the owner's own processes join, and those only while this one is
+        // dumpable. It knows no secret.
         set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(refused("make the holder dumpable"))?;
         let (user, group) = (geteuid(), getegid());
         if let Err(error) = nix::sched::unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS) {

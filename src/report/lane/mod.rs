@@ -30,7 +30,7 @@ pub(crate) struct LaneResult<'a> {
     pub(crate) retried: &'a [StepReport],
     /// Why it came to that, where no step says so; else empty.
     pub(crate) why: &'a str,
-    /// What failed before any change, too, in one line; else empty.
+    /// The failures that were there before any change, in one line; empty where there were none.
     pub(crate) before: &'a str,
     /// The file and the line, from 1, that this is about.
     pub(crate) at: Option<(&'a str, u32)>,

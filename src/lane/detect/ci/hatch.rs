@@ -67,7 +67,8 @@ fn with_arguments(line: &str, arguments: &str) -> String {
     format!("{before}{arguments}{after}").trim().to_owned()
 }
 
-/// A call of the tests, where the project's scripts have one. For projects without a CI that can be read.
+/// A call of the tests, where the project's scripts have one. For projects without a CI that can be
+/// read.
 pub(super) fn tests(facts: &Facts) -> Option<Vec<String>> {
     let Scripts(all) = Scripts::read(facts);
     let rank = |env: &&String| ENVIRONMENTS.iter().position(|name| name == env).unwrap_or(ENVIRONMENTS.len());
@@ -78,7 +79,8 @@ pub(super) fn tests(facts: &Facts) -> Option<Vec<String>> {
     Some(vec!["hatch".into(), "run".into(), call])
 }
 
-/// The steps of a call of hatch. Where hatch is not installed, or the project has another environment, these are what its scripts run.
+/// The steps of a call of hatch. Where hatch is not installed, or the project has another
+/// environment, these are what its scripts run.
 pub(super) fn steps(
     words: &[String],
     candidate: &Candidate,
@@ -129,7 +131,7 @@ fn called(words: &[String]) -> Option<(String, String)> {
     Some((env.or(named).unwrap_or_else(|| "default".into()), command::quoted(&line)))
 }
 
-/// What the lines of a script do together.
+/// Returns the effect of all lines of a script.
 ///
 /// # Errors
 /// The reason why one of them is no check.
