@@ -169,7 +169,7 @@ impl Hands {
     /// the rest.
     pub(super) async fn leave_worktree(&self, result: &TaskResult, stop: &CancellationToken) -> Option<Workplace> {
         let worktree = self.worktree.as_ref()?;
-        let record = match Record::read(&worktree.folder) {
+        let record = match Record::read(worktree.outer()) {
             Ok(Some(record)) => record,
             Ok(None) => {
                 let has_branch = result.commit.is_some();

@@ -111,6 +111,8 @@ impl<'a> Dependencies<'a> {
 #[derive(Debug)]
 pub(super) struct CleanRoom {
     folder: PathBuf,
+    /// The folder that the tree is in, named like that of the project: some builds take their name from it.
+    files: PathBuf,
     behind: Behind,
     env: Variables,
     /// Where it finds the folder of a lane that only the gate knows.
@@ -129,14 +131,15 @@ impl CleanRoom {
         };
         clear(&folder).map_err(io(&folder))?;
         fs::create_dir_all(&folder).map_err(io(&folder))?;
+        let files = folder.join("tree").join(site.origin.file_name().unwrap_or_default());
         let at = match site.wall.kind() {
             WallKind::Bubblewrap => site.origin.clone(),
-            WallKind::Landlock | WallKind::Off => folder.join("tree"),
+            WallKind::Landlock | WallKind::Off => files.clone(),
         };
         let holes = Holes { limits: site.limits, ..Holes::default() };
         let behind = Behind { wall: site.wall.clone(), holes, at };
         let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
-        let mut room = Self { folder, behind, env: Variables::new(own), held_at: None, layers: Vec::new() };
+        let mut room = Self { folder, files, behind, env: Variables::new(own), held_at: None, layers: Vec::new() };
         let nothing = TreeId::empty();
         let as_before = if wanted.caches.is_some_and(Caches::have_start) { &nothing } else { wanted.base };
         let index = room.folder.join("index");
@@ -166,7 +169,7 @@ impl CleanRoom {
 
     /// The folder that the tree is in.
     pub(super) fn files(&self) -> PathBuf {
-        self.folder.join("tree")
+        self.files.clone()
     }
 
     /// The lane as it runs here.

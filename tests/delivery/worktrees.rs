@@ -3,7 +3,7 @@
 use crate::support::{Ended, Fledge, Model, Running, git, say, shell, write};
 use fledge::store::RunState;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -223,7 +223,7 @@ fn an_agent_in_a_worktree_reaches_neither_the_checkout_nor_another_worktree() {
     let attack = |folder: &str| {
         format!(
             "for d in {folder}/workspace {folder}/workspace/.git {folder}/workspace/.git/hooks {folder}/state/*/worktrees/* \
-             {folder}/workspace/.git/worktrees/*; do echo x > $d/PWNED; echo x >> $d/HEAD; done 2>/dev/null; \
+             {folder}/state/*/worktrees/*/* {folder}/workspace/.git/worktrees/*; do echo x > $d/PWNED; echo x >> $d/HEAD; done 2>/dev/null; \
              git config core.fsmonitor touched; git update-ref refs/heads/main HEAD~1; rm -f .git; true"
         )
     };
@@ -246,4 +246,20 @@ fn an_agent_in_a_worktree_reaches_neither_the_checkout_nor_another_worktree() {
     assert!(!names(&other).contains(&"HEAD".to_owned()));
     assert!(!fs::read_to_string(run.path(".git/config")).unwrap().contains("fsmonitor"));
     assert_eq!(run.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn worktrees_and_rooms_have_the_name_of_the_projects_folder() {
+    let named = "test \"$(basename \"$PWD\")\" = workspace";
+    let lane = format!("steps: [{{ name: name, run: '{named}' }}]");
+    for args in [
+        ["--isolation=worktree", "--sandbox=auto"],
+        ["--isolation=worktree", "--sandbox=off"],
+        ["--isolation=in-place", "--sandbox=off"],
+    ] {
+        let model = Model::new([shell(&format!("{named} && touch done")), say("Done.")]);
+        let run = Fledge::simple(&model).lane("verify", &lane).arg(args[0]).arg(args[1]).committed().run();
+        let report = run.must_be(0, "verified");
+        assert_ne!(report["changes"]["files"], json!([]), "{args:?}: the agent has seen another name");
+    }
 }

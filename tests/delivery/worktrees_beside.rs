@@ -70,7 +70,7 @@ fn four_processes_make_and_remove_theirs_at_once_and_the_one_that_is_killed_leav
     assert_eq!((known(&run), branches(&run)), (2, format!("fledge/{name}")));
     let all = fs::read_dir(place.join("state")).unwrap().map(|project| project.unwrap().path().join("worktrees"));
     let folder = all.map(|all| all.join(&name)).find(|folder| folder.is_dir()).unwrap();
-    assert_eq!(fs::read_to_string(folder.join("half")).unwrap(), "1\n");
+    assert_eq!(fs::read_to_string(folder.join("workspace/half")).unwrap(), "1\n");
     let run = run.again(&["worktrees", "clean", &format!("--discard={name}")]).run();
     assert_eq!((left(&run), known(&run), branches(&run)), (Vec::new(), 1, String::new()), "{}", run.story());
 }

@@ -148,13 +148,12 @@ async fn one(yard: &Yard, arguments: &CleanArguments, tree: &Tree, discard: bool
     }
 }
 
-/// The place of the worktree of a run, by the start of its id, by its run key, or by the name of the folder.
+/// The place of the worktree of a run, by the start of its id, by its run key, or by its name.
 fn named(yard: &Yard, trees: &[Tree], name: &str) -> Result<usize, Failure> {
     let found = yard.store.as_ref().and_then(|store| store.find(name).ok());
     let is_meant = |tree: &Tree| {
-        let is_folder = tree.folder.file_name().is_some_and(|own| own == name);
         let run = tree.record.as_ref().map(|record| &record.run);
-        is_folder || run.is_some() && run == found.as_ref() || run.is_some_and(|run| run.as_str() == name)
+        tree.name == name || run.is_some() && run == found.as_ref() || run.is_some_and(|run| run.as_str() == name)
     };
     trees.iter().position(is_meant).ok_or_else(|| {
         let error = anyhow!("--discard {name}: there is no worktree of such a run");

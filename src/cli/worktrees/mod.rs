@@ -75,6 +75,7 @@ struct Yard {
 /// A worktree that is left.
 #[derive(Debug)]
 struct Tree {
+    name: String,
     folder: PathBuf,
     record: Option<Record>,
     row: Option<RunRow>,
@@ -156,7 +157,7 @@ impl Yard {
                 None => State::Unclear(unclear),
                 Some(record) => self.state(record, row.as_ref()).await?,
             };
-            trees.push(Tree { folder: listed.folder, record, row, state, since_ms });
+            trees.push(Tree { name: listed.name, folder: listed.folder, record, row, state, since_ms });
         }
         Ok(trees)
     }
@@ -191,11 +192,10 @@ impl Yard {
 }
 
 impl Tree {
-    /// The start of its run's id, or the name of its folder.
+    /// The start of its run's id, or its name.
     fn called(&self, store: Option<&Store>) -> String {
         let short = |record: &Record| store.and_then(|store| store.short(&record.run).ok());
-        let name = || self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.record.as_ref().and_then(short).unwrap_or_else(name)
+        self.record.as_ref().and_then(short).unwrap_or_else(|| self.name.clone())
     }
 }
 

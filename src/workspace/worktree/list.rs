@@ -1,5 +1,6 @@
 //! All worktrees of a project that are written down, and the folders beside them that are not.
 
+use super::record::beside;
 use super::remove::sweep;
 use super::{Record, WorktreeFault};
 use std::fs;
@@ -11,7 +12,9 @@ use walkdir::WalkDir;
 /// A worktree, or what stands in the place of one.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its folder, which may not be there.
+    /// Its name.
+    pub name: String,
+    /// The worktree, which may not be there; without a record the folder that is in the place of one.
     pub folder: PathBuf,
     /// What is written down of it; `None` where nothing is.
     pub record: Result<Option<Record>, WorktreeFault>,
@@ -42,13 +45,14 @@ pub fn all(all: &Path, stop: &CancellationToken) -> Result<Vec<Listed>, Worktree
     sweep(all, stop);
     folders.sort();
     folders.dedup();
-    let listed = |folder: PathBuf| {
-        let written = fs::metadata(
-            folder.with_file_name(format!("{}.json", folder.file_name().unwrap_or_default().to_string_lossy())),
-        );
-        let meta = written.or_else(|_| fs::metadata(&folder));
+    let listed = |outer: PathBuf| {
+        let meta = fs::metadata(beside(&outer)).or_else(|_| fs::metadata(&outer));
         let since = meta.and_then(|meta| meta.modified()).ok();
-        Listed { record: Record::read(&folder), since, folder }
+        let record = Record::read(&outer);
+        let name = outer.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder =
+            record.as_ref().ok().and_then(Option::as_ref).map_or(outer, |record| record.worktree.folder.clone());
+        Listed { name, folder, record, since }
     };
     Ok(folders.into_iter().map(listed).collect())
 }

@@ -42,7 +42,7 @@ impl Worktree {
         stop: &CancellationToken,
     ) -> Result<Made, WorktreeFault> {
         sweep(self.all(), stop);
-        let record = Record::read(&self.folder)?;
+        let record = Record::read(self.outer())?;
         if let Some(record) = &record
             && (record.run != *run || record.worktree != *self)
         {
@@ -55,8 +55,8 @@ impl Worktree {
         // Whoever has a checkout of a part may not have all of it here yet; it is fetched as for any checkout of the user's.
         let git = self.git(scratch, env).with("GIT_NO_LAZY_FETCH", Path::new("0"));
         let common = self.common(&git, stop).await?;
-        if record.is_none() && self.folder.symlink_metadata().is_ok() {
-            return Err(WorktreeFault::InTheWay { folder: self.folder.clone() });
+        if record.is_none() && self.outer().symlink_metadata().is_ok() {
+            return Err(WorktreeFault::InTheWay { folder: self.outer().to_owned() });
         }
         let base = match &record {
             Some(record) => record.base.clone(),
@@ -92,7 +92,7 @@ impl Worktree {
     /// # Errors
     /// [`WorktreeFault::Gone`], and when what is written down of it cannot be read.
     pub fn must_stand(&self) -> Result<Record, WorktreeFault> {
-        let record = Record::read(&self.folder)?.filter(|record| record.stage == Stage::Ready);
+        let record = Record::read(self.outer())?.filter(|record| record.stage == Stage::Ready);
         let is_there = self.folder.join(".git").symlink_metadata().is_ok() && self.workspace().is_dir();
         record.filter(|_| is_there).ok_or_else(|| WorktreeFault::Gone { folder: self.folder.clone() })
     }
@@ -100,7 +100,7 @@ impl Worktree {
     /// Removes the locks that git has left which was killed with an earlier process: on its branch and on what only this worktree has. Nobody
     /// else has business there, and whoever takes a run up is the only one who does.
     pub fn tidy(&self) {
-        let Ok(Some(Record { git_dir: Some(own), .. })) = Record::read(&self.folder) else { return };
+        let Ok(Some(Record { git_dir: Some(own), .. })) = Record::read(self.outer()) else { return };
         if let Some(common) = own.ancestors().nth(2) {
             self.unlock(common);
         }
@@ -246,9 +246,9 @@ impl Worktree {
         common: &Path,
         stop: &CancellationToken,
     ) -> Result<(), WorktreeFault> {
-        let is_there = self.folder.symlink_metadata().is_ok();
+        let is_there = self.outer().symlink_metadata().is_ok();
         if is_there && record.stage == Stage::Making {
-            fs::remove_dir_all(&self.folder).map_err(WorktreeFault::io("remove", &self.folder))?;
+            fs::remove_dir_all(self.outer()).map_err(WorktreeFault::io("remove", self.outer()))?;
         }
         self.unlink(common)?;
         self.delete_branch(&record.base, git, stop).await.map(drop)

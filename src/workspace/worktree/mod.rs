@@ -2,9 +2,9 @@
 //! is written down beside it before it is made, and forgotten after it is gone: a crash leaves nothing that nobody finds.
 //!
 //! ```text
-//! NAME.json     what it is: whose, of which project, on which branch, from which commit
-//! NAME/         the worktree
-//! .gone-NAME/   one that holds nothing any more, on its way out
+//! NAME.json      what it is: whose, of which project, on which branch, from which commit
+//! NAME/PROJECT   the worktree, named like the project's folder: some builds take their name from it
+//! .gone-NAME/    one that holds nothing any more, on its way out
 //! ```
 
 mod beforehand;
@@ -27,6 +27,7 @@ pub use remove::Left;
 use super::trees::git::Git;
 use crate::id::RunId;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 /// The name of the folder with them, in that of a project.
@@ -59,12 +60,15 @@ impl Worktree {
     /// The one of a run in `all`, which is the folder for those of its project. Nothing is asked of git yet.
     pub fn choose(all: &Path, run: &RunId, title: &str, from: Option<&str>, origin: &Path, project: &Path) -> Self {
         let name = name(title, run);
+        let (top, inner) = at_its_top(origin);
+        // The folder's name goes through git and this record, which are text.
+        let own = top.file_name().and_then(OsStr::to_str).unwrap_or(&name);
         Self {
-            folder: all.join(&name),
+            folder: all.join(&name).join(own),
             branch: format!("{BRANCHES}{name}"),
             from: from.unwrap_or("HEAD").to_owned(),
             origin: origin.to_owned(),
-            inner: below_its_top(origin),
+            inner,
             project: project.to_owned(),
         }
     }
@@ -74,13 +78,18 @@ impl Worktree {
         if self.inner.as_os_str().is_empty() { self.folder.clone() } else { self.folder.join(&self.inner) }
     }
 
+    /// The folder that is the run's own, with nothing but the worktree in it.
+    pub fn outer(&self) -> &Path {
+        self.folder.parent().unwrap_or(&self.folder)
+    }
+
     /// Its name, which is also the end of that of its branch.
     pub fn name(&self) -> String {
-        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.outer().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     fn all(&self) -> &Path {
-        self.folder.parent().unwrap_or(&self.folder)
+        self.outer().parent().unwrap_or(&self.folder)
     }
 
     fn full_branch(&self) -> String {
@@ -124,11 +133,11 @@ fn name(title: &str, run: &RunId) -> String {
     format!("{slug}-{end}")
 }
 
-/// From the top of the repository that a folder is in to the folder.
-fn below_its_top(folder: &Path) -> PathBuf {
+/// The top of the repository that a folder is in, and the path from there to the folder.
+fn at_its_top(folder: &Path) -> (&Path, PathBuf) {
     let is_top = |folder: &&Path| folder.join(".git").is_file() || folder.join(".git/HEAD").symlink_metadata().is_ok();
-    let top = folder.ancestors().find(is_top);
-    top.and_then(|top| folder.strip_prefix(top).ok()).map(Path::to_owned).unwrap_or_default()
+    let top = folder.ancestors().find(is_top).unwrap_or(folder);
+    (top, folder.strip_prefix(top).map(Path::to_owned).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -38,12 +38,12 @@ pub enum Stage {
 }
 
 impl Record {
-    /// That of the worktree in this folder; `None` where there is none.
+    /// Reads the record beside the [outer](Worktree::outer) folder of a worktree.
     ///
     /// # Errors
     /// When it cannot be read, or is none.
-    pub fn read(folder: &Path) -> Result<Option<Self>, WorktreeFault> {
-        let path = beside(folder);
+    pub fn read(outer: &Path) -> Result<Option<Self>, WorktreeFault> {
+        let path = beside(outer);
         let text = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             text => text.map_err(WorktreeFault::io("read", &path))?,
@@ -54,7 +54,7 @@ impl Record {
 
     /// Writes it, whole or not at all, and safe from a crash of the machine.
     pub(super) fn write(&self) -> Result<(), WorktreeFault> {
-        let path = beside(&self.worktree.folder);
+        let path = beside(self.worktree.outer());
         let all = self.worktree.all();
         make_folder(all)?;
         let text = serde_json::to_vec(self).map_err(std::io::Error::from);
@@ -70,7 +70,7 @@ impl Record {
 
     /// Forgets the worktree.
     pub(super) fn forget(&self) -> Result<(), WorktreeFault> {
-        let path = beside(&self.worktree.folder);
+        let path = beside(self.worktree.outer());
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(WorktreeFault::io("remove", path)(error)),
             Ok(()) | Err(_) => Ok(()),
@@ -78,9 +78,9 @@ impl Record {
     }
 }
 
-/// Where it is written down what a folder is.
-fn beside(folder: &Path) -> PathBuf {
-    let mut name: OsString = folder.file_name().unwrap_or_default().to_owned();
+/// The path of the record on the worktree in a folder.
+pub(super) fn beside(outer: &Path) -> PathBuf {
+    let mut name: OsString = outer.file_name().unwrap_or_default().to_owned();
     name.push(".json");
-    folder.with_file_name(name)
+    outer.with_file_name(name)
 }

@@ -75,13 +75,13 @@ impl Record {
         self.at("unbranched")?;
         self.forget()?;
         self.at("forgotten")?;
-        erase(&gone(&worktree.folder), stop);
+        erase(&gone(worktree.outer()), stop);
         Ok(Left { stays: None, has_branch })
     }
 
     /// In one step: from here on nobody finds it half removed.
     fn put_aside(&self) -> Result<(), WorktreeFault> {
-        let folder = &self.worktree.folder;
+        let folder = self.worktree.outer();
         let aside = gone(folder);
         match fs::rename(folder, &aside) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -102,15 +102,18 @@ impl Record {
 impl Worktree {
     /// Has git forget it: removes what git keeps of it, whether that is whole or not. Its door must be open.
     pub(super) fn unlink(&self, common: &Path) -> Result<(), WorktreeFault> {
-        let (all, name) = (common.join("worktrees"), self.name());
-        let end = format!("/{name}/.git");
+        let all = common.join("worktrees");
+        let own = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let end = format!("/{}/{own}/.git", self.name());
+        // Git puts a number behind a name that is taken, and `-` for what no reference may have.
+        let plain = |name: &str| name.replace(|c: char| !c.is_alphanumeric() && c != '_', "-");
+        let is_named_so = |name: &str| {
+            plain(name).strip_prefix(&plain(&own)).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+        };
         for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
-            let own = entry.file_name();
-            // Git puts a number behind a name that is taken.
-            let Some(rest) = own.to_str().and_then(|own| own.strip_prefix(&name)) else { continue };
             let leads = fs::read_to_string(entry.path().join("gitdir")).unwrap_or_default();
-            let is_its = leads.trim_end().ends_with(&end) || leads.is_empty();
-            if rest.chars().all(|c| c.is_ascii_digit()) && is_its {
+            let is_half_made = leads.is_empty() && is_named_so(&entry.file_name().to_string_lossy());
+            if is_half_made || leads.trim_end().ends_with(&end) {
                 fs::remove_dir_all(entry.path()).map_err(WorktreeFault::io("remove", entry.path()))?;
             }
         }

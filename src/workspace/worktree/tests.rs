@@ -72,7 +72,7 @@ impl Project {
     }
 
     async fn remove(&self, worktree: &Worktree, discard: bool) -> Left {
-        let record = Record::read(&worktree.folder).unwrap().unwrap();
+        let record = Record::read(worktree.outer()).unwrap().unwrap();
         record.remove(discard, &self.env(), self.home.path(), &self.stop).await.unwrap()
     }
 
@@ -217,7 +217,7 @@ async fn what_a_dead_process_has_half_made_is_made_anew() {
     let base = project.git(&["rev-parse", "HEAD"]).await;
     let (worktree, run) = project.choose("r-1");
     let git = project.root().join(".git");
-    let kept = git.join("worktrees").join(worktree.name());
+    let kept = git.join("worktrees/w");
     let half: [(&str, &dyn Fn()); 4] = [
         ("nothing but what is written down", &|| {}),
         ("a folder with a part of the files", &|| put(&worktree.folder, "half", "")),
@@ -254,7 +254,7 @@ async fn what_is_of_somebody_else_is_neither_taken_nor_removed() {
     let fault = project.try_to_make(&worktree, &run).await.unwrap_err();
     assert!(matches!(fault, WorktreeFault::InTheWay { .. }), "{fault}");
     assert!(worktree.folder.join("mine").exists());
-    fs::remove_dir_all(&worktree.folder).unwrap();
+    fs::remove_dir_all(worktree.outer()).unwrap();
     // A stop leaves nothing that is not taken up.
     let stopped = CancellationToken::new();
     stopped.cancel();

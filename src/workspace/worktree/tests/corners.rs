@@ -36,7 +36,7 @@ async fn the_worktree_of_a_repository_that_was_moved_stays_until_it_is_moved_bac
     let worktree = project.make("r-1").await;
     let (root, elsewhere) = (project.root(), project.home.path().join("elsewhere"));
     fs::rename(&root, &elsewhere).unwrap();
-    let record = Record::read(&worktree.folder).unwrap().unwrap();
+    let record = Record::read(worktree.outer()).unwrap().unwrap();
     let work = Work::without_project(&root);
     let why = work.keeps().unwrap();
     assert!(
@@ -85,9 +85,37 @@ async fn what_a_worktree_would_begin_with_is_written_for_who_only_looks() {
     assert_eq!(fs::read_to_string(into.join("a")).unwrap(), "1");
     assert!(into.join("sub/b").is_file() && !into.join("new").exists() && !into.join(".git").exists());
     assert_eq!(project.git(&["status", "--porcelain"]).await, " M a\n?? new");
-    assert!(Record::read(&worktree.folder).unwrap().is_none());
+    assert!(Record::read(worktree.outer()).unwrap().is_none());
     let inner = Worktree { inner: "sub".into(), ..worktree };
     let into = project.home.path().join("inner");
     inner.export(&into, &project.env(), project.home.path(), &project.stop).await.unwrap();
     assert_eq!(fs::read_to_string(into.join("b")).unwrap(), "2");
+}
+
+#[tokio::test]
+async fn a_worktree_has_the_name_of_the_project_and_is_told_from_others_of_that_name() {
+    let project = Project::new(&[("a", "1")]).await;
+    let named = project.home.path().canonicalize().unwrap().join("my app~1");
+    fs::rename(project.root(), &named).unwrap();
+    std::os::unix::fs::symlink(&named, project.root()).unwrap();
+    let [first, second] = ["r-1", "r-2"].map(|run| {
+        let run = crate::id::RunId::new(run);
+        (Worktree::choose(&project.all(), &run, "Mend", None, &named, &named), run)
+    });
+    for (worktree, run) in [&first, &second] {
+        project.try_to_make(worktree, run).await.unwrap();
+        assert_eq!(worktree.folder.file_name(), named.file_name());
+    }
+    // One of the user's that has the name too, and one that git has only begun.
+    let own = project.home.path().join("own/my app~1");
+    project.git(&["worktree", "add", "-q", "-b", "own", own.to_str().unwrap()]).await;
+    let kept = named.join(".git/worktrees");
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 3);
+    put(&kept, "my-app-17/locked", "initializing");
+    assert_eq!(project.remove(&first.0, false).await, GONE);
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 2);
+    project.git_in(&own, &["status"]).await;
+    put(&second.0.folder, "a", "changed");
+    assert_eq!(project.kept(&second.0).await, "it has work that is not committed: a");
+    assert_eq!(project.remove(&second.0, true).await, GONE);
 }
