@@ -25,6 +25,16 @@ pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
     steps.iter().any(|step| step.status.is_failure() && is_longer(step))
 }
 
+/// Returns whether a log has such a line.
+pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
+    let mut found = false;
+    let _what_was_read_counts = each_line(log, |line, _| {
+        found = is_one(&clean(line));
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found
+}
+
 /// Bytes of colour codes that may stand within a word.
 const COLOURS: usize = 256;
 

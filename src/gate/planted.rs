@@ -1,9 +1,9 @@
 //! Plants a canary in a room of its own and looks whether the lane sees it.
 
 use super::base::Caches;
-use super::canary::{self, Plant, Seen};
+use super::canary::{self, Places, Plant, Seen, says_failed};
 use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
-use super::logs::says;
+use super::logs::{has_line, says};
 use super::{Gate, Site, feedback};
 use crate::id::TreeId;
 use crate::lane::{Lane, RoomKind};
@@ -110,13 +110,12 @@ pub(super) async fn seen(
         }
     }
     let looked = tokio::task::spawn_blocking(move || {
-        let names_it =
-            |step: &StepReport, mark: &str| step.log.as_deref().is_some_and(|log| says(Path::new(log), mark));
+        let names_it = |step: &StepReport, plant: &Plant| {
+            let log = step.log.as_deref().map(Path::new);
+            log.is_some_and(|log| says(log, &plant.mark) || has_line(log, |line| says_failed(line, &plant.name)))
+        };
         let is_seen = |plant: &Plant| {
-            outcome
-                .steps
-                .iter()
-                .any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step, &plant.mark)))
+            outcome.steps.iter().any(|step| canary::is_seen(plant, &step.step, step.status, || names_it(step, plant)))
         };
         Seen::of(&plants.iter().map(is_seen).collect::<Vec<_>>())
     });
@@ -129,12 +128,14 @@ async fn plants(gate: &Gate, site: &Site, lane: &Lane, stop: &CancellationToken)
     let Some(canary) = &lane.canary else { return Ok(Vec::new()) };
     let (trees, base) = (&site.trees, gate.base());
     let paths: Vec<String> = trees.entries(base, stop).await?.into_iter().map(|entry| entry.path).collect();
+    let places = Places::choose(canary, &paths);
     let mut texts = BTreeMap::new();
-    for path in paths.iter().filter(|path| canary::may_read(canary, path)) {
+    for path in places.read() {
         let bytes = trees.read(base, path, READ, stop).await?.unwrap_or_default();
         texts.insert(path.clone(), String::from_utf8_lossy(&bytes).into_owned());
     }
-    let plants = canary::plant(canary, &paths, word, |path| texts.get(path).cloned());
+    let has = |path: &str| paths.iter().any(|own| own == path);
+    let plants = canary::plant(canary, &places, word, |path| texts.get(path).cloned(), has);
     plants.map_err(|why| CanaryFault::NoPlace { lane: lane.name.clone(), why })
 }
 

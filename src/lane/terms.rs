@@ -48,8 +48,12 @@ pub enum Canary {
     GoTest,
     /// One for `node --test`.
     NodeTest,
-    /// One for jest.
+    /// One for jest, or vitest.
     Jest,
+    /// One for JUnit or TestNG.
+    Junit,
+    /// One for GoogleTest, Catch2 or doctest.
+    CppTest,
     /// A file of the project's own.
     File {
         /// The path it is put at, relative to the root.
@@ -63,23 +67,21 @@ pub enum Canary {
 
 impl Canary {
     /// Those that need no more than their word.
-    pub(super) const WORDS: [(&str, Self); 5] = [
+    pub(super) const WORDS: [(&str, Self); 7] = [
         ("pytest", Self::Pytest),
         ("cargo-test", Self::CargoTest),
         ("go-test", Self::GoTest),
         ("node-test", Self::NodeTest),
         ("jest", Self::Jest),
+        ("junit", Self::Junit),
+        ("cpp-test", Self::CppTest),
     ];
 
     /// The word of the lane file, or the path of the project's own.
     pub fn word(&self) -> &str {
         match self {
-            Self::Pytest => "pytest",
-            Self::CargoTest => "cargo-test",
-            Self::GoTest => "go-test",
-            Self::NodeTest => "node-test",
-            Self::Jest => "jest",
             Self::File { file, .. } => file,
+            _ => Self::WORDS.iter().find(|(_, own)| own == self).map_or("", |(word, _)| word),
         }
     }
 }

@@ -13,7 +13,7 @@ mod oracle;
 mod rows;
 mod stage;
 mod table;
-mod tools;
+pub(crate) mod tools;
 
 use crate::support::{Need, record_time, seed};
 use bench::Bench;

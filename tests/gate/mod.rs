@@ -1,6 +1,7 @@
 //! The gate of a run: what is frozen, what is put back, and what the verdict says.
 
 mod base;
+mod canaries;
 mod configuration;
 mod dependencies;
 mod fix;
