@@ -59,13 +59,17 @@ fn lines(step: &StepReport) -> impl Iterator<Item = &str> {
 /// Words of package managers, in small letters, whose registry does not answer or wants credentials.
 #[rustfmt::skip]
 const NO_REGISTRY: &[&str] = &[
-    "econnrefused", "connection refused", "etimedout", "connection timed out", "enetunreach", "code e401", "401 unauthorized", "authentication required",
+    "econnrefused", "connection refused", "etimedout", "connection timed out", "enetunreach", "enotfound", "eai_again", "code e401", "401 unauthorized",
+    "authentication required", "err_pnpm_fetch_401", "unauthorized - 401", "status code: 401", "401 error", "credential-provider", "terminal prompts disabled",
 ];
+/// Words, in small letters, by which a registry answers that it does not have a package.
+const NO_PACKAGE: &[&str] = &["e404", "404 not found", " 404 ", "status code: 404", "etarget", "no matching version"];
 
-/// Returns whether a package manager could not reach its registry.
+/// Returns whether a package manager could not reach its registry. One that answers is reached, whatever the names of packages are.
 pub(super) fn says_offline(output: &str) -> bool {
     let output = output.to_lowercase();
-    NETWORK.iter().chain(NO_REGISTRY).any(|sign| output.contains(sign))
+    let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
+    !says(NO_PACKAGE) && (says(NETWORK) || says(NO_REGISTRY))
 }
 
 /// A program that a shell did not find.

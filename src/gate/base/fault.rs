@@ -76,7 +76,7 @@ pub enum BaseFault {
         rule: String,
     },
     /// Somebody asked for a stop.
-    #[error("stopped while the base was judged")]
+    #[error("stopped before the gate was done")]
     Stopped,
 }
 

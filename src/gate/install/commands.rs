@@ -1,6 +1,8 @@
 //! Derives the commands that install what manifests and lock files name, from the package managers
 //! of a project. None of them runs a script of a package. Pure; the caller reads installed files.
 
+use super::differ::is_requirements;
+use super::refused::is_plain;
 use crate::gate::installed::Installed;
 use crate::gate::names::{joined, name_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +117,7 @@ pub(super) fn commands(project: &Project) -> Vec<Command> {
 }
 
 impl Command {
-    /// The last line, which stands in messages.
+    /// The last line, for messages.
     pub(super) fn told(&self) -> &str {
         self.run.lines().last().unwrap_or_default()
     }
@@ -206,7 +208,10 @@ impl Project<'_> {
             Node::Berry => "yarn install --mode=skip-build",
             Node::Bun => "bun install --ignore-scripts",
         };
-        self.beside("package.json", root, run)
+        // A hook of the base may decide what is installed; one of the work does not.
+        let is_hooked = [".pnpmfile.cjs", ".pnpmfile.mjs"].iter().any(|name| self.has(&joined(root, name)));
+        let flag = if run.starts_with("pnpm") && !is_hooked { " --ignore-pnpmfile" } else { "" };
+        self.beside("package.json", root, &format!("{run}{flag}"))
     }
 
     /// A `vendor` that is tracked is the work's own.
@@ -263,7 +268,7 @@ impl Project<'_> {
                 "uv.lock",
                 "pdm.lock",
             ];
-            names.contains(&name) || name.starts_with("requirements")
+            names.contains(&name) || is_requirements(path)
         };
         let mut found = Vec::new();
         let mut by_environment: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -283,11 +288,13 @@ impl Project<'_> {
         }
         found.extend(by_environment.into_iter().filter(|(_, what)| !what.is_empty()).map(|(at, what)| {
             let what = what.into_iter().collect::<Vec<_>>().join(" ");
+            let python = joined(&at, "bin/python");
+            let python = if python.contains(char::is_whitespace) { quoted(&python) } else { python };
             let has_pip = (self.list)(&joined(&at, "bin")).iter().any(|name| name.starts_with("pip"));
             let pip = if has_pip {
-                format!("{at}/bin/python -m pip install --disable-pip-version-check --no-input")
+                format!("{python} -m pip install --disable-pip-version-check --no-input")
             } else {
-                format!("uv pip install --python {at}/bin/python")
+                format!("uv pip install --python {python}")
             };
             command("", format!("{pip} {what}"))
         }));
@@ -296,13 +303,12 @@ impl Project<'_> {
 
     /// The arguments of pip for a manifest, as words of a shell.
     fn required(&self, path: &String) -> Vec<String> {
-        if name_of(path).starts_with("requirements") {
+        if is_requirements(path) {
             return vec![format!("-r {}", quoted(path))];
         }
         let tables = self.requirements.get(path).into_iter().flatten();
         let all = tables.flat_map(|(_, texts)| texts);
-        // A package of the workspace itself would have to be built, by code of the work.
-        all.filter(|text| !text.contains("file:")).map(|text| quoted(text)).collect()
+        all.filter(|text| is_plain(text)).map(|text| quoted(text)).collect()
     }
 
     /// The command of a package manager that fills an environment by its own lock file.

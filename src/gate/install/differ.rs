@@ -2,6 +2,7 @@
 
 use crate::gate::names::name_of;
 use crate::gate::policy::Policy;
+use std::collections::BTreeSet;
 
 /// Names of lock files.
 #[rustfmt::skip]
@@ -18,15 +19,22 @@ const MANIFESTS: [&str; 17] = [
     "tox.ini", "noxfile.py", "go.work", "pnpm-workspace.yaml", "mix.exs", "pubspec.yaml", "requirements.in", "bunfig.toml",
 ];
 /// Names of manifests that are programs or name plugins that run.
-const PROGRAMS: [&str; 5] = ["pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini"];
-/// Endings of sources that a package manager looks for and never runs: cargo wants the targets of a
-/// crate, `go mod vendor` the packages that are used.
-const SOURCES: [&str; 2] = [".rs", ".go"];
+const PROGRAMS: [&str; 6] = ["pom.xml", "Gemfile", "mix.exs", "noxfile.py", "tox.ini", "libs.versions.toml"];
+/// Endings of sources that a package manager looks for and never runs, with the beginning of its
+/// manifests: cargo wants the targets of a crate, `go mod vendor` the packages that are used.
+const SOURCES: [(&str, &str); 2] = [(".rs", "Cargo."), (".go", "go.")];
 
 /// Returns whether a path is that of a lock file.
 pub(in crate::gate) fn is_lock(path: &str) -> bool {
     let name = name_of(path);
-    LOCKS.contains(&name) || (name.starts_with("requirements") && name.ends_with(".txt"))
+    LOCKS.contains(&name) || is_requirements(path)
+}
+
+/// Returns whether a path is that of a list of requirements of pip.
+pub(super) fn is_requirements(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_named = name.contains("requirements") || name_of(folder) == "requirements";
+    is_named && name.ends_with(".txt") && !name.starts_with("constraints")
 }
 
 /// Returns whether a manifest is a program, which an installer runs.
@@ -40,9 +48,11 @@ pub(super) fn names_dependencies(path: &str) -> bool {
     is_lock(path) || Policy::is_manifest(path) || MANIFESTS.contains(&name_of(path))
 }
 
-/// Returns whether a package manager wants the file at a path without running it.
-pub(super) fn is_source(path: &str) -> bool {
-    SOURCES.iter().any(|ending| path.ends_with(ending))
+/// Returns whether a package manager wants the file at a path without running it, where these
+/// manifests changed.
+pub(super) fn is_source(path: &str, manifests: &BTreeSet<String>) -> bool {
+    let is_wanted = |start: &str| manifests.iter().any(|manifest| name_of(manifest).starts_with(start));
+    SOURCES.iter().any(|(ending, manifest)| path.ends_with(ending) && is_wanted(manifest))
 }
 
 /// Returns whether a file names other dependencies than it did. Of a lock file, and of a manifest

@@ -1,7 +1,7 @@
 //! Brings the dependency folders of the workspace in line with verified work.
 
 use super::commands::Command;
-use super::{Difference, is_lock, room};
+use super::{Difference, room};
 use crate::causes::chain;
 use crate::gate::clean::clear;
 use crate::gate::{Gate, Site};
@@ -30,10 +30,11 @@ impl Gate {
         let told: Vec<String> = commands.iter().map(told).collect();
         let told = told.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;
-        let kept = self.keep_lock_files(site, tree, stop).await.map_err(|fault| chain(&fault));
+        // Also after a stop: the workspace is to have what was verified.
+        let kept = self.keep_files(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
         match ran.and(kept) {
             Ok(()) => Ok(Some(format!("your installed dependencies were brought in line by {told}"))),
-            Err(why) => Err(format!("your installed dependencies are still as before, {told} is left to you: {why}")),
+            Err(why) => Err(format!("your installed dependencies may be half changed, run {told} yourself: {why}")),
         }
     }
 
@@ -69,13 +70,14 @@ impl Gate {
         ran.map_err(|fault| chain(&fault))
     }
 
-    /// Makes lock files what they are in the work: package managers write them in passing.
-    async fn keep_lock_files(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// Makes the files of the work what they are there: package managers write lock files and more in passing.
+    async fn keep_files(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let now = site.trees.take(stop).await?.tree;
+        let own: BTreeSet<String> = site.trees.paths(tree, stop).await?.into_iter().collect();
         let changed = site.trees.changes(tree, &now, stop).await?.into_iter().map(|change| change.path);
-        let locks: Vec<String> = changed.filter(|path| is_lock(path)).collect();
-        if !locks.is_empty() {
-            site.trees.put_back(tree, Some(&locks), stop).await?;
+        let changed: Vec<String> = changed.filter(|path| own.contains(path)).collect();
+        if !changed.is_empty() {
+            site.trees.put_back(tree, Some(&changed), stop).await?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod commands;
 mod differ;
 mod in_line;
 mod packages;
+mod refused;
 mod replaced;
 mod room;
 
@@ -32,6 +33,16 @@ use tokio_util::sync::CancellationToken;
 const LARGEST: u64 = 32 * 1024 * 1024;
 /// The file that is written when all is installed.
 const READY: &str = "ready.json";
+
+/// The most lines on refused things in one message.
+const MOST_LINES: usize = 5;
+
+/// Joins the first of these lines.
+fn first(lines: &[String]) -> String {
+    let more = lines.len().saturating_sub(MOST_LINES);
+    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+    format!("{}{more}", lines[..lines.len().min(MOST_LINES)].join("; "))
+}
 
 /// The result of an installation for a tree.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -104,6 +115,8 @@ pub(super) struct Difference {
     withheld: BTreeSet<String>,
     /// New requirements of Python, by the manifest and the table that lists them.
     requirements: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// What no installer may be given, a line each.
+    refused: Vec<String>,
     /// The paths that changed and that an installer may see.
     seen: Vec<String>,
 }
@@ -118,7 +131,7 @@ impl Difference {
     ) -> Result<Option<Self>, TreesFault> {
         let changes = site.trees.changes(gate.base(), tree, stop).await?;
         let named = changes.iter().map(|change| &change.path).filter(|path| differ::names_dependencies(path));
-        let (mut paths, mut requirements) = (BTreeSet::new(), BTreeMap::new());
+        let (mut paths, mut requirements, mut refused) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
         for path in named {
             let (was, is) = (read(site, gate.base(), path, stop).await?, read(site, tree, path, stop).await?);
             if !differ::differs(path, was.as_deref(), is.as_deref()) {
@@ -132,6 +145,7 @@ impl Difference {
                 texts.retain(|text| !had.get(table).is_some_and(|had| had.contains(text)));
             }
             has.retain(|_, texts| !texts.is_empty());
+            refused.extend(refused::refused(path, was.as_deref(), is.as_deref(), &has));
             requirements.insert(path.clone(), has);
         }
         if paths.is_empty() {
@@ -143,7 +157,7 @@ impl Difference {
         let seen = changes.iter().map(|change| &change.path).filter(|path| is_seen(path) && !withheld(path));
         let seen = seen.cloned().collect();
         let (withheld, paths) = paths.into_iter().partition(|path| withheld(path));
-        Ok(Some(Self { paths, withheld, requirements, seen }))
+        Ok(Some(Self { paths, withheld, requirements, refused, seen }))
     }
 
     /// The base with the manifests and lock files of a tree.
@@ -166,7 +180,8 @@ impl Difference {
         stop: &CancellationToken,
     ) -> Result<TreeId, TreesFault> {
         let changes = site.trees.changes(gate.base(), tree, stop).await?;
-        let sources = changes.into_iter().map(|change| change.path).filter(|path| differ::is_source(path));
+        let sources = changes.into_iter().map(|change| change.path);
+        let sources = sources.filter(|path| differ::is_source(path, &self.paths));
         let paths: Vec<String> = sources.chain(self.seen.iter().cloned()).collect();
         site.trees.with_paths_of(gate.base(), tree, &paths, stop).await
     }
@@ -235,6 +250,14 @@ pub(super) async fn for_tree(
             let cure = format!("`--network allow` or `--allow-edit {path}` does");
             Outcome::Impossible(format!("{path} changed and is a program, so it does not run with network; {cure}"))
         }));
+    }
+    if !difference.refused.is_empty() {
+        let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
+        let why = format!(
+            "{}: only packages of the registry are installed for the checks, without options, folders or hooks",
+            first(&difference.refused)
+        );
+        return Err(BaseFault::Install { command, why, is_missing: false });
     }
     let folder = site.rooms.with_file_name("installed").join(ground.as_str());
     if let Some(kept) = Installation::read(&folder) {

@@ -10,12 +10,13 @@ use walkdir::WalkDir;
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// Returns a line for each replaced thing. `lower` is an installed folder as it was, `upper` holds
-/// the changes.
-pub(super) fn replaced(lower: &Path, upper: &Path) -> Vec<String> {
+/// the changes; `outer` are the `node_modules` in the folders around it, as they were.
+pub(super) fn replaced(lower: &Path, upper: &Path, outer: &[PathBuf]) -> Vec<String> {
     let entries = WalkDir::new(upper).into_iter().flatten();
     let paths: Vec<PathBuf> =
         entries.filter_map(|entry| entry.path().strip_prefix(upper).ok().map(Path::to_owned)).collect();
     let mut told: Vec<String> = paths.iter().filter_map(|path| in_node(lower, upper, path)).collect();
+    told.extend(paths.iter().filter_map(|path| nearer(upper, path, outer)));
     told.extend(in_python(lower, upper, &paths));
     told.sort();
     told.dedup();
@@ -26,26 +27,97 @@ pub(super) fn replaced(lower: &Path, upper: &Path) -> Vec<String> {
 fn in_node(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
     let (was, is) = (lower.join(path), upper.join(path));
     let folder = path.parent()?;
-    was.symlink_metadata().ok()?;
+    let name = path.file_name()?.to_str()?;
     if folder.file_name().is_some_and(|name| name == ".bin") {
-        let (before, after) = (owner(&was)?, owner(&is)?);
+        if let Some(target) = strange_program(lower, upper, path) {
+            return Some(format!("`{}` leads to `{target}`, which its package does not name", path.display()));
+        }
+        let after = owner(&is)?;
+        return match was.symlink_metadata() {
+            Ok(_) => owner(&was).filter(|before| *before != after).map(|before| stands_in(path, &before, &after)),
+            // In scripts it comes before a program of the system.
+            Err(_) => (is_of_system(name) && after != name).then(|| stands_in(path, "the system", &after)),
+        };
+    }
+    was.symlink_metadata().ok()?;
+    // A package is a folder in `node_modules`, or in a folder `@scope` there.
+    if is_link(&is) {
+        let package = |path: &Path| {
+            let to = fs::read_link(path).ok()?.to_string_lossy().into_owned();
+            Some(to.rsplit_once("node_modules/").map_or(to.clone(), |(_, package)| package.to_owned()))
+        };
+        let before = if is_link(&was) { package(&was)? } else { path.to_string_lossy().into_owned() };
+        let after = package(&is)?;
         return (before != after).then(|| stands_in(path, &before, &after));
     }
-    // A package is a folder in `node_modules`, or in a folder `@scope` there.
-    let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
-    if is_link(&is) && !is_link(&was) {
-        let to = fs::read_link(&is).ok()?;
-        return Some(stands_in(path, &path.to_string_lossy(), &to.to_string_lossy()));
-    }
-    if path.file_name().is_some_and(|name| name == "package.json") {
-        let name = |path: &Path| {
-            let manifest: serde_json::Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-            manifest.get("name")?.as_str().map(ToOwned::to_owned)
-        };
-        let (before, after) = (name(&was)?, name(&is)?);
+    let is_package = folder
+        .components()
+        .rev()
+        .nth(1)
+        .is_none_or(|at| at.as_os_str() == "node_modules" || at.as_os_str().to_string_lossy().starts_with('@'));
+    if name == "package.json" && is_package {
+        let (before, after) = (package_name(&was)?, package_name(&is)?);
         return (before != after).then(|| stands_in(folder, &before, &after));
     }
     None
+}
+
+/// A package in a `node_modules` that covers another one of its name farther out.
+fn nearer(upper: &Path, path: &Path, outer: &[PathBuf]) -> Option<String> {
+    let is_package = match path.components().count() {
+        1 => !path.to_string_lossy().starts_with(['.', '@']),
+        2 => path.to_string_lossy().starts_with('@'),
+        _ => false,
+    };
+    let was = outer.iter().map(|outer| outer.join(path)).find(|was| is_package && was.exists())?;
+    let name = |at: &Path| package_name(&at.join("package.json"));
+    let is = upper.join(path);
+    let (before, after) = (name(&was).unwrap_or_default(), name(&is).unwrap_or_default());
+    let leaves = is_link(&is) && fs::read_link(&is).is_ok_and(|to| !to.to_string_lossy().contains("node_modules/"));
+    (before != after || (leaves && !is_link(&was))).then(|| {
+        let after = if leaves { "the work" } else { after.as_str() };
+        stands_in(path, &before, after)
+    })
+}
+
+/// The target of a link of `.bin`, where the package that it leads into does not name that file as this program.
+fn strange_program(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
+    let target = fs::read_link(upper.join(path)).ok()?;
+    let target = plain(&path.parent()?.join(target));
+    let owner = owner(&upper.join(path))?;
+    let modules = path.parent()?.parent()?;
+    let package = modules.join(&owner);
+    let own = target.strip_prefix(&package).ok()?;
+    let manifest = [upper, lower].iter().find_map(|root| fs::read(root.join(&package).join("package.json")).ok())?;
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
+    let program = path.file_name()?.to_str()?;
+    let named: Vec<PathBuf> = match manifest.get("bin")? {
+        serde_json::Value::String(file) if owner.rsplit('/').next() == Some(program) => vec![plain(Path::new(file))],
+        bin => bin
+            .get(program)
+            .and_then(serde_json::Value::as_str)
+            .map(|file| plain(Path::new(file)))
+            .into_iter()
+            .collect(),
+    };
+    (!named.iter().any(|file| file == own)).then(|| target.to_string_lossy().into_owned())
+}
+
+/// Returns whether the system has a program of this name, and not one that npm has installed there.
+fn is_of_system(name: &str) -> bool {
+    ["/bin", "/usr/bin", "/sbin", "/usr/sbin"].iter().any(|folder| {
+        let real = Path::new(folder).join(name).canonicalize();
+        real.is_ok_and(|real| !real.to_string_lossy().contains("node"))
+    })
+}
+
+fn is_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_symlink())
+}
+
+fn package_name(manifest: &Path) -> Option<String> {
+    let manifest: serde_json::Value = serde_json::from_slice(&fs::read(manifest).ok()?).ok()?;
+    manifest.get("name")?.as_str().map(ToOwned::to_owned)
 }
 
 fn stands_in(path: &Path, before: &str, after: &str) -> String {
@@ -68,33 +140,52 @@ fn owner(program: &Path) -> Option<String> {
     Some(if first.starts_with('@') { format!("{first}/{}", parts.next()?) } else { first.to_owned() })
 }
 
-/// Files of an environment of Python that another distribution brings than before.
+/// Code of an environment of Python that another distribution brings than before, or that no
+/// distribution names.
 fn in_python(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
-    let records: Vec<&PathBuf> =
-        paths.iter().filter(|path| path.file_name().is_some_and(|it| it == "RECORD")).collect();
-    if records.is_empty() {
+    let is_environment = |entry: walkdir::DirEntry| entry.file_name() == "pyvenv.cfg";
+    if !WalkDir::new(lower).max_depth(2).into_iter().flatten().any(is_environment) {
         return Vec::new();
     }
-    let mut owners: BTreeMap<PathBuf, String> = BTreeMap::new();
-    for entry in WalkDir::new(lower).into_iter().flatten().filter(|entry| entry.file_name() == "RECORD") {
-        let Ok(path) = entry.path().strip_prefix(lower) else { continue };
-        let Some(name) = distribution(path) else { continue };
-        owners.extend(files(lower, path).into_iter().map(|file| (file, name.clone())));
-    }
-    let told = records.into_iter().filter_map(|record| {
-        let name = distribution(record)?;
-        let other = |file: &PathBuf| owners.get(file).filter(|owner| **owner != name && is_code(file));
-        let (file, owner) =
-            files(upper, record).into_iter().find_map(|file| Some((file.clone(), other(&file)?.clone())))?;
-        Some(stands_in(&file, &owner, &name))
+    let before = owners(lower);
+    let after = owners(upper);
+    let told = paths.iter().filter(|path| is_code(path)).filter_map(|path| {
+        let (was, is) = (lower.join(path), upper.join(path));
+        was.symlink_metadata().ok().filter(|meta| !meta.is_dir())?;
+        let (owner, brings) = (before.get(path), after.get(path));
+        if (owner.is_some() && owner == brings) || is_same(&was, &is) {
+            return None;
+        }
+        let name = |owner: Option<&String>| owner.map_or("no package", String::as_str).to_owned();
+        Some(stands_in(path, &name(owner), &name(brings)))
     });
     told.collect()
 }
 
-/// Texts that several distributions bring, such as a licence, are no code.
+/// The distribution that brings each file, by the records in an environment.
+fn owners(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut owners = BTreeMap::new();
+    for entry in WalkDir::new(root).into_iter().flatten().filter(|entry| entry.file_name() == "RECORD") {
+        let Ok(path) = entry.path().strip_prefix(root) else { continue };
+        let Some(name) = distribution(path) else { continue };
+        owners.extend(files(root, path).into_iter().map(|file| (file, name.clone())));
+    }
+    owners
+}
+
+/// Returns whether two files, or links, have the same content. What cannot be read is gone, so it replaces nothing.
+fn is_same(was: &Path, is: &Path) -> bool {
+    match (fs::read_link(was), fs::read_link(is)) {
+        (Ok(was), Ok(is)) => was == is,
+        (Err(_), Err(_)) => is.is_dir() || fs::read(is).map_or(true, |is| fs::read(was).is_ok_and(|was| was == is)),
+        _ => false,
+    }
+}
+
+/// Texts that several distributions bring, such as a licence, are no code. Nor is what is compiled from it by the way.
 fn is_code(file: &Path) -> bool {
     let is_program = file.parent().and_then(Path::file_name).is_some_and(|name| name == "bin");
-    let endings = ["py", "pyc", "so", "pth", "pyd"];
+    let endings = ["py", "so", "pth", "pyd", "cfg"];
     is_program || file.extension().is_some_and(|ending| endings.iter().any(|it| *it == ending))
 }
 
@@ -166,38 +257,81 @@ mod tests {
         );
         file(upper, ".bin/fmt", starts);
         link(upper, "own", "../own");
-        assert_eq!(replaced(lower, upper), Vec::<String>::new());
+        link(lower, "deep", ".pnpm/deep@1.0.0/node_modules/deep");
+        link(upper, "deep", ".pnpm/deep@2.0.0/node_modules/deep");
+        file(lower, "expect/test/package.json", r#"{"name": "a"}"#);
+        file(upper, "expect/test/package.json", r#"{"name": "b"}"#);
+        assert_eq!(replaced(lower, upper, &[]), Vec::<String>::new());
         fs::remove_dir_all(upper).unwrap();
         link(upper, ".bin/uvu", "../own/uvu.js");
         link(upper, ".bin/ava", "../@ava/fake/entry.js");
         file(upper, ".bin/tap", "exec node \"$basedir/../.pnpm/own@1.0.0/node_modules/own/tap.js\" \"$@\"");
         file(upper, "expect/package.json", r#"{"name": "evil", "version": "1.0.0"}"#);
         link(upper, "tsup", "../own");
+        link(upper, "deep", ".pnpm/other@1.0.0/node_modules/other");
+        link(upper, ".bin/sh", "../own/sh.js");
+        file(upper, "uvu/package.json", r#"{"name": "uvu", "bin": {"uvu": "./bin.js"}}"#);
+        link(upper, ".bin/uvu-more", "../uvu/lib/x.js");
         let wanted = [
             "`.bin/ava` would be of `@ava/fake`, and was of `@ava/cli`",
+            "`.bin/sh` would be of `own`, and was of `the system`",
             "`.bin/tap` would be of `own`, and was of `tap`",
+            "`.bin/uvu-more` leads to `uvu/lib/x.js`, which its package does not name",
             "`.bin/uvu` would be of `own`, and was of `uvu`",
+            "`deep` would be of `other`, and was of `deep`",
             "`expect` would be of `evil`, and was of `expect`",
             "`tsup` would be of `../own`, and was of `tsup`",
         ];
-        assert_eq!(replaced(lower, upper), wanted);
+        assert_eq!(replaced(lower, upper, &[]), wanted);
+    }
+
+    #[test]
+    fn a_package_does_not_cover_one_of_its_name_farther_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let (outer, upper) = (&dir.path().join("outer"), &dir.path().join("upper"));
+        for name in ["tape", "@s/fmt"] {
+            file(outer, &format!("{name}/package.json"), &format!(r#"{{"name": "{name}", "version": "1.0.0"}}"#));
+            file(upper, &format!("{name}/package.json"), &format!(r#"{{"name": "{name}", "version": "2.0.0"}}"#));
+        }
+        let told = || replaced(&dir.path().join("none"), upper, std::slice::from_ref(outer));
+        assert_eq!(told(), Vec::<String>::new(), "another version of the same package");
+        file(upper, "tape/package.json", r#"{"name": "own"}"#);
+        fs::remove_dir_all(upper.join("@s/fmt")).unwrap();
+        link(upper, "@s/fmt", "../../fmt");
+        assert_eq!(
+            told(),
+            ["`@s/fmt` would be of `the work`, and was of `@s/fmt`", "`tape` would be of `own`, and was of `tape`"]
+        );
     }
 
     #[test]
     fn a_file_of_python_stays_that_of_its_distribution() {
         let dir = tempfile::tempdir().unwrap();
         let (lower, upper) = (&dir.path().join("lower"), &dir.path().join("upper"));
-        let record = |root: &Path, name: &str, lines: &str| {
-            file(root, &format!("lib/python3.12/site-packages/{name}.dist-info/RECORD"), lines);
-        };
+        let site = "lib/python3.12/site-packages";
+        let record =
+            |root: &Path, name: &str, lines: &str| file(root, &format!("{site}/{name}.dist-info/RECORD"), lines);
+        file(lower, "pyvenv.cfg", "home = /usr");
+        file(lower, "bin/python3", "a program");
+        for (root, text) in [(lower, "8.0"), (upper, "8.1")] {
+            file(root, &format!("{site}/pytest/__init__.py"), text);
+            file(root, "bin/pytest", text);
+            file(root, &format!("{site}/google/__init__.py"), "the same in all that bring it");
+        }
         record(lower, "pytest-8.0.0", "pytest/__init__.py,sha256=a,1\n../../../bin/pytest,sha256=b,2\nLICENSE,,\n");
+        record(lower, "google_a-1.0", "google/__init__.py,,\n");
+        record(upper, "google_b-1.0", "google/__init__.py,,\n");
         record(upper, "rich-13.0.0", "rich/__init__.py,sha256=a,1\nLICENSE,,\n\"rich/a,b.py\",,\n");
         record(upper, "pytest-8.1.0", "pytest/__init__.py,sha256=c,1\n../../../bin/pytest,sha256=d,2\n");
-        assert_eq!(replaced(lower, upper), Vec::<String>::new());
+        assert_eq!(replaced(lower, upper, &[]), Vec::<String>::new());
+        file(upper, "bin/python3", "another program");
+        record(upper, "pytest-8.1.0", "pytest/__init__.py,sha256=c,1\n");
         record(upper, "evil-1.0", "evil.py,,\n../../../bin/pytest,,\n");
-        assert_eq!(replaced(lower, upper), ["`bin/pytest` would be of `evil`, and was of `pytest`"]);
-        record(upper, "evil-1.0", "pytest/__init__.py,,\n");
-        let module = "`lib/python3.12/site-packages/pytest/__init__.py` would be of `evil`, and was of `pytest`";
-        assert_eq!(replaced(lower, upper), [module]);
+        let python = "`bin/python3` would be of `no package`, and was of `no package`";
+        assert_eq!(replaced(lower, upper, &[]), ["`bin/pytest` would be of `evil`, and was of `pytest`", python]);
+        record(upper, "evil-1.0", "../../../bin/python3,,\n../../../bin/pytest,,\n");
+        record(upper, "pytest-8.1.0", "");
+        let module = format!("`{site}/pytest/__init__.py` would be of `no package`, and was of `pytest`");
+        assert!(replaced(lower, upper, &[]).contains(&module), "{:?}", replaced(lower, upper, &[]));
     }
 }

@@ -2,10 +2,11 @@
 
 use super::commands::Command;
 use super::replaced::replaced;
-use super::{Installation, packages};
+use super::{Installation, first, packages};
 use crate::gate::base::BaseFault;
 use crate::gate::clean::{Below, CleanRoom, Dependencies, RoomFault, Wanted, clear};
 use crate::gate::installed::{Installed, reached};
+use crate::gate::names::{joined, name_of};
 use crate::gate::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::{self, Lane};
@@ -14,7 +15,7 @@ use crate::verdict::{Installs, StepReport};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// Variables that keep installers from running what a package brings.
@@ -24,7 +25,7 @@ pub(in crate::gate) const NO_SCRIPTS: [(&str, &str); 4] = [
     ("PIP_ONLY_BINARY", ":all:"),
     ("COMPOSER_NO_SCRIPTS", "1"),
 ];
-/// The same for derived commands, which need not build the project; and variables that let them
+/// Variables that keep derived commands from building packages, which they need not, and let them
 /// write lock files.
 const DERIVED: [(&str, &str); 4] = [
     ("UV_NO_BUILD", "1"),
@@ -65,7 +66,7 @@ pub(super) async fn install(
     if !replaced.is_empty() {
         clear(&folder).map_err(|source| BaseFault::Cache { path: folder, source })?;
         let command = commands.iter().map(Command::told).collect::<Vec<_>>().join("` and `");
-        let why = format!("{}; choose packages that do not replace what is installed", replaced.join("; "));
+        let why = format!("{}; choose packages that do not replace what is installed", first(&replaced));
         return Err(BaseFault::Install { command, why, is_missing: false });
     }
     let told: Vec<String> = commands.iter().map(|command| command.told().to_owned()).collect();
@@ -78,9 +79,14 @@ fn replaced_by(gate: &Gate, site: &Site, installation: &Installation) -> Vec<Str
     let before = |path: &str| if site.has_layers { site.origin.join(path) } else { site.ignored.join(path) };
     let installed = |path: &&String| gate.installed.folders.contains(path);
     let over = installation.over.iter().map(|(path, at)| (path, installation.folder.join(at)));
-    let whole = installation.whole().filter(|(path, _)| installed(path));
+    let whole = installation.whole().filter(|(path, _)| installed(path) || name_of(path) == "node_modules");
     let told = over.chain(whole).flat_map(|(path, at)| {
-        let told = replaced(&before(path), &at);
+        let is_of_node = |path: &str| name_of(path) == "node_modules";
+        let folders = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);
+        let outer = folders.skip(1).map(|folder| joined(folder, "node_modules"));
+        let outer = outer.filter(|outer| outer != path && is_of_node(path) && gate.installed.folders.contains(outer));
+        let outer: Vec<PathBuf> = outer.map(|outer| before(&outer)).collect();
+        let told = replaced(&before(path), &at, &outer);
         told.into_iter().map(move |line| format!("in `{path}`, {line}"))
     });
     told.collect()

@@ -188,7 +188,7 @@ async fn all_that_was_tampered_with_is_told_at_once_and_what_became_of_it() {
 }
 
 /// Runs the product, then looks at each test as a runner does that names what fails.
-const TESTS: &str = "for code in src/*.sh; do . ./$code; done; for t in ${only:-*}/test_*.py; do grep -q raise $t && echo $t && bad=1; done; test -z \"$bad\"";
+const TESTS: &str = "for code in src/*.sh; do . ./$code; done; for t in ${only:-*}/test_*.py; do grep -q assert $t && echo FAILED $t && bad=1; done; test -z \"$bad\"";
 
 #[tokio::test]
 async fn a_canary_is_known_neither_by_a_word_nor_by_the_place_of_its_room() {

@@ -44,7 +44,8 @@ pub fn tool_caches<'e>(variable: impl Fn(&str) -> Option<&'e str>) -> Vec<ToolCa
         let led = variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let named = led.unwrap_or_else(|| home.join(place));
         let real = named.canonicalize().ok().filter(|real| real.is_dir());
-        let is_free = named.is_absolute() && named.symlink_metadata().is_err();
+        // Elsewhere a sandbox could not make it.
+        let is_free = named.starts_with(&home) && named.symlink_metadata().is_err();
         let folder = real.clone().or_else(|| is_free.then_some(named))?;
         (folder != Path::new("/")).then_some(ToolCache { folder, programs, exists: real.is_some() })
     });

@@ -54,8 +54,7 @@ type Case = (&'static [&'static str], &'static [&'static str], &'static [(&'stat
 #[test]
 fn the_package_manager_that_installed_installs_again_and_else_that_of_the_lock_file() {
     let npm = ": npm install --ignore-scripts --no-audit --no-fund --prefer-offline";
-    let pnpm =
-        ": pnpm install --ignore-scripts --no-frozen-lockfile --prefer-offline --config.confirmModulesPurge=false";
+    let pnpm = ": pnpm install --ignore-scripts --no-frozen-lockfile --prefer-offline --config.confirmModulesPurge=false --ignore-pnpmfile";
     let yarn = ": yarn install --ignore-scripts --non-interactive --prefer-offline";
     let berry = ": yarn install --mode=skip-build";
     let cases: [Case; 9] = [

@@ -180,6 +180,7 @@ const PYTHON: &[Row] = &[
     row("tool/uv/find-links", Same, PLACES),
     row("tool/uv/override-dependencies", Same, REPLACES),
     row("tool/poetry/source", Same, PLACES),
+    row("tool/poetry/requires-plugins", Same, PLACES),
     row("tool/pdm/source", Same, PLACES),
     old("tool/mypy", Same, CHECKS),
     old("tool/ruff", Same, CHECKS),

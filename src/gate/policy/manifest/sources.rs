@@ -142,6 +142,8 @@ fn sources(form: Form, manifest: &Value) -> BTreeMap<(String, String), Option<St
             let end = requirement.find(|c: char| !(c.is_alphanumeric() || "._-".contains(c)));
             let (name, rest) = requirement.split_at(end.unwrap_or(requirement.len()));
             let url = rest.split_once(';').map_or(rest, |(rest, _)| rest).split_once('@').map(|(_, url)| url.trim());
+            // Without a name, all of it is an address or a path.
+            let url = url.or_else(|| rest.starts_with(['/', ':', '\\']).then_some(requirement));
             found.insert((table.clone(), normal(name)), Some(url.unwrap_or(REGISTRY).to_owned()));
         }
     }
