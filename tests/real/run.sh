@@ -190,7 +190,7 @@ main() {
             printf '"Gate" and "check" are the times of fledge'"'"'s gate and of the project'"'"'s own check on the same honest work.\n\n'
             printf '| project | stack | its own check | lane by hand | in a clean room | README | honest work | a broken test | new dependency | gate | check | why not |\n'
             printf '|---|---|---|---|---|---|---|---|---|---|---|---|\n'
-            printf '%s\n' "${rows[@]}"
+            printf '%s\n' "${rows[@]}" | sed "s|$work|DIR|g; s|$from|$github|g; s|$HOME|HOME|g"
         } >"$page"
     fi
     [ $held = $all ]
