@@ -25,7 +25,7 @@ pub(super) fn are_told_in_part(steps: &[StepReport]) -> bool {
     steps.iter().any(|step| step.status.is_failure() && is_longer(step))
 }
 
-/// Returns whether a log has such a line.
+/// Returns whether `is_one` holds for a line of a log.
 pub(super) fn has_line(log: &Path, is_one: impl Fn(&str) -> bool) -> bool {
     let mut found = false;
     let _what_was_read_counts = each_line(log, |line, _| {

@@ -65,7 +65,8 @@ const NO_REGISTRY: &[&str] = &[
 /// Words, in small letters, by which a registry answers that it does not have a package.
 const NO_PACKAGE: &[&str] = &["e404", "404 not found", " 404 ", "status code: 404", "etarget", "no matching version"];
 
-/// Returns whether a package manager could not reach its registry. One that answers is reached, whatever the names of packages are.
+/// Returns whether a package manager could not reach its registry. A registry that answers that it
+/// lacks a package is reached.
 pub(super) fn says_offline(output: &str) -> bool {
     let output = output.to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));

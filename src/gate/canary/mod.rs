@@ -1,6 +1,6 @@
-//! A canary: a failing test that is planted in a room of its own. A lane that does not go red for
-//! it cannot see failures there, so its pass proves nothing: what is judged has silenced the tests.
-//! Pure: says what is planted where; who runs it is elsewhere.
+//! Canaries: failing tests that are planted in a second room. A lane that does not fail for them
+//! cannot see failures there, so its pass proves nothing: the work has silenced the tests. Pure:
+//! decides what is planted where; another module runs it.
 
 mod texts;
 
@@ -12,7 +12,7 @@ use texts::Form;
 
 /// The most places in which one is planted: those nearest to the root.
 const MOST_PLACES: usize = 16;
-/// What a file of the project's own has where the word is to stand that its failure must name.
+/// Stands in a file of the project's own for the word that its failure must name.
 const MARK: &str = "{mark}";
 
 /// A failing test, planted in one place.
@@ -22,7 +22,8 @@ pub(super) struct Plant {
     pub(super) path: String,
     /// Its content.
     pub(super) text: String,
-    /// The test's name; empty where it has none. A runner may also print the names of tests that pass.
+    /// The test's name; empty where it has none. A runner may also print the names of tests that
+    /// pass.
     pub(super) name: String,
     /// A word that its failure prints; empty: any failure will do.
     pub(super) mark: String,
@@ -30,7 +31,7 @@ pub(super) struct Plant {
     pub(super) step: Option<String>,
 }
 
-/// Which of the planted failures a lane has seen.
+/// The share of the planted failures that a lane has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     None,
@@ -57,11 +58,6 @@ impl Places {
                     places = of(&|path| path.ends_with(".go") && is_built(path));
                     places.0.truncate(1);
                 }
-                for (folder, like) in &mut places.0 {
-                    let is_product = |path: &&String| path.ends_with(".go") && !path.ends_with("_test.go");
-                    let product = paths.iter().filter(is_product).find(|path| folder_of(path) == folder);
-                    *like = product.cloned().or(like.take());
-                }
                 places
             }
             Canary::Junit => of(&is_java_test),
@@ -75,7 +71,7 @@ impl Places {
         }
     }
 
-    /// The files of the base whose texts [`plant`] needs.
+    /// The files of the base that [`plant`] reads.
     pub(super) fn read(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter_map(|(_, like)| like.as_ref())
     }
@@ -86,11 +82,11 @@ impl Places {
 }
 
 /// Returns what is planted for a canary in these places. `word` invents words of small letters that
-/// no code can know before; `read` gives the text of a file of the base, `has` tells whether there
-/// is one.
+/// no code can know before; `read` gives the text of a file of the base, `has` tells whether it
+/// exists.
 ///
 /// # Errors
-/// Why there is no place for it.
+/// The reason, where the base has no place for the canary.
 pub(super) fn plant(
     canary: &Canary,
     places: &Places,
@@ -161,21 +157,22 @@ pub(super) fn plant(
     Err(format!("the base does not have {lacks}"))
 }
 
-/// Returns whether a step has seen what was planted. `names_it` tells whether its output shows that this
-/// test failed; it is asked of failed steps alone.
+/// Returns whether a step has seen what was planted. `names_it` tells whether the step's output
+/// shows that this test failed; it is called for failed steps alone.
 pub(super) fn is_seen(plant: &Plant, step: &str, status: StepStatus, names_it: impl FnOnce() -> bool) -> bool {
     let is_asked = plant.step.as_deref().is_none_or(|asked| asked == step);
     is_asked && matches!(status, StepStatus::Failed | StepStatus::TimedOut) && (plant.mark.is_empty() || names_it())
 }
 
-/// Returns whether a line of output says that the test of this name failed, for runners that print no messages of assertions.
+/// Returns whether a line of output says that the test of this name failed. Some runners print the
+/// names of failed tests without their messages.
 pub(super) fn says_failed(line: &str, name: &str) -> bool {
     const SIGNS: [&str; 7] = ["FAIL", "ERROR", "error", "not ok", "✖", "✗", "-->"];
     !name.is_empty() && line.to_lowercase().contains(name) && SIGNS.iter().any(|sign| line.contains(sign))
 }
 
 impl Seen {
-    /// From which were seen, one by one.
+    /// Counts which of the planted failures were seen.
     pub(super) fn of(seen: &[bool]) -> Self {
         match seen.iter().filter(|seen| **seen).count() {
             0 => Self::None,

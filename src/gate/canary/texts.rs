@@ -1,12 +1,13 @@
-//! The texts of planted tests, made like a test of the base beside them: with its imports, base
-//! class and assertions. What silences those silences the planted test as well, and is so found
-//! out. Pure.
+//! The texts of planted tests. Each is made like a test of the base beside it, with that test's
+//! imports, base class and assertions: code that silences these silences the planted test, too, and
+//! so shows itself. Pure.
 
 use crate::gate::names::name_of;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Stand in a text for the test's name, for the name with a capital letter, and for the word that only its failure prints.
+/// Placeholders for the test's name, the name with a capital letter, and the word that only the
+/// test's failure prints.
 const NAME: &str = "{name}";
 const CAPITAL: &str = "{Name}";
 const MARK: &str = "{mark}";
@@ -32,7 +33,7 @@ impl Form {
     }
 }
 
-/// A function, and a method of a test class where the base's test has such a class.
+/// Returns a function, and a method of a test class where the base's test is one.
 pub(super) fn pytest(like: &str) -> Vec<Form> {
     const ENDS: [&str; 5] = ["def ", "async def ", "class ", "@", "if __name__"];
     let head = until(like, &ENDS);
@@ -40,7 +41,7 @@ pub(super) fn pytest(like: &str) -> Vec<Form> {
     let bases = like.lines().filter_map(|line| line.strip_prefix("class ")?.split_once('(')?.1.split_once(')'));
     let base = bases.map(|(base, _)| base.trim()).find(|base| base.contains("TestCase"));
     if let Some(base) = base {
-        // A class that the file itself defines is not above its tests.
+        // The planted file has no class that the base's file defines among its tests.
         let is_defined_here = like.contains(&format!("class {base}("));
         let (import, base) = if is_defined_here { ("import unittest\n\n\n", "unittest.TestCase") } else { ("", base) };
         let tail = format!(
@@ -59,7 +60,7 @@ pub(super) fn node(path: &str, like: &str) -> Vec<Form> {
         Some("cjs" | "cts") => false,
         _ => head.lines().any(|line| line.starts_with("import ")),
     };
-    // Names of their own: those of the file may be anything.
+    // The file may use these names already, so the imports get others.
     let imports = if is_module {
         "import { test as test_{name} } from \"node:test\";\nimport assert_{name} from \"node:assert\";\n"
     } else {
@@ -83,7 +84,8 @@ pub(super) fn jest(like: &str) -> Vec<Form> {
     forms
 }
 
-/// A test that has the package's library in its program; `library` is empty where there is none.
+/// Returns a test whose program links the package's library; `library` is empty for a package
+/// without one.
 pub(super) fn cargo(library: &str) -> Form {
     let head = if library.is_empty() { String::new() } else { format!("extern crate {library} as _;") };
     Form::new(head, "#[test]\nfn {name}() {\n    panic!(\"{mark}\");\n}\n")

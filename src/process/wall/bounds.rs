@@ -33,8 +33,8 @@ impl WallLimits {
         }
     }
 
-    /// What is looked at from here while a program runs: the kernel does not count for root, and
-    /// memory of none but one by one.
+    /// Returns the bounds that fledge itself watches while a program runs. The kernel bounds no
+    /// processes of root, and the memory of each process by itself.
     pub fn bounds(self) -> Bounds {
         Bounds { processes: self.processes, memory: self.memory }
     }
