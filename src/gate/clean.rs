@@ -10,6 +10,7 @@ use super::history;
 use super::holdout;
 use super::install::{self, Installation};
 use super::installed::reached;
+use super::names::has_name;
 use super::planted::word;
 use super::{Gate, Site};
 use crate::id::TreeId;
@@ -26,7 +27,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Variables that name where a toolchain keeps what it has fetched, with its place among the caches of a lane that has a `setup`.
+/// Variables that lead to the downloads of a toolchain, with the toolchain's program, which names its
+/// folder among the caches of a lane that has a `setup`.
 const FETCHED: [(&str, &str); 5] = [
     ("CARGO_HOME", "cargo"),
     ("GOPATH", "go"),
@@ -111,7 +113,8 @@ impl<'a> Dependencies<'a> {
 #[derive(Debug)]
 pub(super) struct CleanRoom {
     folder: PathBuf,
-    /// The folder that the tree is in, named like that of the project: some builds take their name from it.
+    /// The folder that the tree is in. It has the name of the project's folder, because some builds
+    /// take a name from it.
     files: PathBuf,
     behind: Behind,
     env: Variables,
@@ -238,7 +241,14 @@ impl CleanRoom {
             (None, _) => return Ok(()),
         };
         let Some(home) = home else { return Ok(()) };
-        for (variable, name) in FETCHED {
+        // An installation fills the caches of its own programs; others stay as they are.
+        let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
+            (None, Dependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
+            (None, Dependencies::Awaited(_)) => Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect()),
+            (_, _) => None,
+        };
+        let is_filled = |name: &str| commands.as_ref().is_none_or(|all| all.iter().any(|run| has_name(run, name)));
+        for (variable, name) in FETCHED.into_iter().filter(|(_, name)| is_filled(name)) {
             let from = fetched(name);
             fs::create_dir_all(&from).map_err(|source| RoomFault::Io { path: from.clone(), source })?;
             let at = match site.wall.kind() {

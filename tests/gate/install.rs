@@ -185,3 +185,29 @@ fn a_manifest_that_is_a_program_runs_only_where_the_agent_has_a_network() {
         assert!(feedback.contains("BUILD FAILURE of new"), "{flag}: {feedback}");
     }
 }
+
+#[test]
+fn a_requirement_that_is_a_folder_or_an_option_is_refused_before_anything_is_installed() {
+    let python = "#!/bin/sh\ntouch ran; echo installed\n";
+    for line in ["./pkg", "-e ./pkg", "--no-binary=six"] {
+        let model =
+            Model::new([shell(&format!("echo six >requirements.txt; echo '{line}' >>requirements.txt")), say("Done.")]);
+        let lane = "steps: [{ name: check, run: python3 --version }]";
+        let place = Fledge::simple(&model).lane("verify", lane).arg("--max-retries=0").file(".gitignore", ".venv\n");
+        let place = place.file("requirements.txt", "six\n").file(".venv/pyvenv.cfg", "home = /usr/bin\n");
+        let place = place.file(".venv/bin/python", python).file(".venv/bin/pip", python);
+        let ended = place.run();
+        ended.must_be(1, "gate_failed");
+        let said = format!("requirements.txt: `{line}`: only packages of the registry are installed for the checks");
+        assert!(ended.stderr.contains(&said), "{}", ended.story());
+        assert_eq!(ended.file("ran"), None, "{line}");
+    }
+}
+
+#[test]
+fn an_installation_without_layers_leaves_the_caches_of_other_programs_as_they_are() {
+    let model = Model::new([shell(&adds("new")), say("Done.")]);
+    let (_tools, place) = project(&model);
+    let lane = "steps: [{ name: check, run: 'ls node_modules/new; case \"$CARGO_HOME$GOPATH\" in *fetched*) exit 1 ;; esac; case \"$npm_config_cache\" in *fetched*) ;; *) exit 1 ;; esac' }]";
+    place.lane("verify", lane).arg("--sandbox=off").arg("--max-retries=0").run().must_be(0, "verified");
+}

@@ -65,10 +65,10 @@ impl Clearing<'_> {
 
     async fn remove(&self, left: &Leftover, of: Of, stop: &CancellationToken) -> Result<(), Box<dyn Error>> {
         let env: Vec<(String, String)> = self.environment.hand_env().into_iter().collect();
-        let (scratch, record) = (
-            tempfile::tempdir()?,
-            left.folder.as_deref().and_then(Path::parent).map(Record::read).transpose()?.flatten(),
-        );
+        let scratch = tempfile::tempdir()?;
+        // The record is beside the folder that the worktree is in.
+        let outer = left.folder.as_deref().and_then(Path::parent);
+        let record = outer.map(Record::read).transpose()?.flatten();
         if of == Of::Measured {
             if let Some(record) = record {
                 record.remove(true, &env, scratch.path(), stop).await?;

@@ -188,11 +188,11 @@ impl Project<'_> {
     }
 
     fn node(&self, folder: &str) -> Option<Command> {
-        let is_root = |at: &str| {
-            let has_lock = NODE_LOCKS.iter().any(|(lock, _)| self.has(&joined(at, lock)));
-            has_lock || self.is_installed(&joined(at, "node_modules"))
-        };
-        let root = upward(folder).find(|at| is_root(at)).unwrap_or(folder);
+        // In a workspace the lock file is at the root, and packages have folders of links of their
+        // own.
+        let has_lock = |at: &&str| NODE_LOCKS.iter().any(|(lock, _)| self.has(&joined(at, lock)));
+        let is_filled = |at: &&str| self.is_installed(&joined(at, "node_modules"));
+        let root = upward(folder).find(has_lock).or_else(|| upward(folder).find(is_filled)).unwrap_or(folder);
         let modules = joined(root, "node_modules");
         let mark = |(name, _): &&(&str, Node)| (self.read)(&joined(&modules, name)).is_some();
         let marked = NODE_MARKS.iter().find(mark).map(|(_, node)| *node);

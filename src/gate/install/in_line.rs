@@ -1,6 +1,7 @@
 //! Brings the dependency folders of the workspace in line with verified work.
 
 use super::commands::Command;
+use super::differ::names_dependencies;
 use super::{Difference, room};
 use crate::causes::chain;
 use crate::gate::clean::clear;
@@ -31,7 +32,7 @@ impl Gate {
         let told = told.join(", ");
         let ran = self.run_in_line(site, &commands, stop).await;
         // Also after a stop: the workspace is to have what was verified.
-        let kept = self.keep_files(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
+        let kept = self.keep_manifests(site, tree, &CancellationToken::new()).await.map_err(|fault| chain(&fault));
         match ran.and(kept) {
             Ok(()) => Ok(Some(format!("your installed dependencies were brought in line by {told}"))),
             Err(why) => Err(format!("your installed dependencies may be half changed, run {told} yourself: {why}")),
@@ -70,14 +71,14 @@ impl Gate {
         ran.map_err(|fault| chain(&fault))
     }
 
-    /// Makes the files of the work what they are there: package managers write lock files and more in passing.
-    async fn keep_files(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
+    /// Puts manifests and lock files back as they are in the work: package managers write them in
+    /// passing. Other files stay, because the user may have changed them in the meantime.
+    async fn keep_manifests(&self, site: &Site, tree: &TreeId, stop: &CancellationToken) -> Result<(), TreesFault> {
         let now = site.trees.take(stop).await?.tree;
-        let own: BTreeSet<String> = site.trees.paths(tree, stop).await?.into_iter().collect();
         let changed = site.trees.changes(tree, &now, stop).await?.into_iter().map(|change| change.path);
-        let changed: Vec<String> = changed.filter(|path| own.contains(path)).collect();
-        if !changed.is_empty() {
-            site.trees.put_back(tree, Some(&changed), stop).await?;
+        let written: Vec<String> = changed.filter(|path| names_dependencies(path)).collect();
+        if !written.is_empty() {
+            site.trees.put_back(tree, Some(&written), stop).await?;
         }
         Ok(())
     }

@@ -115,7 +115,7 @@ pub(super) struct Difference {
     withheld: BTreeSet<String>,
     /// New requirements of Python, by the manifest and the table that lists them.
     requirements: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// What no installer may be given, a line each.
+    /// Entries that no installer may read, a line each.
     refused: Vec<String>,
     /// The paths that changed and that an installer may see.
     seen: Vec<String>,

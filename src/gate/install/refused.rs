@@ -1,5 +1,5 @@
-//! Finds what no installer may be given, because installing it would run code of the work or take
-//! options from it: folders, addresses, options and hooks. Pure.
+//! Finds entries of manifests that no installer may read, because they make it run code of the
+//! work: folders, addresses, options and hooks. Pure.
 
 use super::differ::is_requirements;
 use crate::gate::names::name_of;
@@ -7,11 +7,12 @@ use crate::gate::policy::Policy;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys of `pnpm-workspace.yaml` that only name packages. Others name hooks that pnpm runs, or put one package in another's place.
+/// Keys of `pnpm-workspace.yaml` that only name packages. Others name hooks that pnpm runs, or
+/// replace packages.
 const OF_PNPM: [&str; 3] = ["packages", "catalog", "catalogs"];
 
-/// Returns a line for each such thing that a file names and that of the base did not.
-/// `requirements` are its new requirements of Python, by table.
+/// Returns a line for each such entry of a file that the base's file does not have. `requirements`
+/// are the file's new requirements of Python, by table.
 pub(super) fn refused(
     path: &str,
     was: Option<&[u8]>,
@@ -20,7 +21,7 @@ pub(super) fn refused(
 ) -> Vec<String> {
     let Some(is) = is else { return Vec::new() };
     let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-    let not_plain = requirements.values().flatten().filter(|text| !is_plain(text)).cloned();
+    let not_plain = requirements.values().flatten().filter(|text| !text.starts_with('#') && !is_plain(text)).cloned();
     let mut found: BTreeSet<String> = not_plain.collect();
     match name_of(path) {
         _ if is_requirements(path) => {
@@ -48,7 +49,8 @@ pub(super) fn refused(
     found.into_iter().map(|what| format!("{path}: `{what}`")).collect()
 }
 
-/// Dependencies of Poetry that are folders or archives of the project: they are built, by code that is in them.
+/// Returns the dependencies of Poetry that are folders, archives or repositories: Poetry builds
+/// them with the code in them.
 fn folders_of_poetry(path: &str, bytes: Option<&[u8]>) -> BTreeSet<String> {
     let tables = bytes.map(|bytes| Policy::dependencies(path, bytes)).unwrap_or_default();
     let tables = tables.iter().filter(|(at, _)| at.starts_with("tool.poetry"));
@@ -57,7 +59,8 @@ fn folders_of_poetry(path: &str, bytes: Option<&[u8]>) -> BTreeSet<String> {
     entries.filter(|(_, value)| is_built(value)).map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
-/// Returns whether a line of a list of requirements names a package of the registry, or another list.
+/// Returns whether a line of a list of requirements names a package of the registry, or another
+/// list.
 fn is_plain_line(line: &str) -> bool {
     let line = line.split(" #").next().unwrap_or(line).trim_end_matches('\\').trim();
     let is_hash = |text: &str| text.split_whitespace().all(|word| word.starts_with("--hash="));
@@ -72,7 +75,8 @@ fn is_plain_line(line: &str) -> bool {
     }
 }
 
-/// Returns whether a requirement (PEP 508) names a package of the registry: `NAME[EXTRAS] VERSIONS; MARKER`.
+/// Returns whether a requirement (PEP 508) names a package of the registry: `NAME[EXTRAS] VERSIONS;
+/// MARKER`.
 pub(super) fn is_plain(requirement: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let end = requirement.find(|c| !is_name(c)).unwrap_or(requirement.len());

@@ -80,7 +80,8 @@ fn nearer(upper: &Path, path: &Path, outer: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// The target of a link of `.bin`, where the package that it leads into does not name that file as this program.
+/// Returns the target of a link of `.bin`, where the package around the target does not name it as
+/// this program.
 fn strange_program(lower: &Path, upper: &Path, path: &Path) -> Option<String> {
     let target = fs::read_link(upper.join(path)).ok()?;
     let target = plain(&path.parent()?.join(target));
@@ -156,8 +157,12 @@ fn in_python(lower: &Path, upper: &Path, paths: &[PathBuf]) -> Vec<String> {
         if (owner.is_some() && owner == brings) || is_same(&was, &is) {
             return None;
         }
-        let name = |owner: Option<&String>| owner.map_or("no package", String::as_str).to_owned();
-        Some(stands_in(path, &name(owner), &name(brings)))
+        let what = path.display();
+        Some(match (owner, brings) {
+            (Some(owner), Some(brings)) => stands_in(path, owner, brings),
+            (None, Some(brings)) => format!("`{what}` would be changed by `{brings}`"),
+            (_, None) => format!("`{what}` would be changed by a package that does not name it"),
+        })
     });
     told.collect()
 }
@@ -173,7 +178,8 @@ fn owners(root: &Path) -> BTreeMap<PathBuf, String> {
     owners
 }
 
-/// Returns whether two files, or links, have the same content. What cannot be read is gone, so it replaces nothing.
+/// Returns whether two files, or links, have the same content. A file that cannot be read was
+/// removed, so it replaces nothing.
 fn is_same(was: &Path, is: &Path) -> bool {
     match (fs::read_link(was), fs::read_link(is)) {
         (Ok(was), Ok(is)) => was == is,
@@ -182,7 +188,8 @@ fn is_same(was: &Path, is: &Path) -> bool {
     }
 }
 
-/// Texts that several distributions bring, such as a licence, are no code. Nor is what is compiled from it by the way.
+/// Returns whether Python may run a file. Several distributions bring the same licence or other
+/// text.
 fn is_code(file: &Path) -> bool {
     let is_program = file.parent().and_then(Path::file_name).is_some_and(|name| name == "bin");
     let endings = ["py", "so", "pth", "pyd", "cfg"];
@@ -327,11 +334,11 @@ mod tests {
         file(upper, "bin/python3", "another program");
         record(upper, "pytest-8.1.0", "pytest/__init__.py,sha256=c,1\n");
         record(upper, "evil-1.0", "evil.py,,\n../../../bin/pytest,,\n");
-        let python = "`bin/python3` would be of `no package`, and was of `no package`";
+        let python = "`bin/python3` would be changed by a package that does not name it";
         assert_eq!(replaced(lower, upper, &[]), ["`bin/pytest` would be of `evil`, and was of `pytest`", python]);
         record(upper, "evil-1.0", "../../../bin/python3,,\n../../../bin/pytest,,\n");
         record(upper, "pytest-8.1.0", "");
-        let module = format!("`{site}/pytest/__init__.py` would be of `no package`, and was of `pytest`");
+        let module = format!("`{site}/pytest/__init__.py` would be changed by a package that does not name it");
         assert!(replaced(lower, upper, &[]).contains(&module), "{:?}", replaced(lower, upper, &[]));
     }
 }

@@ -81,6 +81,10 @@ fn a_workspace_is_installed_at_its_root_and_once() {
     let commands = sample.commands(&["packages/a/package.json", "packages/b/package.json", "pnpm-lock.yaml"]);
     assert_eq!(commands.len(), 1, "{commands:?}");
     assert!(commands[0].starts_with(": pnpm install"), "{commands:?}");
+    let files = ["package.json", "yarn.lock", "packages/a/package.json"];
+    let linked = Sample { files: &files, folders: &["packages/a/node_modules"], ..Sample::default() };
+    let commands = linked.commands(&["packages/a/package.json"]);
+    assert!(commands[0].starts_with(": yarn install"), "{commands:?}");
     let files = ["a/Cargo.toml", "a/Cargo.lock", "a/b/Cargo.toml", "c/Cargo.toml", "c/d/Cargo.toml"];
     let sample = Sample { files: &files, ..Sample::default() };
     assert_eq!(sample.commands(&["a/b/Cargo.toml", "c/d/Cargo.toml"]), ["(a: cargo fetch)", "(c: cargo fetch)"]);
