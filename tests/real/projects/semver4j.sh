@@ -5,7 +5,7 @@ install() { mvn -q -B test; } # its `verify` signs, and needs a key
 check() { mvn -q -B test; }
 honest() {
     echo '// more' >>src/main/java/org/semver4j/SemverException.java
-    printf 'package org.semver4j;\n\nimport org.junit.jupiter.api.Test;\n\nclass RealTest {\n    @Test\n    void real() {\n    }\n}\n' >src/test/java/org/semver4j/RealTest.java
+    printf 'package org.semver4j;\n\nimport org.junit.jupiter.api.Test;\n\nclass RealTest {\n    @Test\n    void real() {}\n}\n' >src/test/java/org/semver4j/RealTest.java
 }
 broken() { sed -i 's/return parse(version) != null;/return parse(version) == null;/' src/main/java/org/semver4j/Semver.java; }
 dependency() {
