@@ -88,9 +88,13 @@ impl Shown {
             return (!missing.is_empty()).then(|| format!("tests of the base did not run: {}", some(&missing)));
         }
         let (before, now) = (base.ran()?, self.ran().unwrap_or(0));
-        // Runners print what a failing test printed, sums of other runners too, so the sum of a red step says little.
-        let is_less = if base.is_green { now < before } else { now == 0 && before > 0 };
-        is_less.then(|| format!("fewer tests ran than on the base: {now}, there {before}"))
+        // Runners print what a failing test printed, sums of other runners too, so the sum of a red step says little but for Rust's.
+        let (before, now) = match (base.is_green, base.printed.own(), self.printed.own()) {
+            (false, Some(before), Some(now)) => (before, now),
+            (false, ..) if now > 0 => return None,
+            _ => (before, now),
+        };
+        (now < before).then(|| format!("fewer tests ran than on the base: {now}, there {before}"))
     }
 }
 
@@ -206,6 +210,19 @@ mod tests {
         let red = Shown { is_green: false, ..printed(captured) };
         assert_eq!(shortfalls(red.clone(), printed("Summary [ 0.01s] 3 tests run: 3 passed")), [""; 0]);
         assert_eq!(shortfalls(red, printed("")), ["verify/test: fewer tests ran than on the base: 0, there 4"]);
+    }
+
+    #[test]
+    fn a_test_of_rust_that_failed_on_the_base_is_missed_whatever_it_printed() {
+        let nested = "running 9 tests\ntest result: ok. 9 passed; 0 failed;";
+        let base = format!(
+            "Running unittests src/lib.rs\nrunning 2 tests\n---- a stdout ----\n{nested}\ntest result: FAILED. 1 passed; 1 failed;\n\
+            Doc-tests a\nrunning 1 test\ntest result: ok. 1 passed; 0 failed;"
+        );
+        let red = Shown { is_green: false, ..printed(&base) };
+        let now = |count: u64| printed(&format!("running {count} tests\ntest result: ok. {count} passed; 0 failed;"));
+        assert_eq!(shortfalls(red.clone(), now(3)), [""; 0]);
+        assert_eq!(shortfalls(red, now(2)), ["verify/test: fewer tests ran than on the base: 2, there 3"]);
     }
 
     #[test]

@@ -12,9 +12,12 @@ const MOST_NAMES: usize = 20_000;
 pub(in crate::gate) struct Printed {
     /// Tests that ran, and how many of them failed; `None` where no summary was seen.
     sum: Option<Sum>,
+    /// The tests of Rust's test programs alone, without those that a failing test printed.
+    own: Own,
     /// Test programs that said that they begin, less those that said how they ended.
     open: i64,
-    /// Tests that ran by their names, of runners whose files of tests count as tests, whatever is in them.
+    /// Tests that ran by their names, of runners whose files of tests count as tests, whatever is
+    /// in them.
     names: BTreeSet<String>,
     /// Whether such a runner has summed up: without that, what looks like a name is none.
     has_named: bool,
@@ -30,7 +33,45 @@ struct Sum {
     failed: u64,
 }
 
+/// Tests of Rust's test programs. A program that fails prints the output of its failing tests
+/// before its own summary, and such output may have summaries, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Own {
+    /// Tests of the programs that have ended.
+    ended: u64,
+    /// The last summary since the output of failing tests began.
+    last: Option<u64>,
+    /// The output of failing tests has begun.
+    is_captured: bool,
+    /// A summary of another runner was seen, so whose the summaries are is not known.
+    is_mixed: bool,
+}
+
+impl Own {
+    fn take(&mut self, line: &str) {
+        let begins = ["Running ", "Doc-tests "].iter().any(|start| line.starts_with(start));
+        if begins {
+            self.ended = self.ended.saturating_add(self.last.take().unwrap_or(0));
+            self.is_captured = false;
+        }
+        self.is_captured |= line.starts_with("---- ") && line.ends_with(" ----");
+        match summary(line) {
+            Some((ran, _)) if !line.starts_with("test result: ") => self.is_mixed |= ran > 0,
+            Some((ran, _)) if self.is_captured => self.last = Some(ran),
+            Some((ran, _)) => self.ended = self.ended.saturating_add(ran),
+            None => {}
+        }
+    }
+}
+
 impl Printed {
+    /// Returns how many tests Rust's test programs ran, without those that a failing test printed;
+    /// `None` where that is not known.
+    pub(super) fn own(&self) -> Option<u64> {
+        let own = &self.own;
+        (self.sum.is_some() && !own.is_mixed).then(|| own.ended.saturating_add(own.last.unwrap_or(0)))
+    }
+
     /// How many tests ran; `None` where the output does not say.
     pub(super) fn ran(&self) -> Option<u64> {
         self.sum.map(|sum| sum.ran)
@@ -64,6 +105,7 @@ impl Printed {
     /// Takes a line of output, without escape codes.
     pub(in crate::gate) fn take(&mut self, line: &str) {
         let line = line.trim();
+        self.own.take(line);
         if is_libtest_start(line) {
             self.open += 1;
         }
