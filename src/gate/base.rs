@@ -9,7 +9,7 @@ pub(super) use keep::{kept, remember};
 
 use super::built::is_start;
 use super::canary::Seen;
-use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted};
+use super::clean::{CleanRoom, Dependencies, RoomFault, Wanted, copy_tree};
 use super::evidence::{Evidence, Printed, Shown};
 use super::logs::counted;
 use super::planted;
@@ -18,6 +18,7 @@ use super::{Gate, Site, feedback, unable};
 use crate::lane::{Lane, RoomKind};
 use crate::lane_runner::{LaneOutcome, LaneRuling, Room};
 use crate::limits::FEEDBACK_LIMIT;
+use crate::process;
 use crate::verdict::{Ruling, StepProgress, StepReport, StepStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -130,13 +131,25 @@ impl Caches {
     }
 
     /// Takes what a room has made for the rooms to come.
-    pub(super) fn fill(&self, room: &CleanRoom, lane: &Lane) -> Result<(), BaseFault> {
+    pub(super) async fn fill(
+        &self,
+        room: &CleanRoom,
+        lane: &Lane,
+        site: &Site,
+        stop: &CancellationToken,
+    ) -> Result<(), BaseFault> {
         for path in lane.kept_folders() {
             let (from, to) = (room.files().join(path), self.folder(path));
             if from.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
                 let io = |source| BaseFault::Cache { path: to.clone(), source };
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(io)?;
-                fs::rename(&from, &to).map_err(io)?;
+                if room.has_made(path) {
+                    fs::rename(room.made(path), &to).map_err(io)?;
+                } else {
+                    // A part of it is in the tree.
+                    let copied = copy_tree(&from, &to, &process::with_path_outside(&site.env, &site.root), stop).await;
+                    copied.map_err(|why| io(std::io::Error::other(why)))?;
+                }
             }
         }
         Ok(())
@@ -263,7 +276,7 @@ async fn judge_lane(
         show(&outcome, &mut base.evidence).await;
     }
     if let Some(room) = room {
-        caches.fill(&room, lane)?;
+        caches.fill(&room, lane, site, stop).await?;
         room.close().await;
     }
     Ok(outcome.steps)

@@ -96,8 +96,7 @@ impl Entered<'_> {
         let written = sentry.relieve(gate, site, &lane, stop).await.map_err(BaseFault::CannotRun)?;
         doubts.extend(written.iter().map(|it| format!("`{}` is protected ({})", it.path, it.rule)));
         let trees = &site.trees;
-        let kept: Vec<String> = lane.kept_folders().cloned().collect();
-        let after = trees.retake(gate.base(), &room.files(), lane.writes, &kept, stop).await;
+        let after = room.left(trees, gate.base(), &lane, stop).await;
         let after = after.map_err(RoomFault::from)?;
         if after != *gate.base() && !lane.writes {
             let changes = trees.changes(gate.base(), &after, stop).await.map_err(RoomFault::from)?;
@@ -108,7 +107,7 @@ impl Entered<'_> {
             ));
         }
         if let Some(caches) = caches.as_mut().filter(|caches| caches.is_open()) {
-            caches.fill(&room, &lane)?;
+            caches.fill(&room, &lane, site, stop).await?;
             caches.close();
         }
         room.close().await;

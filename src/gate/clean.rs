@@ -1,48 +1,37 @@
 //! The clean room: a tree in a fresh folder, with caches that fledge itself has filled on the base, and the wall around what runs there.
 //! What git ignores gets in only as it was before the agent, so nothing that an agent has left beside the tree counts.
 
+mod copy;
 mod layers;
+mod open;
+mod overlay;
 
+pub(super) use copy::copy_tree;
 pub(in crate::gate) use layers::Below;
+use open::history_at;
+pub(in crate::gate) use overlay::Overlay;
 
 use super::base::Caches;
 use super::history;
 use super::holdout;
-use super::install::{self, Installation};
+use super::install::Installation;
 use super::installed::reached;
-use super::names::has_name;
-use super::planted::word;
 use super::{Gate, Site};
 use crate::id::TreeId;
 use crate::lane::Lane;
 use crate::lane_runner::{Behind, Room};
-use crate::process::wall::{Holes, Layer, Mount, WallKind, at_home_in};
-use crate::process::{self, End, Invocation, Variables};
+use crate::process::wall::{Holes, Layer, WallKind, at_home_in};
+use crate::process::{self, Variables};
 pub(super) use crate::store::clear;
 use crate::workspace::replica::{self, History, RoomRepository};
-use crate::workspace::trees::TreesFault;
+use crate::workspace::trees::{Trees, TreesFault};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Variables that lead to the downloads of a toolchain, with the toolchain's program, which names its
-/// folder among the caches of a lane that has a `setup`.
-const FETCHED: [(&str, &str); 5] = [
-    ("CARGO_HOME", "cargo"),
-    ("GOPATH", "go"),
-    ("npm_config_cache", "npm"),
-    ("PIP_CACHE_DIR", "pip"),
-    ("UV_CACHE_DIR", "uv"),
-];
 /// The variable that leads builds out of the tree, where no room may write.
 const BUILDS: &str = "CARGO_TARGET_DIR";
-/// Where these are found behind the wall, below the home.
-const FETCHED_AT: &str = ".fledge-fetched";
-
-/// The place of the history of its base in a room behind bubblewrap.
-const HISTORY_AT: &str = "/tmp/.fledge-history";
 
 /// Why there is no room.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +74,14 @@ pub(super) struct Wanted<'a> {
     pub(super) gate: &'a Gate,
 }
 
+impl Wanted<'_> {
+    /// Returns whether all files get new times: a build that begins with the output of another base
+    /// must take all sources for new.
+    fn has_new_times(&self) -> bool {
+        self.caches.is_some_and(Caches::have_start)
+    }
+}
+
 /// The installed dependencies of a room.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Dependencies<'a> {
@@ -122,6 +119,8 @@ pub(super) struct CleanRoom {
     held_at: Option<PathBuf>,
     /// The layers over installed dependencies and caches of tools.
     layers: Vec<(Below, Layer)>,
+    /// The layer that its files are; `None` where it has all of them itself.
+    overlay: Option<Overlay>,
 }
 
 impl CleanRoom {
@@ -142,11 +141,9 @@ impl CleanRoom {
         let holes = Holes { limits: site.limits, ..Holes::default() };
         let behind = Behind { wall: site.wall.clone(), holes, at };
         let own = site.env.iter().filter(|(name, _)| name != BUILDS).cloned();
-        let mut room = Self { folder, files, behind, env: Variables::new(own), held_at: None, layers: Vec::new() };
-        let nothing = TreeId::empty();
-        let as_before = if wanted.caches.is_some_and(Caches::have_start) { &nothing } else { wanted.base };
-        let index = room.folder.join("index");
-        site.trees.export_with_index(wanted.tree, as_before, &room.files(), &index, stop).await?;
+        let (env, layers) = (Variables::new(own), Vec::new());
+        let mut room = Self { folder, files, behind, env, held_at: None, layers, overlay: None };
+        let history = room.write_files(site, wanted, stop).await?;
         for (path, from) in room.cached(wanted) {
             if !(site.has_layers && wanted.caches.is_some_and(|caches| !caches.is_open())) {
                 room.copy(site, &from, &path, stop).await?;
@@ -162,7 +159,7 @@ impl CleanRoom {
             }
         }
         room.open(site, wanted)?;
-        room.add_repository(site, wanted, &index, stop).await?;
+        room.show(site, wanted, history);
         room.bring(site, wanted, stop).await?;
         if site.wall.kind() == WallKind::Off {
             room.env = at_home_in(&room.folder, &room.env).map_err(io(&room.folder))?;
@@ -170,9 +167,69 @@ impl CleanRoom {
         Ok(room)
     }
 
-    /// The folder that the tree is in.
+    /// The path of the folder with the tree for this process.
     pub(super) fn files(&self) -> PathBuf {
-        self.files.clone()
+        match (&self.overlay, &self.behind.holes.view) {
+            (Some(_), Some(view)) => view.seen(&self.files),
+            (_, _) => self.files.clone(),
+        }
+    }
+
+    /// The layer that the files are.
+    pub(super) fn overlay(&self) -> Option<&Overlay> {
+        self.overlay.as_ref()
+    }
+
+    /// The folder in which programs of this room have made a file or folder that is in no tree.
+    pub(super) fn made(&self, path: &str) -> PathBuf {
+        self.overlay.as_ref().map_or(self.files.as_path(), Overlay::upper).join(path)
+    }
+
+    /// Returns whether nothing of a path is in the tree.
+    pub(super) fn has_made(&self, path: &str) -> bool {
+        self.overlay.as_ref().is_none_or(|overlay| !overlay.has_below(path))
+    }
+
+    /// The tree that a lane has left here, with new files where it may write.
+    pub(super) async fn left(
+        &self,
+        trees: &Trees,
+        tree: &TreeId,
+        lane: &Lane,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        match &self.overlay {
+            Some(overlay) => overlay.left(trees, lane, stop).await,
+            None => {
+                let kept: Vec<String> = lane.kept_folders().cloned().collect();
+                trees.retake(tree, &self.files, lane.writes, &kept, stop).await
+            }
+        }
+    }
+
+    /// Writes the tree and its repository, where the user's workspace is in one. Returns the history
+    /// of the base.
+    async fn write_files(
+        &mut self,
+        site: &Site,
+        wanted: Wanted<'_>,
+        stop: &CancellationToken,
+    ) -> Result<Option<History>, RoomFault> {
+        let (index, over) = (self.folder.join("index"), self.folder.join("overlay"));
+        let mut overlay = Overlay::lay(site, wanted, over, &index, stop).await?;
+        if overlay.is_none() {
+            let nothing = TreeId::empty();
+            let as_before = if wanted.has_new_times() { &nothing } else { wanted.base };
+            site.trees.export_with_index(wanted.tree, as_before, &self.files, &index, stop).await?;
+        }
+        let files = overlay.as_ref().map_or(self.files.as_path(), Overlay::upper);
+        let history = add_repository(site, wanted, (files, &index), overlay.is_some(), stop).await?;
+        if let (Some(overlay), Some(helper)) = (&mut overlay, site.wall.helper()) {
+            fs::create_dir_all(&self.files).map_err(|source| RoomFault::Io { path: self.files.clone(), source })?;
+            self.behind.holes.view = Some(overlay.mount(helper, &self.files).await?);
+        }
+        self.overlay = overlay;
+        Ok(history)
     }
 
     /// The lane as it runs here.
@@ -196,103 +253,6 @@ impl CleanRoom {
         wanted.lane.kept_folders().filter(is_free).filter_map(found).collect()
     }
 
-    /// Lets through the wall what this room needs.
-    fn open(&mut self, site: &Site, wanted: Wanted<'_>) -> Result<(), RoomFault> {
-        let (files, at) = (self.files(), self.behind.at.clone());
-        let home = self.env.get("HOME").map(PathBuf::from);
-        let holes = &mut self.behind.holes;
-        holes.network = wanted.lane.network;
-        holes.hidden.clone_from(&site.hidden);
-        if site.wall.kind() == WallKind::Landlock {
-            // Elsewhere the room lies in its place, and what the agent has left there is not to be seen.
-            holes.hidden.push(site.root.clone());
-        }
-        if let Some(held_out) = &wanted.lane.held_out {
-            self.held_at = Some(match site.wall.kind() {
-                WallKind::Bubblewrap => {
-                    let at = Path::new("/tmp").join(word());
-                    holes.mounts.push(Mount { from: held_out.clone(), at: at.clone(), writable: false });
-                    at
-                }
-                WallKind::Landlock | WallKind::Off => {
-                    holes.hidden.retain(|path| path != held_out);
-                    holes.read_only.push(held_out.clone());
-                    held_out.clone()
-                }
-            });
-        }
-        holes.home = home.clone();
-        if site.wall.kind() == WallKind::Bubblewrap {
-            holes.mounts.push(Mount { from: files.clone(), at: at.clone(), writable: true });
-            let kept = wanted.kept.iter().filter(|path| !site.has_layers && is_real(&files.join(path)));
-            let kept = kept.map(|path| Mount { from: files.join(path), at: at.join(path), writable: false });
-            holes.mounts.extend(kept);
-        } else {
-            holes.writable.push(files);
-        }
-        let caches = wanted.caches.filter(|_| !wanted.lane.setup.is_empty());
-        // What the base's own setup fetches is what every later room finds, and cannot change.
-        let (fetched, writable): (&dyn Fn(&str) -> PathBuf, bool) = match (caches, wanted.dependencies) {
-            (Some(caches), _) => (&|name| caches.fetched(name), caches.is_open()),
-            (None, Dependencies::Installed(installation)) if !site.has_layers => {
-                (&|name| installation.fetched(name), false)
-            }
-            (None, Dependencies::Awaited(folder)) if !site.has_layers => (&|name| install::fetched(folder, name), true),
-            (None, _) => return Ok(()),
-        };
-        let Some(home) = home else { return Ok(()) };
-        // An installation fills the caches of its own programs; others stay as they are.
-        let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
-            (None, Dependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
-            (None, Dependencies::Awaited(_)) => Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect()),
-            (_, _) => None,
-        };
-        let is_filled = |name: &str| commands.as_ref().is_none_or(|all| all.iter().any(|run| has_name(run, name)));
-        for (variable, name) in FETCHED.into_iter().filter(|(_, name)| is_filled(name)) {
-            let from = fetched(name);
-            fs::create_dir_all(&from).map_err(|source| RoomFault::Io { path: from.clone(), source })?;
-            let at = match site.wall.kind() {
-                WallKind::Bubblewrap => home.join(FETCHED_AT).join(name),
-                WallKind::Landlock | WallKind::Off => from.clone(),
-            };
-            self.env = self.env.with([(&variable.to_owned(), &at.to_string_lossy().into_owned())]);
-            match site.wall.kind() {
-                WallKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
-                WallKind::Landlock | WallKind::Off if writable => self.behind.holes.writable.push(from),
-                WallKind::Landlock | WallKind::Off => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the room a repository, where the user's workspace is in one, and shows the room the
-    /// history of its base.
-    async fn add_repository(
-        &mut self,
-        site: &Site,
-        wanted: Wanted<'_>,
-        index: &Path,
-        stop: &CancellationToken,
-    ) -> Result<(), RoomFault> {
-        let Some(source) = &wanted.gate.repository else { return Ok(()) };
-        let history = history::kept_or_made(site, source, wanted.base, stop).await?;
-        let from = history.as_ref().map_or(Path::new(""), History::folder).to_owned();
-        let is_mounted = site.wall.kind() == WallKind::Bubblewrap;
-        let seen_at = if is_mounted { PathBuf::from(HISTORY_AT) } else { from.clone() };
-        let (base, tree) = (wanted.base, wanted.tree);
-        let repository = RoomRepository { source, history: history.as_ref(), seen_at: &seen_at, base, tree };
-        replica::write(&site.trees, repository, &self.files(), index, stop).await?;
-        let holes = &mut self.behind.holes;
-        match (history, is_mounted) {
-            (Some(_), true) => holes.mounts.push(Mount { from, at: seen_at, writable: false }),
-            (Some(_), false) => holes.read_only.push(from),
-            (None, _) => {}
-        }
-        // A room at the place of the user's checkout covers the user's `.git` already.
-        holes.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
-        Ok(())
-    }
-
     /// Copies a cache in, sharing blocks where the file system can.
     async fn copy(&self, site: &Site, from: &Path, path: &str, stop: &CancellationToken) -> Result<(), RoomFault> {
         let to = self.files().join(path);
@@ -307,8 +267,27 @@ impl CleanRoom {
     /// Removes the folder; what cannot be removed is left to whoever removes the run.
     pub(super) async fn close(mut self) {
         let folder = std::mem::take(&mut self.folder);
+        self.behind.holes.view = None;
         let _left = tokio::task::spawn_blocking(move || clear(&folder)).await;
     }
+}
+
+/// Gives the room with these files a repository, where the user's workspace is in one. Returns the
+/// history of the base.
+async fn add_repository(
+    site: &Site,
+    wanted: Wanted<'_>,
+    (files, index): (&Path, &Path),
+    has_stat: bool,
+    stop: &CancellationToken,
+) -> Result<Option<History>, RoomFault> {
+    let Some(source) = &wanted.gate.repository else { return Ok(None) };
+    let history = history::kept_or_made(site, source, wanted.base, stop).await?;
+    let seen_at = history_at(site).or(history.as_ref().map(History::folder)).unwrap_or(Path::new(""));
+    let (base, tree) = (wanted.base, wanted.tree);
+    let repository = RoomRepository { source, history: history.as_ref(), seen_at, base, tree, has_stat };
+    replica::write(&site.trees, repository, files, index, stop).await?;
+    Ok(history)
 }
 
 /// Whether something that is no link is there.
@@ -321,63 +300,5 @@ impl Drop for CleanRoom {
         if !self.folder.as_os_str().is_empty() {
             let _left = clear(&self.folder);
         }
-    }
-}
-
-/// Copies a folder with all times, modes and links.
-pub(super) async fn copy_tree(
-    from: &Path,
-    to: &Path,
-    env: &[(String, String)],
-    stop: &CancellationToken,
-) -> Result<(), String> {
-    let reflink = if cfg!(target_os = "linux") { &["-a", "--reflink=auto"][..] } else { &["-a"][..] };
-    let mut args: Vec<String> = reflink.iter().map(|arg| (*arg).to_owned()).collect();
-    args.extend([from, to].map(|path| path.to_string_lossy().into_owned()));
-    let ended = process::run(
-        Invocation {
-            program: "cp".into(),
-            args,
-            dir: "/".into(),
-            env: env.to_vec().into(),
-            timeout: None,
-            grace: Duration::ZERO,
-            linger: Duration::ZERO,
-            log: None,
-            log_limit: 0,
-        },
-        stop,
-        &|_| {},
-    )
-    .await;
-    match ended.end {
-        End::Exited(0) => Ok(()),
-        End::Stopped => Err("it was stopped".into()),
-        End::NotStarted(why) | End::Exceeded(why) => Err(why),
-        End::Exited(_) | End::Signalled(_) | End::TimedOut => Err(ended.output.text(500).trim_end().to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    #[tokio::test]
-    async fn a_cache_is_copied_with_its_times_modes_and_links() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
-        fs::create_dir_all(from.join("bin")).unwrap();
-        fs::write(from.join("bin/tool"), "x").unwrap();
-        fs::set_permissions(from.join("bin/tool"), Permissions::from_mode(0o755)).unwrap();
-        std::os::unix::fs::symlink("tool", from.join("bin/link")).unwrap();
-        let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-        fs::File::options().write(true).open(from.join("bin/tool")).unwrap().set_modified(old).unwrap();
-        let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        copy_tree(&from, &to, &env, &CancellationToken::new()).await.unwrap();
-        let meta = fs::metadata(to.join("bin/tool")).unwrap();
-        assert_eq!((meta.permissions().mode() & 0o777, meta.modified().unwrap()), (0o755, old));
-        assert_eq!(fs::read_link(to.join("bin/link")).unwrap(), Path::new("tool"));
     }
 }

@@ -1,5 +1,6 @@
 //! Judged bases of a project that are forgotten: they are as large as what is built of it.
 
+use super::checkouts::{self, CHECKOUTS};
 use super::clean::clear;
 use super::history::HISTORIES;
 use std::fs;
@@ -58,7 +59,7 @@ pub(super) fn forget_output(bases: &Path, newest: &Path) {
 }
 
 /// Removes judged bases and histories of bases that were unused for this long, and for at least a
-/// day.
+/// day; and checkouts, for at least an hour.
 pub fn forget_bases(project: &Path, age: Duration) {
     let age = age.max(FRESH);
     let used = |path: &Path| fs::metadata(path.join(USED)).and_then(|meta| meta.modified());
@@ -69,6 +70,7 @@ pub fn forget_bases(project: &Path, age: Duration) {
         }
         forget_old(&all);
     }
+    checkouts::forget_old(&project.join(CHECKOUTS), age);
 }
 
 #[cfg(test)]

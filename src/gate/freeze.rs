@@ -191,6 +191,8 @@ fn freeze_lanes(from: Definition<'_>, loaded: Vec<Loaded>) -> Result<Gate, GateF
         installed,
         repository: from.repository.cloned(),
         wall: None,
+        checkout: OnceCell::new(),
+        protected_files: OnceCell::new(),
         judged: OnceCell::new(),
         failed: Mutex::default(),
     })

@@ -166,6 +166,8 @@ impl Gate {
             installed,
             repository,
             wall,
+            checkout: OnceCell::new(),
+            protected_files: OnceCell::new(),
             judged: OnceCell::new(),
             failed: Mutex::default(),
         })

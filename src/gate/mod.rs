@@ -7,6 +7,7 @@ mod by_hand;
 mod canary;
 mod candidate;
 mod check;
+mod checkouts;
 mod clean;
 mod configuration;
 mod detection;
@@ -64,11 +65,12 @@ use crate::process::wall::{Holes, View, Wall, WallKind, WallLimits, at_home_in};
 use crate::task::OnTamper;
 use crate::tool::Mask;
 use crate::verdict::{Ruling, StepProgress, StepReport, Verdict};
-use crate::workspace::replica::SourceRepository;
+use crate::workspace::replica::{Checkout, SourceRepository};
 use crate::workspace::trees::{Trees, TreesFault};
 use base::{Base, Caches};
 use install::Installation;
 use judge::Sitting;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -98,6 +100,10 @@ pub struct Gate {
     wall: Option<WallKind>,
     /// The tree that was there before the agent.
     base: TreeId,
+    /// The files of the base below the layers of rooms, once a room needs them.
+    checkout: OnceCell<Arc<Checkout>>,
+    /// The protected files of the base, once a room pins them.
+    protected_files: OnceCell<BTreeSet<String>>,
     /// What the lanes said of it, once they were asked.
     judged: OnceCell<Arc<Base>>,
     /// The newest tree of an agent that failed, with its attempt and what the lanes said.
@@ -239,8 +245,9 @@ impl Gate {
         self.lanes.iter().chain(&self.held_out).any(Caches::are_wanted)
     }
 
-    /// The protected paths of a tree, which stay as they are in the room of a lane. With layers these are files, and new files may be made beside
-    /// them; else folders too, where the lane writes no files of its own. A lane that only the gate knows may put its own tests among the others.
+    /// The protected paths of a tree, which stay as they are in the room of a lane. With layers these are files, two thousand at most, and new
+    /// files may be made beside them: the layer of a room shows each change of the others. Else they are folders too, where the lane writes no
+    /// files of its own. A lane that only the gate knows may put its own tests among the others.
     async fn kept(
         &self,
         site: &Site,
@@ -251,9 +258,24 @@ impl Gate {
         if lane.held_out.is_some() {
             return Ok(Vec::new());
         }
-        let paths = site.trees.paths(tree, stop).await?;
-        let files = if site.has_layers { self.policy.kept_files(&paths) } else { None };
-        Ok(files.unwrap_or_else(|| self.policy.kept(&paths, !lane.writes)))
+        if !site.has_layers {
+            let paths = site.trees.paths(tree, stop).await?;
+            return Ok(self.policy.kept(&paths, !lane.writes));
+        }
+        let is_protected = |path: &String| self.policy.rule(path).is_some();
+        let of_base = || async {
+            let paths = site.trees.paths(&self.base, stop).await?;
+            Ok::<_, TreesFault>(paths.into_iter().filter(is_protected).collect::<BTreeSet<String>>())
+        };
+        let mut protected = self.protected_files.get_or_try_init(of_base).await?.clone();
+        for change in site.trees.changes(&self.base, tree, stop).await? {
+            if change.to_mode == 0 {
+                protected.remove(&change.path);
+            } else if is_protected(&change.path) {
+                protected.insert(change.path);
+            }
+        }
+        Ok(self.policy.pinned(protected))
     }
 
     /// Why steps that failed before any agent cannot pass here, whatever the work is; `None` where they failed by themselves.

@@ -76,7 +76,7 @@ async fn fill(
         let old = caches.folder(path);
         clear(&old).map_err(|source| BaseFault::Cache { path: old.clone(), source })?;
     }
-    caches.fill(&room, lane)?;
+    caches.fill(&room, lane, site, stop).await?;
     room.close().await;
     Ok(())
 }

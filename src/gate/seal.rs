@@ -137,7 +137,7 @@ impl Seal {
         written.map(|path| self.finding(path, word(path))).collect()
     }
 
-    fn finding(&self, path: &Path, change: &str) -> Finding {
+    pub(super) fn finding(&self, path: &Path, change: &str) -> Finding {
         let why = if self.is_git(path) { gits::WHY } else { "" };
         let path = path_text(path);
         let rule = self.protection.rule(&path).map_or(why, |rule| rule.why.as_str());

@@ -3,13 +3,15 @@
 
 use super::candidate::is_in;
 use super::clean::CleanRoom;
-use super::seal::{Seal, Stamps};
+use super::seal::{NOT_LOOKED_INTO, Seal, Stamps};
 use super::{Gate, Site};
 use crate::lane::Lane;
 use crate::lane_runner::AfterStep;
 use crate::verdict::Finding;
+use crate::workspace::replica::{Differs, Sides};
+use crate::workspace::trees::path_text;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
@@ -17,10 +19,22 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub(super) struct Sentry(Arc<Post>);
 
+/// The files of a room, with their state before the first step.
+#[derive(Debug)]
+enum Before {
+    /// A folder, of which all protected files are looked at.
+    Folder(Stamps),
+    /// A layer, of which only what is written is looked at.
+    Layer(Sides, Differences),
+}
+
+/// The protected paths that a layer changes.
+type Differences = BTreeMap<PathBuf, Differs>;
+
 #[derive(Debug)]
 struct Post {
     seal: Seal,
-    before: Stamps,
+    before: Before,
     /// What was seen to be written, by path, each with the step that had just ended.
     seen: Mutex<BTreeMap<String, (Finding, String)>>,
 }
@@ -32,12 +46,19 @@ impl Sentry {
     /// That looking panicked.
     pub(super) async fn post(gate: &Gate, room: &CleanRoom) -> Result<Self, String> {
         let (protection, files) = (gate.policy.protection().clone(), room.files());
+        let sides = room.overlay().map(|overlay| overlay.sides().clone());
         let look = move || {
             let seal = Seal::of_nothing(&files, protection);
-            let before = seal.stamps();
-            Self(Arc::new(Post { seal, before, seen: Mutex::default() }))
+            let before = match sides {
+                None => Before::Folder(seal.stamps()),
+                Some(sides) => {
+                    let before = differences(&seal, &sides)?;
+                    Before::Layer(sides, before)
+                }
+            };
+            Ok(Self(Arc::new(Post { seal, before, seen: Mutex::default() })))
         };
-        tokio::task::spawn_blocking(look).await.map_err(panicked)
+        tokio::task::spawn_blocking(look).await.map_err(panicked)?
     }
 
     /// What is to be called when a step has ended.
@@ -46,19 +67,23 @@ impl Sentry {
         AfterStep::new(move |step| {
             let sentry = sentry.clone();
             Box::pin(async move {
-                // One that panics does so again at the end, where it is heard.
+                // One that fails does so again at the end, where it is heard.
                 let _looked = tokio::task::spawn_blocking(move || sentry.look(&step)).await;
             })
         })
     }
 
-    fn look(&self, step: &str) {
+    fn look(&self, step: &str) -> Result<(), String> {
         let Post { seal, before, seen } = &*self.0;
-        let touched = seal.touched(before, &seal.stamps());
+        let touched = match before {
+            Before::Folder(before) => seal.touched(before, &seal.stamps()),
+            Before::Layer(sides, before) => touched(seal, sides, before, &differences(seal, sides)?),
+        };
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in touched {
             seen.entry(finding.path.clone()).or_insert_with(|| (finding, step.to_owned()));
         }
+        Ok(())
     }
 
     /// What was written although protected: not in a cache of the lane, nor new where the base ignores it.
@@ -73,7 +98,7 @@ impl Sentry {
         stop: &CancellationToken,
     ) -> Result<Vec<Finding>, String> {
         let last = self.clone();
-        tokio::task::spawn_blocking(move || last.look("")).await.map_err(panicked)?;
+        tokio::task::spawn_blocking(move || last.look("")).await.map_err(panicked)??;
         let mut seen = std::mem::take(&mut *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let kept: Vec<String> = lane.kept_folders().cloned().collect();
         // The room's repository goes with the room, and fledge never asks git in it.
@@ -90,6 +115,32 @@ impl Sentry {
         };
         Ok(seen.into_values().map(told).collect())
     }
+}
+
+/// The protected paths that a layer changes now.
+fn differences(seal: &Seal, sides: &Sides) -> Result<Differences, String> {
+    let is_protected = |path: &Path| seal.protection().rule(&path_text(path)).is_some();
+    let enters = |path: &Path| {
+        let is_skipped = path.file_name().is_some_and(|name| NOT_LOOKED_INTO.iter().any(|it| name == *it));
+        !is_skipped || is_protected(path)
+    };
+    let mut all = sides.differences(enters).map_err(|error| format!("cannot read what a room has written: {error}"))?;
+    all.retain(|path, _| is_protected(path));
+    Ok(all)
+}
+
+/// The protected paths that were written between two looks at a layer.
+fn touched(seal: &Seal, sides: &Sides, before: &Differences, after: &Differences) -> Vec<Finding> {
+    let is_below = |path: &Path| sides.lower.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+    let all: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
+    let written = all.into_iter().filter(|path| before.get(*path) != after.get(*path));
+    let word = |path: &Path| match (before.get(path), after.get(path)) {
+        (_, Some(Differs::Gone)) | (Some(Differs::Written(..)), None) => "removed",
+        (Some(Differs::Written(..)), _) => "changed",
+        (None, _) if is_below(path) => "changed",
+        (None | Some(Differs::Gone), _) => "added",
+    };
+    written.map(|path| seal.finding(path, word(path))).collect()
 }
 
 fn panicked(_: tokio::task::JoinError) -> String {

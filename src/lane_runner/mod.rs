@@ -80,6 +80,13 @@ impl Room {
         Self { root, env, log_dir, jobs, left_out, expected, listen, pace: None, behind: None, after_step: None }
     }
 
+    /// The text of an error, with the room's folder as its steps find it.
+    fn as_seen(&self, error: &dyn std::error::Error) -> String {
+        let text = error.to_string();
+        let own = self.root.to_string_lossy();
+        self.behind.as_ref().map_or_else(|| text.clone(), |it| text.replace(&*own, &it.at.to_string_lossy()))
+    }
+
     /// Tells package managers that there is no network, where there is none: they use what they have in place of an error. A variable that
     /// is set already stays.
     pub fn stay_offline(&mut self) {
@@ -261,7 +268,7 @@ async fn run_step(
     }
     let unrun = unrun::judge(room, step, &variables, &ended);
     let read = |path: String| {
-        let read = forgotten.and_then(|()| read_junit(&room.root, &path)).map_err(|fault| fault.to_string());
+        let read = forgotten.and_then(|()| read_junit(&room.root, &path)).map_err(|fault| room.as_seen(&fault));
         read.map(|report| place::in_root(step, report))
     };
     let tests = report.map(read);

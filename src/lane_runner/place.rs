@@ -2,14 +2,14 @@
 
 use super::{JunitReport, Room};
 use crate::lane::Step;
+use crate::workspace::jail::{Jail, JailError, Last};
 use std::path::{Component, Path, PathBuf};
 
 /// Whether links lead this path below the project's root out of it. What does not exist yet is where the folder that it will be in is.
 pub(super) fn leads_out(room: &Room, path: impl AsRef<Path>) -> bool {
-    let place = room.root.join(path);
-    let nearest = place.ancestors().find_map(|place| place.canonicalize().ok());
-    let root = room.root.canonicalize().ok();
-    nearest.zip(root).is_some_and(|(nearest, root)| !nearest.starts_with(root))
+    let path = path.as_ref().to_string_lossy();
+    let place = Jail::open(&room.root).and_then(|jail| jail.find(&jail.path(&path)?, Last::Follow).map(drop));
+    matches!(place, Err(JailError::Outside { .. } | JailError::TooManyLinks { .. }))
 }
 
 /// Why a step cannot run in its folder: links lead it out of the project; or it is not there, and whoever starts a step behind a wall sees

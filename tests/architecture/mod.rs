@@ -201,7 +201,7 @@ const WRITERS: &[(&str, &[&str])] = &[
     ("OpenOptions", &["store/files.rs", "store/lock.rs", "store/schema.rs", "workspace/outlet.rs"]),
     ("tempfile", &["store/files.rs", "workspace/trees/", "workspace/worktree/record.rs"]),
     ("fs::write", &["gate/base.rs", "workspace/replica/"]),
-    ("fs::rename", &["gate/base.rs", "store/prune.rs", "workspace/worktree/remove.rs"]),
+    ("fs::rename", &["gate/base.rs", "store/prune.rs", "workspace/replica/", "workspace/worktree/remove.rs"]),
     ("File::create", &["workspace/trees/ground.rs"]),
     ("rustix::fs::renameat", &["workspace/jail/folder.rs"]),
 ];

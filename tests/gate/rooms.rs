@@ -1,7 +1,8 @@
 //! What the wall and the gate make together of what is written in a room.
 
-use crate::support::{Fledge, Model, say, shell, write};
+use crate::support::{Fledge, Model, Need, say, shell, write};
 use serde_json::{Value, json};
+use std::process::Command;
 
 #[test]
 fn what_one_step_makes_does_not_steer_the_next() {
@@ -28,6 +29,45 @@ fn tests_write_beside_themselves_whatever_the_agent_has_added() {
         let run = Fledge::simple(&model).file("tests/check.sh", check).file("tests/data/in", "in");
         run.lane("verify", lane).run().must_be(0, "verified");
     }
+}
+
+#[test]
+fn a_room_is_a_layer_with_just_the_tree_of_the_work() {
+    let work = "rm -r gone dir/one swap turn; mkdir -p swap new/deep; echo s > swap/in; echo t > turn; chmod +x run; \
+                echo n > new/deep/n; echo A > a";
+    let model = Model::new([shell(work), say("Done.")]);
+    let files = "./a ./dir/two ./lanes/verify.yaml ./new/deep/n ./run ./swap/in ./task.md ./turn";
+    let list =
+        "find . -name .git -prune -o -type f -print | grep -v '^./\\(tasks\\|[.]\\)' | LC_ALL=C sort | tr '\\n' ' '";
+    let steps = [
+        ("files", format!("{list} | grep -qx '{files} ' || {{ {list}; false; }}")),
+        ("clean", "test -z \"$(git status --porcelain)\"".to_owned()),
+        ("content", "test \"$(cat a turn run)\" = \"$(printf 'A\\nt\\nr')\" -a -x run -a ! -x a".to_owned()),
+        ("times", "test run -nt dir/two -a dir -nt dir/two -a a -nt dir/two".to_owned()),
+        ("layer", "test \"$(stat -f -c %T .)\" = overlayfs".to_owned()),
+    ];
+    let steps = &steps[..steps.len() - usize::from(!Need::has_program("bwrap"))];
+    let steps: Vec<Value> = steps.iter().map(|(name, run)| json!({"name": name, "run": run})).collect();
+    let lane = json!({"steps": steps}).to_string();
+    let mut run = Fledge::simple(&model);
+    for (path, text) in [
+        ("a", "a"),
+        ("dir/one", "1"),
+        ("dir/two", "2"),
+        ("gone/x", "x"),
+        ("gone/y/z", "z"),
+        ("swap", "s"),
+        ("turn/t", "t"),
+        ("run", "r"),
+    ] {
+        run = run.file(path, text);
+    }
+    run.lane("verify", &lane)
+        .arg("--max-retries=0")
+        .arg("--allow-edit=a")
+        .arg("--allow-edit=run")
+        .run()
+        .must_be(0, "verified");
 }
 
 #[test]
@@ -107,4 +147,22 @@ fn people_are_told_what_failed_before_any_change_too() {
         "{}",
         run.story()
     );
+}
+
+#[test]
+fn a_checkout_that_was_changed_is_made_anew() {
+    if !Need::has_program("bwrap") {
+        return Need::Sandbox.lacks("only behind bubblewrap are rooms layers over a checkout");
+    }
+    let clean = ["lanes", "run", "verify", "--clean"];
+    let lane = r#"{"steps": [{"name": "test", "run": "test ! -e planted -a \"$(cat a)\" = a"}]}"#;
+    let mut run = Fledge::new().file("a", "a\n").lane("verify", lane).args(&clean).run();
+    run.must_exit(0);
+    for change in ["echo b > a", "echo x > planted", "rm a"] {
+        let script = format!("cd */checkouts/*/files && {change}");
+        let state = run.path("../state");
+        assert!(Command::new("sh").args(["-c", &script]).current_dir(state).status().unwrap().success());
+        run = run.again(&clean).run();
+        run.must_exit(0);
+    }
 }

@@ -4,6 +4,8 @@ use crate::sandbox::wall::wall;
 use crate::support::{Fledge, Model, Need, say, shell as call_shell};
 use fledge::process::wall::{Holes, Layer, Mount, Mounts, Pin, View, WallKind};
 use fledge::process::{End, Invocation, Variables};
+use fledge::workspace::replica::{Differs, Sides};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -96,4 +98,63 @@ fn an_agent_fetches_into_a_layer_over_the_caches_of_tools_and_the_caches_stay() 
         assert_eq!(ended.file(&format!("../home/{cache}/deep/old")).as_deref(), Some("old"), "{cache}");
         assert_eq!(ended.file(&format!("../home/{cache}/deep/new")), None, "{cache}");
     }
+}
+
+#[tokio::test]
+async fn all_that_a_layer_changes_is_found_without_a_look_at_what_is_below() {
+    let Some(_wall) = wall(WallKind::Bubblewrap).await else { return };
+    let place = tempfile::tempdir().unwrap();
+    let at = |path: &str| place.path().join(path);
+    let below =
+        ["same", "written", "gone", "dir/a", "dir/b", "cleared/a", "cleared/b", "file", "folder/in/a", "undone"];
+    for path in below {
+        let path = at("lower").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "old").unwrap();
+    }
+    fs::create_dir_all(at("room")).unwrap();
+    let layer = Layer { lower: at("lower"), between: Vec::new(), over: at("over"), at: at("room") };
+    let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
+    let view = match View::open(Path::new(env!("CARGO_BIN_EXE_fledge")), &mounts).await {
+        Ok(view) => view,
+        Err(why) => return Need::Sandbox.lacks(&format!("no layers over folders here: {why}")),
+    };
+    let sides = Sides { lower: at("lower"), upper: at("over/upper") };
+    assert_eq!(sides.differences(|_| true).unwrap(), BTreeMap::new());
+    let room = |path: &str| view.seen(&at("room")).join(path);
+    fs::write(room("written"), "new").unwrap();
+    fs::remove_file(room("gone")).unwrap();
+    fs::remove_dir_all(room("dir")).unwrap();
+    fs::remove_dir_all(room("cleared")).unwrap();
+    fs::create_dir(room("cleared")).unwrap();
+    fs::write(room("cleared/b"), "new").unwrap();
+    fs::remove_file(room("file")).unwrap();
+    fs::create_dir(room("file")).unwrap();
+    fs::write(room("file/in"), "new").unwrap();
+    fs::remove_dir_all(room("folder")).unwrap();
+    fs::write(room("folder"), "new").unwrap();
+    fs::create_dir(room("skipped")).unwrap();
+    fs::write(room("skipped/new"), "new").unwrap();
+    // What was written stays found when the old text is back.
+    fs::write(room("undone"), "new").unwrap();
+    fs::write(room("undone"), "old").unwrap();
+    let found = sides.differences(|path| path != Path::new("skipped")).unwrap();
+    let word = |differs: &Differs| if *differs == Differs::Gone { "gone" } else { "written" };
+    let found: Vec<String> =
+        found.iter().map(|(path, differs)| format!("{} {}", path.display(), word(differs))).collect();
+    let expected = [
+        "cleared/a gone",
+        "cleared/b written",
+        "dir/a gone",
+        "dir/b gone",
+        "file gone",
+        "file/in written",
+        "folder written",
+        "folder/in/a gone",
+        "gone gone",
+        "undone written",
+        "written written",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(fs::read_to_string(at("lower/written")).unwrap(), "old");
 }

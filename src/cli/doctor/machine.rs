@@ -115,9 +115,9 @@ async fn sandbox((root, state): (&Path, &Path), choice: WallChoice, helper: Opti
                 Err(_) => false,
             };
             let layers = if has_layers {
-                "installed dependencies are laid under rooms"
+                "rooms are layers over one checkout of the base and over installed dependencies"
             } else {
-                "installed dependencies are copied into rooms: the kernel has no overlay file system for users"
+                "rooms are copies, also of installed dependencies: the kernel has no overlay file system for users"
             };
             return Found::good("sandbox", format!("{}{who}; {layers}", wall.kind().name()));
         }

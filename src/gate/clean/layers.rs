@@ -66,9 +66,13 @@ impl CleanRoom {
             }
         }
         self.behind.holes.read_only.extend(wanted.gate.installed.interpreters.iter().cloned());
-        if let Some(helper) = site.wall.helper().filter(|_| !mounts.is_empty()) {
-            let view = View::open(helper, &mounts).await.map_err(RoomFault::Layers)?;
-            self.behind.holes.view = Some(view);
+        mounts.relocate(&self.files(), &self.files);
+        match (&self.behind.holes.view, site.wall.helper()) {
+            (Some(view), _) => view.add(&mounts).await.map_err(RoomFault::Layers)?,
+            (None, Some(helper)) if !mounts.is_empty() => {
+                self.behind.holes.view = Some(View::open(helper, &mounts).await.map_err(RoomFault::Layers)?);
+            }
+            (None, _) => {}
         }
         Ok(())
     }
@@ -96,8 +100,8 @@ impl CleanRoom {
         Ok(())
     }
 
-    /// Takes the layers over dependencies and caches that were written to, which are gone from the
-    /// room then. Returns each folder below with the folder that holds the changes.
+    /// Takes the layers over dependencies and caches that were written to. The room has no layers
+    /// any more then, and its own files are where [`CleanRoom::made`] says. Returns each folder below with the folder that holds the changes.
     pub(in crate::gate) fn written(&mut self) -> Vec<(Below, PathBuf)> {
         self.behind.holes.view = None;
         let written =

@@ -142,6 +142,8 @@ fn take(
     installation: &mut Installation,
 ) -> io::Result<()> {
     let folder = installation.folder.clone();
+    let found = Installed::find(&room.files(), files, [].iter());
+    let found_files: Vec<&String> = found.files.iter().filter(|path| reached(&room.files(), path).is_some()).collect();
     let moved = |from: &Path, to: &Path| {
         to.parent().map_or(Ok(()), fs::create_dir_all)?;
         fs::rename(from, to)
@@ -154,17 +156,14 @@ fn take(
             Below::Cache(cache) => drop(installation.caches.insert(cache, at)),
         }
     }
-    let found = Installed::find(&room.files(), files, [].iter());
     let before: BTreeSet<&String> = gate.installed.folders.iter().filter(|_| site.has_layers).collect();
     for path in found.folders.iter().filter(|path| !before.contains(path)) {
-        moved(&room.files().join(path), &folder.join("whole").join(path))?;
+        moved(&room.made(path), &folder.join("whole").join(path))?;
         installation.whole.insert(path.clone());
     }
-    for path in &found.files {
-        if let Some(from) = reached(&room.files(), path) {
-            moved(&from, &folder.join("files").join(path))?;
-            installation.files.insert(path.clone());
-        }
+    for path in found_files {
+        moved(&room.made(path), &folder.join("files").join(path))?;
+        installation.files.insert(path.clone());
     }
     Ok(())
 }

@@ -180,8 +180,7 @@ impl Sitting<'_> {
 
     async fn left_in(&self, room: &CleanRoom, lane: &Lane, tree: &TreeId) -> Result<Option<Taken>, TreesFault> {
         let trees = &self.site.trees;
-        let kept: Vec<String> = lane.kept_folders().cloned().collect();
-        let after = trees.retake(tree, &room.files(), lane.writes, &kept, self.stop).await?;
+        let after = room.left(trees, tree, lane, self.stop).await?;
         if after == *tree {
             return Ok(None);
         }

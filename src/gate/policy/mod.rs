@@ -224,10 +224,14 @@ impl Policy {
         (self.frozen.packages.contains(path) && !self.opened.fit(path)).then_some(vendored::LINKED)
     }
 
-    /// The protected files of a tree; `None` where they are too many to be kept one by one.
-    pub fn kept_files(&self, tree: &[String]) -> Option<Vec<String>> {
-        let kept = tree.iter().filter(|path| self.rule(path).is_some()).take(MOST_PINNED + 1).cloned();
-        Some(kept.collect::<Vec<_>>()).filter(|kept| kept.len() <= MOST_PINNED)
+    /// The files that a room pins among these protected ones: all of them, unless they are too many.
+    /// Tests are left out first.
+    pub fn pinned(&self, protected: BTreeSet<String>) -> Vec<String> {
+        let is_test = |path: &str| self.rule(path).is_some_and(is_a_test);
+        let (tests, others): (Vec<String>, Vec<String>) = protected.into_iter().partition(|path| is_test(path));
+        let mut pinned: Vec<String> = others.into_iter().chain(tests).take(MOST_PINNED).collect();
+        pinned.sort();
+        pinned
     }
 
     /// What of the files of a tree is protected: files, and with `folders` those folders in which nothing else is. What is left out, so that

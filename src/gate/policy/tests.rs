@@ -288,3 +288,12 @@ fn what_is_kept_in_a_room_is_folders_where_all_in_them_is_and_never_too_much() {
     let kept = policy.kept(&tree, true);
     assert_eq!((kept.len(), kept.contains(&"lanes".into()), kept.contains(&"tests/api.rs".into())), (200, true, false));
 }
+
+#[test]
+fn two_thousand_files_are_pinned_in_a_room_and_tests_are_left_out_first() {
+    let tests = (0..3000).map(|number| format!("tests/case_{number}.rs"));
+    let policy = Policy::freeze(tests.clone().chain(["lanes/a.yaml".into()]), &[], &[], &[], &mut |_| None).unwrap();
+    let pinned = policy.pinned(tests.chain(["lanes/a.yaml".into()]).collect());
+    assert_eq!((pinned.len(), pinned.contains(&"lanes/a.yaml".into())), (2000, true));
+    assert_eq!(policy.pinned([("tests/case_1.rs".to_owned())].into()), ["tests/case_1.rs"]);
+}

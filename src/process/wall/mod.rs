@@ -28,7 +28,7 @@ pub use inside::{Fence, enter};
 pub use placeholders::Placeholders;
 pub use probe::{NoWall, WITHOUT};
 pub use programs::interpreter;
-pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hold, join};
+pub use view::{LAYERS, Layer, Mounts, Pin, View, ViewError, hide, hold, join};
 
 use super::{End, Ended, Invocation};
 use crate::process;
@@ -155,15 +155,26 @@ impl Wall {
         }
     }
 
-    /// Whether programs behind it can be shown layers over folders, when what they write is kept in `folder`.
+    /// Returns whether programs in the sandbox can be shown layers over folders, with what they
+    /// write kept in `folder`, and whether this process can read and hide files there.
     pub async fn has_layers(&self, folder: &Path) -> bool {
         let Build::Bubblewrap { helper, .. } = &self.0 else { return false };
         let Ok(trial) = tempfile::Builder::new().prefix("layers-").tempdir_in(folder) else { return false };
-        let lower = trial.path().join("lower");
-        let (over, between) = (trial.path().join("over"), Vec::new());
-        let layer = Layer { lower: lower.clone(), between, over, at: lower.clone() };
+        let (lower, over) = (trial.path().join("lower"), trial.path().join("over"));
+        let made = || -> std::io::Result<()> {
+            std::fs::create_dir_all(over.join("upper"))?;
+            std::fs::create_dir(&lower)?;
+            std::fs::write(lower.join("hidden"), [])?;
+            view::hide(&over.join("upper/hidden"))
+        };
+        if made().is_err() {
+            return false;
+        }
+        let layer = Layer { lower: lower.clone(), between: Vec::new(), over, at: lower.clone() };
         let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
-        std::fs::create_dir(&lower).is_ok() && View::open(helper, &mounts).await.is_ok()
+        let Ok(view) = View::open(helper, &mounts).await else { return false };
+        let seen = view.seen(&lower);
+        !seen.join("hidden").exists() && std::fs::write(seen.join("new"), []).is_ok() && !lower.join("new").exists()
     }
 
     /// The program that does its part from within. Whoever can change it can open the wall.

@@ -1,6 +1,7 @@
 //! A mount namespace in which layers lie over folders and pins keep files: programs find a folder
 //! as it is and may change it, and what they write goes elsewhere. One process holds the namespace;
-//! each program that is to see it joins it first.
+//! each program that is to see it joins it first. This process reads and writes in it through
+//! `/proc`, see [`View::seen`].
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub const LAYERS: &str = "layers";
 /// What is printed before the reason when a program could not join.
 pub(super) const SAYS: &[u8] = b"fledge layers: ";
-/// What the holder prints when all layers are mounted.
+/// What the holder prints when everything that a line names is mounted.
 const READY: &str = "ready";
 
 /// A writable layer over a folder (overlayfs).
@@ -42,7 +43,7 @@ pub struct Pin {
     pub read_only: bool,
 }
 
-/// All that is mounted: first pins, those of outer folders before those in them, then layers.
+/// What is mounted at a time: first pins, those of outer folders before those in them, then layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mounts {
@@ -56,6 +57,16 @@ impl Mounts {
     /// Whether nothing is mounted.
     pub fn is_empty(&self) -> bool {
         self.pins.is_empty() && self.layers.is_empty()
+    }
+
+    /// Moves what is mounted below `from` to the same places below `to`.
+    pub fn relocate(&mut self, from: &Path, to: &Path) {
+        let places = self.pins.iter_mut().map(|pin| &mut pin.at).chain(self.layers.iter_mut().map(|it| &mut it.at));
+        for at in places {
+            if let Ok(below) = at.strip_prefix(from) {
+                *at = to.join(below);
+            }
+        }
     }
 }
 
@@ -110,7 +121,7 @@ pub struct View(std::sync::Arc<Holder>);
 struct Holder {
     process: u32,
     /// Ends when its standard input does, also where this process dies.
-    _child: tokio::process::Child,
+    child: tokio::sync::Mutex<tokio::process::Child>,
 }
 
 impl PartialEq for View {
@@ -127,8 +138,17 @@ impl View {
         self.0.process
     }
 
-    /// Mounts layers and pins in a namespace that `helper`, the fledge program itself, holds.
-    /// Folders for what is written are made.
+    /// The path by which this process reaches a file or folder as programs in the namespace find
+    /// it. A path that is made canonical leads out of the namespace again, and so does a link to an
+    /// absolute path.
+    pub fn seen(&self, path: &Path) -> PathBuf {
+        let mut seen = PathBuf::from(format!("/proc/{}/root", self.process()));
+        seen.extend(path.components().filter(|part| *part != std::path::Component::RootDir));
+        seen
+    }
+
+    /// Makes a namespace that `helper`, the fledge program itself, holds, and mounts layers and pins
+    /// in it as [`View::add`] does.
     ///
     /// # Errors
     /// The reason, where this system cannot do that: it has no overlayfs for users, or no
@@ -136,6 +156,24 @@ impl View {
     #[cfg(target_os = "linux")]
     pub async fn open(helper: &Path, mounts: &Mounts) -> Result<Self, String> {
         use std::process::Stdio;
+        #[expect(clippy::disallowed_methods, reason = "this process starts itself")]
+        let mut command = tokio::process::Command::new(helper);
+        command.args([LAYERS, "hold"]).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        let process = child.id().ok_or("its holder ended")?;
+        let view = Self(std::sync::Arc::new(Holder { process, child: child.into() }));
+        view.add(mounts).await?;
+        Ok(view)
+    }
+
+    /// Mounts more layers and pins. Folders for what is written are made. After an error the
+    /// namespace is gone.
+    ///
+    /// # Errors
+    /// The reason.
+    #[cfg(target_os = "linux")]
+    pub async fn add(&self, mounts: &Mounts) -> Result<(), String> {
         use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
         for layer in &mounts.layers {
             for part in ["upper", "work"] {
@@ -143,29 +181,24 @@ impl View {
                 std::fs::create_dir_all(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
             }
         }
-        #[expect(clippy::disallowed_methods, reason = "this process starts itself")]
-        let mut command = tokio::process::Command::new(helper);
-        command.args([LAYERS, "hold"]).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let text = |error: io::Error| error.to_string();
-        let mut child = command.spawn().map_err(text)?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.take()) else {
-            return Err("its holder has no pipes".into());
-        };
+        let mut child = self.0.child.lock().await;
         let mut told = serde_json::to_vec(mounts).map_err(|error| error.to_string())?;
         told.push(b'\n');
-        stdin.write_all(&told).await.map_err(text)?;
+        let stdin = child.stdin.as_mut().ok_or("its holder has no pipes")?;
+        // Where the holder has ended already, its last words say why.
+        let written = stdin.write_all(&told).await;
         let mut line = String::new();
-        let (mut told, patience) = (BufReader::new(stdout), std::time::Duration::from_secs(30));
-        let heard = tokio::time::timeout(patience, told.read_line(&mut line)).await;
+        let stdout = child.stdout.as_mut().ok_or("its holder has no pipes")?;
+        // The holder answers a line with a line, so nothing that is read ahead is lost.
+        let (mut answer, patience) = (BufReader::new(stdout), std::time::Duration::from_secs(30));
+        let heard = tokio::time::timeout(patience, answer.read_line(&mut line)).await;
         heard.map_err(|_| "mounting takes too long".to_owned())?.map_err(text)?;
-        if line.trim_end() == READY
-            && let Some(process) = child.id()
-        {
-            return Ok(Self(std::sync::Arc::new(Holder { process, _child: child })));
+        if written.is_ok() && line.trim_end() == READY {
+            return Ok(());
         }
         let mut why = String::new();
-        if let Some(stderr) = child.stderr.take() {
+        if let Some(stderr) = child.stderr.as_mut() {
             stderr.take(1024).read_to_string(&mut why).await.map_err(text)?;
         }
         let why = why.trim_end();
@@ -183,24 +216,34 @@ impl View {
     pub async fn open(_: &Path, _: &Mounts) -> Result<Self, String> {
         Err("this system has no layers over folders".into())
     }
+
+    /// Mounts more layers.
+    ///
+    /// # Errors
+    /// Always: only Linux has them.
+    #[cfg(not(target_os = "linux"))]
+    pub async fn add(&self, _: &Mounts) -> Result<(), String> {
+        Err("this system has no layers over folders".into())
+    }
 }
 
-/// Mounts what standard input names in its first line, as JSON, and waits for its end. For a
-/// process with one thread.
+/// Mounts what each line of standard input names, as JSON, answers it with a line, and ends with
+/// the input. For a process with one thread.
 ///
 /// # Errors
 /// [`ViewError`] where a step is refused.
 #[cfg(target_os = "linux")]
 pub fn hold() -> Result<(), ViewError> {
     use io::{BufRead as _, Write as _};
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(refused("read what is to be mounted"))?;
-    let mounts: Mounts = serde_json::from_str(&line)?;
     linux::unshare()?;
-    mounts.pins.iter().try_for_each(linux::mount_pin)?;
-    mounts.layers.iter().try_for_each(linux::mount_layer)?;
-    writeln!(io::stdout(), "{READY}").map_err(refused("answer"))?;
-    io::copy(&mut io::stdin().lock(), &mut io::sink()).map(drop).map_err(refused("wait"))
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(refused("read what is to be mounted"))?;
+        let mounts: Mounts = serde_json::from_str(&line)?;
+        mounts.pins.iter().try_for_each(linux::mount_pin)?;
+        mounts.layers.iter().try_for_each(linux::mount_layer)?;
+        writeln!(io::stdout(), "{READY}").map_err(refused("answer"))?;
+    }
+    Ok(())
 }
 
 /// Becomes a program in the namespace that a process holds. Returns only where that fails. For a
@@ -216,6 +259,25 @@ pub fn join(holder: u32, program: &OsStr, args: &[OsString]) -> ViewError {
             ViewError::Program { program: program.to_string_lossy().into_owned(), source }
         }
     }
+}
+
+/// Makes the file that hides a path of the layer below, in the folder that keeps what is written.
+///
+/// # Errors
+/// The system's, for example where something is there.
+#[cfg(target_os = "linux")]
+pub fn hide(at: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+    Ok(mknodat(CWD, at, FileType::CharacterDevice, Mode::empty(), makedev(0, 0))?)
+}
+
+/// Hides nothing.
+///
+/// # Errors
+/// Always: only Linux has layers.
+#[cfg(not(target_os = "linux"))]
+pub fn hide(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Mounts nothing.

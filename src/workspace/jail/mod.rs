@@ -131,7 +131,8 @@ impl Jail {
         if real.parent().is_none() {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it holds the whole file system")));
         }
-        Ok(Self { root: Folder::open_root(&real).map_err(failed)?, real, named: root.into() })
+        // As it is named: a path of another mount namespace is canonical only there.
+        Ok(Self { root: Folder::open_root(root).map_err(failed)?, real, named: root.into() })
     }
 
     /// Makes a directory that only its owner may enter, and opens it as a root.

@@ -1,12 +1,17 @@
 //! The repository of a room. Rooms have no part of the user's repository: fledge copies the history
 //! that is reachable from the base once per base, and adds one commit for the judged tree. Objects
-//! of other branches, hooks and configuration stay out.
+//! of other branches, hooks and configuration stay out. And the files of rooms: a checkout of the
+//! base with a layer over it.
 
+mod checkout;
 mod history;
 pub(in crate::workspace) mod index;
+mod layer;
 mod room;
 mod source;
 
+pub use checkout::Checkout;
 pub use history::History;
+pub use layer::{Differs, Sides};
 pub use room::{RoomRepository, write};
 pub use source::SourceRepository;

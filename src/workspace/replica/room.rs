@@ -46,10 +46,11 @@ pub struct RoomRepository<'a> {
     pub base: &'a TreeId,
     /// The tree of the room.
     pub tree: &'a TreeId,
+    /// True if the index of the tree has the times and numbers of the files of the room.
+    pub has_stat: bool,
 }
 
-/// Writes the `.git` of the room whose files are in `files`. `index` is an index of its tree,
-/// without the stat data of its files.
+/// Writes the `.git` of the room whose files are in `files`. `index` is an index of its tree.
 ///
 /// # Errors
 /// [`TreesFault`] when git or the system refuses something.
@@ -60,7 +61,7 @@ pub async fn write(
     index: &Path,
     stop: &CancellationToken,
 ) -> Result<(), TreesFault> {
-    let RoomRepository { source, history, seen_at, base, tree } = repository;
+    let RoomRepository { source, history, seen_at, base, tree, has_stat } = repository;
     let dir = files.join(".git");
     for name in ["hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
         let folder = dir.join(name);
@@ -84,7 +85,8 @@ pub async fn write(
         let bare = fs::read(index).map_err(TreesFault::io("read", index))?;
         let _it_is_no_part_of_the_room = fs::remove_file(index);
         let folder = files.to_owned();
-        let filled = trees.aside(move || Ok(with_stat(bare.clone(), &folder).unwrap_or(bare))).await?;
+        let filled = move || Ok(if has_stat { bare } else { with_stat(bare.clone(), &folder).unwrap_or(bare) });
+        let filled = trees.aside(filled).await?;
         put(&dir.join("index"), &filled)?;
         tree.as_str().to_owned()
     } else {

@@ -83,7 +83,8 @@ impl SourceRepository {
         serde_json::to_string(&(&self.format, &self.commit, &self.references, &self.shallow)).unwrap_or_default()
     }
 
-    pub(super) fn is_sha1(&self) -> bool {
+    /// Returns whether its object ids are SHA-1, as those of fledge are.
+    pub fn is_sha1(&self) -> bool {
         self.format == "sha1"
     }
 }

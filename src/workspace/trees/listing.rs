@@ -67,7 +67,7 @@ impl Inner {
         Ok(changes)
     }
 
-    /// All files of a tree; their sizes are 0 unless they are asked for, which takes longer.
+    /// All files of a tree; their sizes may be 0 unless they are asked for, which takes longer.
     pub(super) async fn entries(
         &self,
         tree: &TreeId,
@@ -75,7 +75,8 @@ impl Inner {
         stop: &CancellationToken,
     ) -> Result<Vec<Entry>, TreesFault> {
         let key = (tree.clone(), sizes);
-        if let Some(entries) = self.seen.entries.get(&key) {
+        let known = self.seen.entries.get(&key);
+        if let Some(entries) = known.or_else(|| self.seen.entries.get(&(tree.clone(), true))) {
             return Ok(entries);
         }
         let size: &[&str] = if sizes { &["-l"] } else { &[] };

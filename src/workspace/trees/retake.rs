@@ -1,7 +1,8 @@
 //! Takes a tree again from the folder that it was exported into: what has run there may have changed it.
 
+use super::names::listed;
 use super::take::tree_of;
-use super::{Inner, TreesFault};
+use super::{Inner, Trees, TreesFault};
 use crate::id::TreeId;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,34 @@ impl Inner {
         let _one_at_a_time = self.state.lock().await;
         git.ask(&["read-tree", tree.as_str()], stop).await?;
         git.ask(&add, stop).await?;
+        tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")
+    }
+}
+
+impl Trees {
+    /// A tree with the files that lie at these paths in a folder, and without those that are `gone`.
+    /// Which files there are else in the folder does not matter.
+    ///
+    /// # Errors
+    /// [`TreesFault`].
+    pub async fn with_written(
+        &self,
+        tree: &TreeId,
+        folder: &Path,
+        (written, gone): (&[String], &[String]),
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let inner = &self.0;
+        let index = inner.scratch.path().join("retaken");
+        let git = inner.git.with("GIT_INDEX_FILE", &index).within(folder);
+        let _one_at_a_time = inner.state.lock().await;
+        git.ask(&["read-tree", tree.as_str()], stop).await?;
+        for (how, paths) in [("--force-remove", gone), ("--replace", written)] {
+            if !paths.is_empty() {
+                let args = ["update-index", "--add", how, "-z", "--stdin"];
+                git.tell(&args, &listed(paths.iter().map(String::as_str)), stop).await?;
+            }
+        }
         tree_of(&git.ask(&["write-tree"], stop).await?, "write-tree")
     }
 }

@@ -87,7 +87,8 @@ async fn room_with_history(project: &Project, most: u64) -> Git {
     let (room, index) = (at("room"), at("index"));
     trees.export_with_index(&base, &base, &room, &index, stop).await.unwrap();
     let (seen_at, tree) = (history.folder(), &base);
-    let repository = RoomRepository { source: &source, history: Some(&history), seen_at, base: &base, tree };
+    let repository =
+        RoomRepository { source: &source, history: Some(&history), seen_at, base: &base, tree, has_stat: false };
     replica::write(&trees, repository, &room, &index, stop).await.unwrap();
     Git::of_user(&room, project.home.path(), &project.env())
 }

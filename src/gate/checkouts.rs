@@ -1,0 +1,109 @@
+//! The checkouts of a project: for each base the files that lie below the layers of its rooms. They
+//! are made once, and kept beside the judged bases.
+
+use super::Site;
+use super::clean::clear;
+use super::forget::{MAKING, USED};
+use crate::id::TreeId;
+use crate::store;
+use crate::workspace::replica::Checkout;
+use crate::workspace::trees::TreesFault;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// The folder of a project that has them.
+pub(super) const CHECKOUTS: &str = "checkouts";
+/// Checkouts of a project that are kept, beside those that were used within the last hour. Each is
+/// as large as the files of its base.
+const KEPT: usize = 2;
+const FRESH: Duration = Duration::from_secs(60 * 60);
+
+/// Opens the checkout of a base, which is made where there is none, or where it was changed.
+///
+/// # Errors
+/// [`TreesFault`].
+pub(super) async fn kept_or_made(site: &Site, base: &TreeId, stop: &CancellationToken) -> Result<Checkout, TreesFault> {
+    let all = site.project.join(CHECKOUTS);
+    let folder = all.join(base.as_str());
+    let making = making(&all, &site.rooms);
+    let io = |source| TreesFault::Io { verb: "make", path: making.clone(), source };
+    clear(&making).map_err(io)?;
+    if let Some(checkout) = Checkout::open(&folder) {
+        if checkout.is_intact(&site.trees, stop).await? {
+            let _it_is_only_kept_longer = fs::write(folder.join(USED), []);
+            return Ok(checkout);
+        }
+        tracing::warn!("the checkout of a base was changed, and is made anew: {}", folder.display());
+        drop(checkout);
+        Checkout::take_away(&folder, &making).and_then(|()| clear(&making)).map_err(io)?;
+    }
+    store::make_private(&making).map_err(|error| io(std::io::Error::other(error)))?;
+    Checkout::make(&site.trees, base, &making, stop).await?;
+    fs::write(making.join(USED), []).map_err(io)?;
+    if let Err(source) = fs::rename(&making, &folder) {
+        // Another run of the same base may have been faster.
+        let Some(checkout) = Checkout::open(&folder) else { return Err(io(source)) };
+        let _left = clear(&making);
+        return Ok(checkout);
+    }
+    let checkout = Checkout::open(&folder).ok_or_else(|| io(std::io::ErrorKind::NotFound.into()))?;
+    forget_old(&all, FRESH);
+    Ok(checkout)
+}
+
+/// The folder in which the run with these rooms makes or removes a checkout.
+fn making(all: &Path, rooms: &Path) -> PathBuf {
+    let of_run = store::sha256(rooms.as_os_str().as_encoded_bytes());
+    all.join(format!("{MAKING}{}", of_run.get(..16).unwrap_or_default()))
+}
+
+/// Removes checkouts that were not used for this long and that no room uses, but for the newest; and
+/// what is left of those that were never made to the end.
+pub(super) fn forget_old(all: &Path, age: Duration) {
+    let is_old = |time: &SystemTime| time.elapsed().is_ok_and(|now| now > age.max(FRESH));
+    let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    let entries = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (begun, made): (Vec<_>, Vec<_>) =
+        entries.partition(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(MAKING)));
+    for path in begun.into_iter().filter(|path| changed(path).is_some_and(|time| is_old(&time))) {
+        let _left = clear(&path);
+    }
+    let mut dated: Vec<_> = made.into_iter().filter_map(|path| Some((changed(&path.join(USED))?, path))).collect();
+    dated.sort();
+    for (_, path) in dated.into_iter().rev().skip(KEPT).filter(|(used, _)| is_old(used)) {
+        let away = making(all, &path);
+        if clear(&away).is_ok() && Checkout::take_away(&path, &away).is_ok() {
+            let _left = clear(&away);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkout_that_a_room_uses_stays_and_others_go_after_an_hour() {
+        let dir = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::UNIX_EPOCH + FRESH;
+        for name in ["a", "b", "c", "d", "fresh"] {
+            let folder = dir.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("whole"), []).unwrap();
+            fs::write(folder.join(USED), []).unwrap();
+            if name != "fresh" {
+                fs::File::options().write(true).open(folder.join(USED)).unwrap().set_modified(long_ago).unwrap();
+            }
+        }
+        let in_use = Checkout::open(&dir.path().join("a")).unwrap();
+        forget_old(dir.path(), Duration::ZERO);
+        let left = |name: &str| dir.path().join(name).exists();
+        // The newest two are the fresh one, and of equally old ones the last.
+        assert_eq!(["a", "b", "c", "d", "fresh"].map(left), [true, false, false, true, true]);
+        drop(in_use);
+        forget_old(dir.path(), Duration::ZERO);
+        assert!(!left("a"));
+    }
+}

@@ -1,0 +1,117 @@
+//! What the wall around a room lets through: its files, the downloads of its toolchains and the history of its base.
+
+use super::{CleanRoom, Dependencies, RoomFault, Wanted, is_real};
+use crate::gate::Site;
+use crate::gate::install;
+use crate::gate::names::has_name;
+use crate::gate::planted::word;
+use crate::process::wall::{Mount, WallKind};
+use crate::workspace::replica::History;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Variables that lead to the downloads of a toolchain, with the toolchain's program, which names its
+/// folder among the caches of a lane that has a `setup`.
+const FETCHED: [(&str, &str); 5] = [
+    ("CARGO_HOME", "cargo"),
+    ("GOPATH", "go"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("UV_CACHE_DIR", "uv"),
+];
+/// Where these are found behind the wall, below the home.
+const FETCHED_AT: &str = ".fledge-fetched";
+
+/// The place of the history of its base in a room behind bubblewrap.
+const HISTORY_AT: &str = "/tmp/.fledge-history";
+
+impl CleanRoom {
+    /// Lets through the wall what this room needs.
+    pub(super) fn open(&mut self, site: &Site, wanted: Wanted<'_>) -> Result<(), RoomFault> {
+        let (files, at) = (self.files(), self.behind.at.clone());
+        let home = self.env.get("HOME").map(PathBuf::from);
+        let holes = &mut self.behind.holes;
+        holes.network = wanted.lane.network;
+        holes.hidden.clone_from(&site.hidden);
+        if site.wall.kind() == WallKind::Landlock {
+            // Elsewhere the room lies in its place, and what the agent has left there is not to be seen.
+            holes.hidden.push(site.root.clone());
+        }
+        if let Some(held_out) = &wanted.lane.held_out {
+            self.held_at = Some(match site.wall.kind() {
+                WallKind::Bubblewrap => {
+                    let at = Path::new("/tmp").join(word());
+                    holes.mounts.push(Mount { from: held_out.clone(), at: at.clone(), writable: false });
+                    at
+                }
+                WallKind::Landlock | WallKind::Off => {
+                    holes.hidden.retain(|path| path != held_out);
+                    holes.read_only.push(held_out.clone());
+                    held_out.clone()
+                }
+            });
+        }
+        holes.home = home.clone();
+        if site.wall.kind() == WallKind::Bubblewrap {
+            holes.mounts.push(Mount { from: self.files.clone(), at: at.clone(), writable: true });
+            let kept = wanted.kept.iter().filter(|path| !site.has_layers && is_real(&files.join(path)));
+            let kept = kept.map(|path| Mount { from: self.files.join(path), at: at.join(path), writable: false });
+            holes.mounts.extend(kept);
+        } else {
+            holes.writable.push(files);
+        }
+        let caches = wanted.caches.filter(|_| !wanted.lane.setup.is_empty());
+        // What the base's own setup fetches is what every later room finds, and cannot change.
+        let (fetched, writable): (&dyn Fn(&str) -> PathBuf, bool) = match (caches, wanted.dependencies) {
+            (Some(caches), _) => (&|name| caches.fetched(name), caches.is_open()),
+            (None, Dependencies::Installed(installation)) if !site.has_layers => {
+                (&|name| installation.fetched(name), false)
+            }
+            (None, Dependencies::Awaited(folder)) if !site.has_layers => (&|name| install::fetched(folder, name), true),
+            (None, _) => return Ok(()),
+        };
+        let Some(home) = home else { return Ok(()) };
+        // An installation fills the caches of its own programs; others stay as they are.
+        let commands: Option<Vec<&str>> = match (caches, wanted.dependencies) {
+            (None, Dependencies::Installed(it)) => Some(it.told.commands.iter().map(String::as_str).collect()),
+            (None, Dependencies::Awaited(_)) => Some(wanted.lane.steps.iter().map(|step| step.run.as_str()).collect()),
+            (_, _) => None,
+        };
+        let is_filled = |name: &str| commands.as_ref().is_none_or(|all| all.iter().any(|run| has_name(run, name)));
+        for (variable, name) in FETCHED.into_iter().filter(|(_, name)| is_filled(name)) {
+            let from = fetched(name);
+            fs::create_dir_all(&from).map_err(|source| RoomFault::Io { path: from.clone(), source })?;
+            let at = match site.wall.kind() {
+                WallKind::Bubblewrap => home.join(FETCHED_AT).join(name),
+                WallKind::Landlock | WallKind::Off => from.clone(),
+            };
+            self.env = self.env.with([(&variable.to_owned(), &at.to_string_lossy().into_owned())]);
+            match site.wall.kind() {
+                WallKind::Bubblewrap => self.behind.holes.mounts.push(Mount { from, at, writable }),
+                WallKind::Landlock | WallKind::Off if writable => self.behind.holes.writable.push(from),
+                WallKind::Landlock | WallKind::Off => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the room the history of its base, and hides the user's.
+    pub(super) fn show(&mut self, site: &Site, wanted: Wanted<'_>, history: Option<History>) {
+        let Some(source) = &wanted.gate.repository else { return };
+        let holes = &mut self.behind.holes;
+        match (history, history_at(site)) {
+            (Some(history), Some(at)) => {
+                holes.mounts.push(Mount { from: history.folder().to_owned(), at: at.to_owned(), writable: false });
+            }
+            (Some(history), None) => holes.read_only.push(history.folder().to_owned()),
+            (None, _) => {}
+        }
+        // A room at the place of the user's checkout covers the user's `.git` already.
+        holes.hidden.extend(Some(source.common().to_owned()).filter(|common| !common.starts_with(&self.behind.at)));
+    }
+}
+
+/// The place of the history of a base in a room; `None` where it is shown as it is.
+pub(super) fn history_at(site: &Site) -> Option<&'static Path> {
+    (site.wall.kind() == WallKind::Bubblewrap).then_some(Path::new(HISTORY_AT))
+}

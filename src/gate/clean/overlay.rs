@@ -1,0 +1,128 @@
+//! A room whose files are a layer over the checkout of its base.
+
+use super::{RoomFault, Wanted};
+use crate::gate::{Site, checkouts};
+use crate::id::TreeId;
+use crate::lane::Lane;
+use crate::process::wall::{Layer, Mounts, View};
+use crate::workspace::replica::{Checkout, Differs, Sides};
+use crate::workspace::trees::{TreeChange, Trees, TreesFault, path_text, text_path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The files of a room as a layer.
+#[derive(Debug)]
+pub(in crate::gate) struct Overlay {
+    sides: Sides,
+    over: PathBuf,
+    tree: TreeId,
+    /// The changes from the base to the tree.
+    changes: Vec<TreeChange>,
+    /// The state before anything ran in the room.
+    before: BTreeMap<PathBuf, Differs>,
+    /// Keeps the checkout.
+    _checkout: Arc<Checkout>,
+}
+
+impl Overlay {
+    /// Prepares the layer of a room below `over`, with the index of its tree in `index`. `None`
+    /// where the room needs files of its own: without layers, where all of its files get new times,
+    /// or where git has to read all of them.
+    pub(super) async fn lay(
+        site: &Site,
+        wanted: Wanted<'_>,
+        over: PathBuf,
+        index: &Path,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, RoomFault> {
+        let has_other_ids = wanted.gate.repository.as_ref().is_some_and(|repository| !repository.is_sha1());
+        if !site.has_layers || has_other_ids || wanted.has_new_times() {
+            return Ok(None);
+        }
+        let (base, tree) = (wanted.base, wanted.tree);
+        let changes = site.trees.changes(base, tree, stop).await?;
+        if !Checkout::is_enough_for(&changes) {
+            return Ok(None);
+        }
+        let open = || async { checkouts::kept_or_made(site, base, stop).await.map(Arc::new) };
+        let checkout = Arc::clone(wanted.gate.checkout.get_or_try_init(open).await?);
+        let sides = Sides { lower: checkout.files(), upper: over.join("upper") };
+        checkout.lay_over(&site.trees, (tree, &changes), &sides.upper, index, stop).await?;
+        let (tree, before) = (tree.clone(), BTreeMap::new());
+        Ok(Some(Self { sides, over, tree, changes, before, _checkout: checkout }))
+    }
+
+    /// The folder that has what the room has of its own.
+    pub(super) fn upper(&self) -> &Path {
+        &self.sides.upper
+    }
+
+    /// Mounts both folders of the layer together at `at`.
+    pub(super) async fn mount(&mut self, helper: &Path, at: &Path) -> Result<View, RoomFault> {
+        self.before = self.sides.differences(|path| path != Path::new(".git")).map_err(|source| self.unread(source))?;
+        let (lower, over) = (self.sides.lower.clone(), self.over.clone());
+        let layer = Layer { lower, between: Vec::new(), over, at: at.to_owned() };
+        let mounts = Mounts { pins: Vec::new(), layers: vec![layer] };
+        View::open(helper, &mounts).await.map_err(RoomFault::Layers)
+    }
+
+    /// Returns whether the checkout has something at a path.
+    pub(super) fn has_below(&self, path: &str) -> bool {
+        self.sides.lower.join(path).symlink_metadata().is_ok()
+    }
+
+    /// The two folders.
+    pub(in crate::gate) fn sides(&self) -> &Sides {
+        &self.sides
+    }
+
+    fn unread(&self, source: std::io::Error) -> RoomFault {
+        RoomFault::Io { path: self.sides.upper.clone(), source }
+    }
+
+    /// The tree that a lane has left here: see [`Trees::retake`].
+    pub(super) async fn left(
+        &self,
+        trees: &Trees,
+        lane: &Lane,
+        stop: &CancellationToken,
+    ) -> Result<TreeId, TreesFault> {
+        let kept: BTreeSet<&Path> = lane.kept_folders().map(Path::new).collect();
+        let changed: BTreeMap<PathBuf, bool> =
+            self.changes.iter().map(|change| (text_path(&change.path), change.to_mode != 0)).collect();
+        let folders: BTreeSet<&Path> = changed.keys().flat_map(|path| path.ancestors().skip(1)).collect();
+        let has_tracked = |path: &Path| folders.contains(path) || self.sides.lower.join(path).is_dir();
+        let enters =
+            |path: &Path| path != Path::new(".git") && !kept.contains(path) && (lane.writes || has_tracked(path));
+        let failed = |source| TreesFault::Io { verb: "read", path: self.sides.upper.clone(), source };
+        let now = self.sides.differences(enters).map_err(failed)?;
+        let is_tracked = |path: &Path| {
+            let is_below = || self.sides.lower.join(path).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+            changed.get(path).copied().unwrap_or_else(is_below)
+        };
+        let is_kept = |path: &Path| path.ancestors().any(|it| kept.contains(it));
+        let (mut written, mut gone, mut new) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, differs) in now.iter().filter(|(path, differs)| self.before.get(*path) != Some(*differs)) {
+            match differs {
+                Differs::Gone if is_tracked(path) => gone.push(path_text(path)),
+                Differs::Gone => {}
+                Differs::Written(..) if is_kept(path) => {}
+                Differs::Written(..) if is_tracked(path) => written.push(path_text(path)),
+                Differs::Written(..) if lane.writes && !path.iter().any(|name| name == ".git") => {
+                    new.push(path_text(path));
+                }
+                Differs::Written(..) => {}
+            }
+        }
+        let is_lost = |path: &&PathBuf| !now.contains_key(*path) && is_tracked(path) && !is_kept(path);
+        gone.extend(self.before.keys().filter(is_lost).map(|path| path_text(path)));
+        let ignored = trees.ignored(&self.tree, &new, stop).await?;
+        written.extend(new.into_iter().filter(|path| !ignored.contains(path)));
+        if written.is_empty() && gone.is_empty() {
+            return Ok(self.tree.clone());
+        }
+        trees.with_written(&self.tree, &self.sides.upper, (&written, &gone), stop).await
+    }
+}

@@ -1,0 +1,201 @@
+//! The files of a base, checked out once and never written again. Each room has a layer over them
+//! (overlayfs), so that a room costs as much as its tree differs from the base.
+
+use super::index::with_stat;
+use crate::id::TreeId;
+use crate::process::wall;
+use crate::workspace::trees::names::listed;
+use crate::workspace::trees::{LINK, TreeChange, Trees, TreesFault, text_path};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+const FILES: &str = "files";
+const INDEX: &str = "index";
+/// The file that says that a checkout is whole. Each room holds a shared lock on it.
+const WHOLE: &str = "whole";
+/// When a file of the base was written, in seconds: see [`Trees::export`].
+const LONG_AGO: i64 = 1_000_000_000;
+
+/// A checkout of a base. It is in use, and stays, as long as this exists.
+#[derive(Debug)]
+pub struct Checkout {
+    folder: PathBuf,
+    _in_use: File,
+}
+
+impl Checkout {
+    /// Opens one that is kept in `folder`; `None` where there is none.
+    pub fn open(folder: &Path) -> Option<Self> {
+        let in_use = File::open(folder.join(WHOLE)).ok()?;
+        in_use.try_lock_shared().ok()?;
+        // It may have been moved away before it was locked.
+        let is_there = fs::metadata(folder.join(WHOLE)).ok()?.ino() == in_use.metadata().ok()?.ino();
+        is_there.then(|| Self { folder: folder.to_owned(), _in_use: in_use })
+    }
+
+    /// Returns whether the files are as they were made: with the times and numbers of the index, and
+    /// none beside them. What ran without a sandbox could have changed them.
+    ///
+    /// # Errors
+    /// [`TreesFault`] when git or the system refuses something.
+    pub async fn is_intact(&self, trees: &Trees, stop: &CancellationToken) -> Result<bool, TreesFault> {
+        let git = trees.own_git().with("GIT_INDEX_FILE", &self.folder.join(INDEX)).within(&self.files());
+        let ask = async |args: &[&str]| git.run(args, b"", 1, stop).await;
+        let (changed, new) = futures_util::join!(ask(&["diff-files", "--quiet"]), ask(&["ls-files", "--others", "-z"]));
+        let (changed, new) = (changed?, new?);
+        Ok(changed.code == 0 && new.code == 0 && new.output.is_empty())
+    }
+
+    /// Moves the checkout in `folder` away to `to`, unless a room uses it.
+    ///
+    /// # Errors
+    /// [`io::Error`] where that is refused, or a room uses it.
+    pub fn take_away(folder: &Path, to: &Path) -> io::Result<()> {
+        let file = File::open(folder.join(WHOLE))?;
+        file.try_lock().map_err(io::Error::from)?;
+        fs::rename(folder, to)
+    }
+
+    /// Writes the files of a base to `folder`, with an index that has the times and numbers of each.
+    ///
+    /// # Errors
+    /// [`TreesFault`] when git or the system refuses something.
+    pub async fn make(trees: &Trees, base: &TreeId, folder: &Path, stop: &CancellationToken) -> Result<(), TreesFault> {
+        let (files, index) = (folder.join(FILES), folder.join(INDEX));
+        trees.export_with_index(base, base, &files, &index, stop).await?;
+        let work = folder.to_owned();
+        let filled = move || {
+            let bare = fs::read(&index).map_err(TreesFault::io("read", &index))?;
+            if let Some(filled) = with_stat(bare, &files) {
+                fs::write(&index, filled).map_err(TreesFault::io("write", &index))?;
+            }
+            fs::write(work.join(WHOLE), []).map_err(TreesFault::io("write", &work))
+        };
+        trees.aside(filled).await
+    }
+
+    /// The folder with the files.
+    pub fn files(&self) -> PathBuf {
+        self.folder.join(FILES)
+    }
+
+    /// Returns whether a layer over this checkout can be all that a tree with these changes to the
+    /// base needs. Where a link is new, all files get a new time, and not only changed ones: builds
+    /// follow links, and an old file behind a new link would pass for one that was built.
+    pub fn is_enough_for(changes: &[TreeChange]) -> bool {
+        !changes.iter().any(|change| [change.from_mode, change.to_mode].contains(&LINK))
+    }
+
+    /// Writes to `upper`, which is made, what a layer over this checkout needs so that both together
+    /// are `tree`; and to `index` an index of all its files. `changes` are those from the base.
+    /// Times are those of [`Trees::export`].
+    ///
+    /// # Errors
+    /// [`TreesFault`] when git or the system refuses something.
+    pub async fn lay_over(
+        &self,
+        trees: &Trees,
+        (tree, changes): (&TreeId, &[TreeChange]),
+        upper: &Path,
+        index: &Path,
+        stop: &CancellationToken,
+    ) -> Result<(), TreesFault> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(upper);
+        made.map_err(TreesFault::io("make", upper))?;
+        fs::copy(self.folder.join(INDEX), index).map_err(TreesFault::io("copy", index))?;
+        if changes.is_empty() {
+            return age(upper);
+        }
+        let git = trees.own_git().with("GIT_INDEX_FILE", index).within(upper);
+        // Entries that stay the same keep their times and numbers.
+        git.ask(&["read-tree", "-m", tree.as_str()], stop).await?;
+        let new = changes.iter().filter(|change| change.to_mode != 0).map(|change| change.path.as_str());
+        git.tell(&["checkout-index", "--force", "--index", "--quiet", "-z", "--stdin"], &listed(new), stop).await?;
+        let (below, upper, changes) = (self.files(), upper.to_owned(), changes.to_vec());
+        trees
+            .aside(move || {
+                for path in removed(&below, &changes).map_err(TreesFault::io("read", &below))? {
+                    hide(&upper, &path).map_err(TreesFault::io("hide", upper.join(&path)))?;
+                }
+                set_times(&upper, &changes)
+            })
+            .await
+    }
+}
+
+/// The files and folders that are gone with these changes, each without what was in it.
+fn removed(below: &Path, changes: &[TreeChange]) -> io::Result<BTreeSet<PathBuf>> {
+    let all = changes.iter().filter(|change| change.to_mode == 0);
+    let mut gone: BTreeSet<PathBuf> = all.map(|change| text_path(&change.path)).collect();
+    let added: BTreeSet<PathBuf> = changes
+        .iter()
+        .filter(|change| change.to_mode != 0)
+        .flat_map(|change| text_path(&change.path).ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>())
+        .collect();
+    // The deepest first: a folder is gone when everything in it is.
+    let mut folders: BTreeMap<usize, BTreeSet<PathBuf>> = BTreeMap::new();
+    for folder in gone.iter().filter_map(|path| path.parent()) {
+        folders.entry(folder.components().count()).or_default().insert(folder.to_owned());
+    }
+    while let Some((depth, level)) = folders.pop_last() {
+        for folder in level.into_iter().filter(|folder| depth > 0 && !added.contains(folder)) {
+            let mut names = fs::read_dir(below.join(&folder))?.map(|entry| entry.map(|it| folder.join(it.file_name())));
+            if names.all(|path| path.is_ok_and(|path| gone.contains(&path))) {
+                gone.retain(|path| !path.starts_with(&folder));
+                let above = folder.parent().unwrap_or(Path::new("")).to_owned();
+                folders.entry(depth - 1).or_default().insert(above);
+                gone.insert(folder);
+            }
+        }
+    }
+    Ok(gone)
+}
+
+/// Hides a path of the lower layer, unless something else is there.
+fn hide(upper: &Path, path: &Path) -> io::Result<()> {
+    let (at, folder) = (upper.join(path), upper.join(path.parent().unwrap_or(Path::new(""))));
+    // A file in the place of a folder hides all of it.
+    if at.symlink_metadata().is_ok() || path.ancestors().skip(1).any(|it| upper.join(it).is_file()) {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    wall::hide(&at)
+}
+
+/// Gives the folders of changed paths a new time where a name in them or below is new or gone, and
+/// an old one elsewhere.
+fn set_times(upper: &Path, changes: &[TreeChange]) -> Result<(), TreesFault> {
+    let (mut touched, mut renamed) = (BTreeSet::new(), BTreeSet::new());
+    for change in changes {
+        let path = text_path(&change.path);
+        let folders: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
+        let has_new_name = change.from_mode == 0 || change.to_mode == 0;
+        renamed.extend(has_new_name.then(|| folders.clone()).into_iter().flatten());
+        // The topmost folder is new with any file in it.
+        renamed.extend((folders.len() == 1).then(PathBuf::new));
+        touched.extend(folders);
+    }
+    for folder in touched.iter().map(|folder| (upper.join(folder), renamed.contains(folder))) {
+        match folder {
+            (path, true) if path.is_dir() => set_time(&path, Timespec { tv_sec: 0, tv_nsec: UTIME_NOW })?,
+            (path, false) if path.is_dir() => age(&path)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn age(path: &Path) -> Result<(), TreesFault> {
+    set_time(path, Timespec { tv_sec: LONG_AGO, tv_nsec: 0 })
+}
+
+fn set_time(path: &Path, time: Timespec) -> Result<(), TreesFault> {
+    let times = Timestamps { last_access: time, last_modification: time };
+    let done = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+    done.map_err(|error| TreesFault::io("set the time of", path)(error.into()))
+}

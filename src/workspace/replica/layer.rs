@@ -1,0 +1,96 @@
+//! Reads what a layer of overlayfs changes: only what programs have written is looked at, however
+//! many files lie below.
+
+use rustix::fs::lgetxattr;
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// The mark of a folder of the upper layer that hides what is in the one below.
+const OPAQUE: &str = "user.overlay.opaque";
+
+/// The two folders of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sides {
+    /// The folder below. It is never written.
+    pub lower: PathBuf,
+    /// The folder that keeps what is written.
+    pub upper: PathBuf,
+}
+
+/// The state of a path that a layer changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Differs {
+    /// A file or link was written: its inode, and the time of its last change in seconds and
+    /// nanoseconds. Any writing changes one of them.
+    Written(u64, i64, i64),
+    /// A file of the lower folder is hidden.
+    Gone,
+}
+
+impl Sides {
+    /// Returns the paths, from the root, at which the layer has or hides a file or link. Devices and
+    /// the like hide a file. Folders for which `enters` is false are not looked into.
+    ///
+    /// # Errors
+    /// When a folder of either side cannot be read.
+    pub fn differences(&self, enters: impl Fn(&Path) -> bool) -> io::Result<BTreeMap<PathBuf, Differs>> {
+        let mut found = BTreeMap::new();
+        let relative =
+            |entry: &DirEntry| entry.path().strip_prefix(&self.upper).map(Path::to_owned).unwrap_or_default();
+        let walk = WalkDir::new(&self.upper).min_depth(1).into_iter();
+        for entry in walk.filter_entry(|entry| !entry.file_type().is_dir() || enters(&relative(entry))) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // A folder that cannot be read hides what is below.
+                Err(error) => {
+                    let path = error.path().and_then(|path| path.strip_prefix(&self.upper).ok());
+                    let path = path.ok_or(io::ErrorKind::NotFound)?;
+                    if self.lower.join(path).is_dir() {
+                        self.hide(path, &mut found)?;
+                    }
+                    continue;
+                }
+            };
+            let path = relative(&entry);
+            let meta = entry.metadata()?;
+            let below = self.lower.join(&path).symlink_metadata().ok();
+            if meta.is_dir() {
+                let hides = |below: &Metadata| !below.is_dir() || is_opaque(entry.path());
+                if below.as_ref().is_some_and(hides) {
+                    self.hide(&path, &mut found)?;
+                }
+                continue;
+            }
+            let is_file = meta.is_file() || meta.is_symlink();
+            if below.is_some_and(|below| !is_file || below.is_dir()) {
+                self.hide(&path, &mut found)?;
+            }
+            if is_file {
+                found.insert(path, Differs::Written(meta.ino(), meta.ctime(), meta.ctime_nsec()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the files of the lower folder at and below a path. One that is written, too, is found
+    /// later and takes the place.
+    fn hide(&self, path: &Path, found: &mut BTreeMap<PathBuf, Differs>) -> io::Result<()> {
+        for entry in WalkDir::new(self.lower.join(path)) {
+            let entry = entry?;
+            if !entry.file_type().is_dir() {
+                let path = entry.path().strip_prefix(&self.lower).unwrap_or(path).to_owned();
+                found.entry(path).or_insert(Differs::Gone);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_opaque(folder: &Path) -> bool {
+    let mut value = [0; 1];
+    lgetxattr(folder, OPAQUE, &mut value[..]).is_ok() && value == *b"y"
+}
