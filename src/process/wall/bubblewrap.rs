@@ -5,6 +5,7 @@ use super::homes;
 use super::inside::Fence;
 use super::{INSIDE, LAYERS};
 use crate::process::Invocation;
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
@@ -64,7 +65,7 @@ pub(super) struct Bubblewrap {
 /// What is done about the sockets of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those that there are when the wall is built are covered.
+    /// Those that there are when the wall is built are covered, unless more may come: see [`may_come`].
     OneByOne,
     /// None can be made inside that reaches any: needs no look at what there is.
     None,
@@ -91,7 +92,7 @@ impl Bubblewrap {
         let mut rules = holes.rules(&inner.env, helper);
         holes.home.iter().for_each(|home| seed(&mut rules, home));
         rules.iter().filter(|rule| !is_absent(rule, &rules)).for_each(|rule| arguments.place(rule, holes));
-        let sockets = if how == Sockets::OneByOne { sockets(&rules) } else { None };
+        let sockets = if how == Sockets::OneByOne && !may_come(holes) { sockets(&rules) } else { None };
         for socket in sockets.iter().flatten() {
             arguments.add(&["--ro-bind", "/dev/null", &text(socket)]);
         }
@@ -175,16 +176,34 @@ fn is_absent(rule: &Rule, rules: &[Rule]) -> bool {
     rule.sight == Sight::Masked && !rule.at.is_dir() && above().is_some_and(|above| above.sight == Sight::Empty)
 }
 
+/// Whether a program of the user may bind a socket in a folder that is written inside while a program
+/// works there. A room lies elsewhere, where the user starts nothing.
+fn may_come(holes: &Holes) -> bool {
+    !holes.writable.is_empty()
+}
+
 /// The sockets of this machine that have a place in the file system, as far as they are in sight: no namespace keeps anybody from them. `None`
 /// where they are too many to be covered, or cannot be found out. Those that other networks of this machine have are not listed anywhere.
 fn sockets(rules: &[Rule]) -> Option<Vec<PathBuf>> {
-    let (mut paths, has_relative) = listed(&std::fs::read_to_string("/proc/net/unix").ok()?);
-    if has_relative {
+    let (mut paths, relative) = listed(&std::fs::read_to_string("/proc/net/unix").ok()?);
+    if !relative.is_empty() {
+        paths.extend(bound_from(&working_folders(), &relative));
         for place in DAEMONS {
             paths.extend(below(Path::new(place), rules)?);
         }
     }
     covered(paths, rules)
+}
+
+/// The folders that processes work in, as far as this user may see them.
+fn working_folders() -> BTreeSet<PathBuf> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok()).collect()
+}
+
+/// The paths of sockets with relative names: a program that binds one seldom leaves its folder.
+fn bound_from(folders: &BTreeSet<PathBuf>, names: &[PathBuf]) -> Vec<PathBuf> {
+    folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
 }
 
 /// Those of them that are sockets in sight, unless they are too many.
@@ -197,8 +216,8 @@ fn covered(paths: Vec<PathBuf>, rules: &[Rule]) -> Option<Vec<PathBuf>> {
     (sockets.len() <= MOST_SOCKETS).then_some(sockets)
 }
 
-/// The paths that the kernel lists (proc(5), `/proc/net/unix`), and whether some are relative to a folder that nobody knows.
-fn listed(list: &str) -> (Vec<PathBuf>, bool) {
+/// The absolute paths that the kernel lists (proc(5), `/proc/net/unix`), and those that are relative to a folder of which it says nothing.
+fn listed(list: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let names = list.lines().skip(1).filter_map(|line| {
         let mut rest = line;
         for _ in 0..7 {
@@ -207,8 +226,7 @@ fn listed(list: &str) -> (Vec<PathBuf>, bool) {
         }
         rest.get(1..).filter(|name| !name.is_empty() && !name.starts_with('@'))
     });
-    let (paths, relative): (Vec<&str>, Vec<&str>) = names.partition(|name| name.starts_with('/'));
-    (paths.into_iter().map(PathBuf::from).collect(), !relative.is_empty())
+    names.map(PathBuf::from).partition(|name| name.is_absolute())
 }
 
 /// The sockets in a folder; `None` where there is too much in it.
@@ -254,9 +272,10 @@ mod tests {
             0000000000000000: 00000002 00000000 00010000 0001 01 12345 /var/lib/a b.sock\n\
             0000000000000000: 00000003 00000000 00000000 0001 03   678\n\
             0000000000000000: 00000002 00000000 00010000 0005 01 91011 @/abstract\n";
-        assert_eq!(listed(list), (vec![PathBuf::from("/var/lib/a b.sock")], false));
+        let absolute = vec![PathBuf::from("/var/lib/a b.sock")];
+        assert_eq!(listed(list), (absolute.clone(), Vec::new()));
         let relative = "0000000000000000: 00000002 00000000 00010000 0001 01  1213 mysql.sock\n";
-        assert_eq!(listed(&format!("{list}{relative}")), (vec![PathBuf::from("/var/lib/a b.sock")], true));
+        assert_eq!(listed(&format!("{list}{relative}")), (absolute, vec![PathBuf::from("mysql.sock")]));
 
         let folder = tempfile::tempdir().unwrap();
         let [socket, hidden] = ["a/b/socket", "hidden/socket"].map(|name| folder.path().join(name));

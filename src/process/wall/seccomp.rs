@@ -113,7 +113,7 @@ const MAKING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 const TYPING: [u32; 2] = [0x5412, 0x541c];
 
 /// Forbids them to this process, and to all that it starts. `sockets`: those of the network can be made, in a namespace of their own or
-/// because it is granted. `alone`: those with a path cannot be, since nothing else keeps it from those of the machine.
+/// because it is granted. `alone`: those that reach a path cannot be, since nothing else keeps it from those of the machine.
 pub(super) fn forbid(sockets: bool, alone: bool) -> Result<(), String> {
     let said = |error: &dyn std::fmt::Display| format!("cannot forbid system calls: {error}");
     let denied = denied(sockets, alone).and_then(|rules| program(rules, libc::EPERM)).map_err(|error| said(&error))?;
@@ -156,6 +156,9 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
     let others = others.collect::<Result<Vec<_>, _>>()?;
     let denied = if others.is_empty() { Vec::new() } else { vec![rule(others)?] };
     rules.insert(libc::SYS_socket, denied);
+    if alone {
+        rules.insert(libc::SYS_socketpair, datagrams()?);
+    }
     #[cfg(target_arch = "x86_64")]
     {
         // The same calls by the numbers of another form of programs, which the kernel may know, and those that only it has.
@@ -165,6 +168,16 @@ fn denied(sockets: bool, alone: bool) -> Result<Rules, Refused> {
         rules.extend(doubles.into_iter().map(|call| (OTHER_FORM | call, Vec::new())));
     }
     Ok(rules)
+}
+
+/// Pairs of sockets that take datagrams: either end of one can send to any socket with a path. The
+/// ends of other pairs reach each other alone.
+fn datagrams() -> Result<Vec<SeccompRule>, Refused> {
+    const KIND: u64 = 0xf; // the rest of the argument are flags
+    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| u64::from(kind.unsigned_abs()));
+    let denied =
+        kinds.map(|kind| rule(vec![condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KIND), kind)?]));
+    denied.into_iter().collect()
 }
 
 /// No file gets a mode by which it runs as its owner.

@@ -2,6 +2,7 @@
 //! they must get through, so that none passes for being wrong. None does harm where a wall lets it through.
 
 mod changes;
+mod sockets;
 
 use crate::sandbox::probes::{Bare::Through, HOLES_OF_LANDLOCK, HOLES_OF_SOME_MACHINES, PROBES, Probe};
 use crate::support::{Need, draw, record_time};
